@@ -21,9 +21,10 @@ from pydantic_core import PydanticUndefined
 import evalcube
 from evalcube.flows.cli.app import app
 from evalcube.flows.cli.output import EXIT_CODES
+from evalcube.flows.config.given import forms, sections_below
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.recipes import recipe_names, suite_names, suite_section
-from evalcube.flows.config.section import Section, forms, sections_below
+from evalcube.flows.config.section import Section
 from evalcube.flows.config.suites import load_suite
 from evalcube.flows.plan.build import build_plan
 from evalcube.stages.generate import TASKS

@@ -8,8 +8,10 @@ import re
 import tomllib
 import zipfile
 from collections import Counter
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -255,3 +257,26 @@ def lines_of(function):
     """Its lines without its docstring."""
     told = (ast.get_docstring(function) or "").splitlines()
     return function.end_lineno - function.lineno + 1 - len(told)
+
+
+def test_modules__none_imports_itself_by_way_of_others():
+    graph = grimp.build_graph("evalcube", exclude_type_checking_imports=True, cache_dir=None)
+
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+
+    assert any(imports.values())
+    assert circle(imports) == []
+
+
+def test_circle__is_found_however_long():
+    assert set(circle({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}})) == {"a", "b", "c"}
+    assert circle({"a": {"b", "c"}, "b": {"c"}}) == []
+
+
+def circle(imports):
+    """Modules of which each imports the one before it, from one back to itself; none where there is no such."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        return error.args[1]
+    return []

@@ -8,12 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from evalcube.flows.config.models import Sweep
+from evalcube.flows.config.given import section_at
 from evalcube.flows.config.near_names import close_name, did_you_mean, suggestion
 from evalcube.flows.config.secrecy import looks_secret, mask, show
-from evalcube.flows.config.section import Section, section_at
 from evalcube.flows.config.text import YamlText
 from evalcube.flows.errors import ConfigError, Problem
 
@@ -64,7 +63,7 @@ _GUESSED = 1000
 """Problems for which the field that was meant is looked for: it takes a while, and a file with more is no config."""
 
 
-def findings(error: ValidationError, root: type[Section] = Sweep) -> list[Finding]:
+def findings(error: ValidationError, root: type[BaseModel]) -> list[Finding]:
     """Turn pydantic's errors on a section into findings.
 
     A misspelt required field is one finding, not an unknown field and a missing one.
@@ -92,7 +91,7 @@ def _is_echo(detail: Mapping[str, Any]) -> bool:
     return emptied or detail["type"] == "default_factory_not_called"
 
 
-def _finding(detail: Mapping[str, Any], root: type[Section], *, guess: bool) -> Finding:
+def _finding(detail: Mapping[str, Any], root: type[BaseModel], *, guess: bool) -> Finding:
     loc: Path = detail["loc"]
     kind: str = detail["type"]
     context = detail.get("ctx", {})
@@ -170,7 +169,7 @@ def unknown_name(
     return Finding(path, f"unknown {kind} {show(name)}", remedy=remedy, at_key=at_key)
 
 
-def _unknown(path: Path, root: type[Section], *, guess: bool) -> Finding:
+def _unknown(path: Path, root: type[BaseModel], *, guess: bool) -> Finding:
     name = str(path[-1])
     section = section_at(root, path[:-1])
     fields = [] if section is None else list(section.model_fields)
@@ -185,7 +184,7 @@ def _unknown(path: Path, root: type[Section], *, guess: bool) -> Finding:
     )
 
 
-def _meaning(path: Path, root: type[Section]) -> str:
+def _meaning(path: Path, root: type[BaseModel]) -> str:
     section = section_at(root, path[:-1])
     field = section.model_fields.get(str(path[-1])) if section else None
     return f"Add it: {field.description}".rstrip(".") if field and field.description else "Add it"
@@ -193,11 +192,7 @@ def _meaning(path: Path, root: type[Section]) -> str:
 
 @contextmanager
 def reported(
-    source: str,
-    text: YamlText | None = None,
-    *,
-    root: type[Section] | None = None,
-    at: Path = (),
+    source: str, root: type[BaseModel], text: YamlText | None = None, *, at: Path = ()
 ) -> Iterator[None]:
     """A context in which what pydantic refuses of a section is the mistake of whoever gave it, a `ConfigError`.
 
@@ -206,14 +201,14 @@ def reported(
     source, text
         As for `problem_of`.
     root
-        The section; default: the whole config.
+        The section.
     at
         Steps that stand before a path in the source.
     """
     try:
         yield
     except ValidationError as error:
-        found = (replace(one, path=(*at, *one.path)) for one in findings(error, root or Sweep))
+        found = (replace(one, path=(*at, *one.path)) for one in findings(error, root))
         raise sorted_error(problem_of(one, source, text) for one in found) from None
 
 

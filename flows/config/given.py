@@ -1,11 +1,13 @@
-"""Types of fields that take more forms than they are read in: what a script may give, and what it becomes."""
+"""Types of fields: those that take more forms than they are read in, and the sections that a field may hold."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, Union, get_args, get_origin
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 if TYPE_CHECKING:
     _In_contra = TypeVar("_In_contra", contravariant=True)
@@ -39,3 +41,54 @@ else:
 def optional(default: Any = None, **rules: Any) -> Any:  # noqa: ANN401 - as pydantic's own
     """What pydantic's `Field` is, of a field that may be left out."""
     return Field(**rules) if "default_factory" in rules else Field(default=default, **rules)
+
+
+def forms(annotation: Any) -> Iterator[Any]:  # noqa: ANN401 - any type
+    """The types that a value may have, without unions and what `Annotated` adds."""
+    if get_origin(annotation) is Annotated:
+        yield from forms(get_args(annotation)[0])
+    elif get_origin(annotation) in (Union, UnionType):
+        for form in get_args(annotation):
+            yield from forms(form)
+    else:
+        yield annotation
+
+
+def is_section(form: Any) -> bool:  # noqa: ANN401
+    """Tell whether a type is a section."""
+    return isinstance(form, type) and issubclass(form, BaseModel)
+
+
+@cache
+def field_types(section: type[BaseModel]) -> dict[str, Any]:
+    """The full type of each field, with its rules."""
+    return {name: field.rebuild_annotation() for name, field in section.model_fields.items()}
+
+
+def sections_below(annotation: Any, path: str) -> Iterator[tuple[type[BaseModel], str]]:  # noqa: ANN401
+    """The sections that a value at `path` may be or hold, and how the place of each is written."""
+    for form in forms(annotation):
+        if is_section(form):
+            yield form, path
+        elif get_origin(form) is dict:
+            yield from sections_below(get_args(form)[1], f"{path}.NAME")
+        elif get_origin(form) in (tuple, list):
+            yield from sections_below(get_args(form)[0], f"{path}[]")
+
+
+def section_at(root: type[BaseModel], path: tuple[str | int, ...]) -> type[BaseModel] | None:
+    """Find the section that may stand at `path` below `root`; None where there is none."""
+    found: list[Any] = [root]
+    for step in path:
+        found = [form for kind in found for form in _below(kind, step)]
+    return next((form for form in found if is_section(form)), None)
+
+
+def _below(form: Any, step: str | int) -> Iterator[Any]:  # noqa: ANN401
+    """The forms of what stands at `step` in a value of that form."""
+    if is_section(form) and isinstance(step, str) and step in form.model_fields:
+        yield from forms(field_types(form)[step])
+    elif get_origin(form) is dict:
+        yield from forms(get_args(form)[1])
+    elif get_origin(form) is tuple:
+        yield from forms(get_args(form)[0])

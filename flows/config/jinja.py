@@ -7,7 +7,7 @@ no text comes here that only somebody else's cube has.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from time import thread_time
 from types import TracebackType
@@ -18,13 +18,14 @@ from jinja2 import meta, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment, safe_range
 from jinja2.visitor import NodeTransformer
 
-from evalcube.flows.config.templates import LARGEST_OUTPUT, bounded
 from evalcube.flows.errors import TemplateError
 
 SECONDS = 1.0
 """Of CPU time, which one rendering of one text may take."""
 _BASE, _EXPONENT = 10**6, 64
 """Of the largest power."""
+_PRODUCT = 4_000_000
+"""Bits of the largest product, and items of the longest repetition."""
 _TURNS = " turns"
 """Name of a filter that no template can write."""
 _END: ContextVar[float] = ContextVar("CPU time of this thread at which a rendering is given up")
@@ -65,7 +66,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         _tick()
         if operator == "**" and not (abs(left) <= _BASE and abs(right) <= _EXPONENT):
             raise TemplateError("a power in the template is too large", "Use smaller numbers")
-        if operator == "*" and _size(left, right) > LARGEST_OUTPUT:
+        if operator == "*" and _size(left, right) > _PRODUCT:
             raise TemplateError("a repetition or number in the template is too large", "Use smaller numbers")
         return super().call_binop(context, operator, left, right)
 
@@ -114,8 +115,8 @@ class CompiledText:
         except Exception as error:  # noqa: BLE001 - a text may break the compiler itself: too deep, too large
             raise TemplateError(f"wrong Jinja: {_one_line(str(error))}") from None
 
-    def render(self, variables: Mapping[str, object], hint: str) -> str:
-        """Fill in the variables.
+    def render(self, variables: Mapping[str, object], hint: str, join: Callable[[Iterator[str]], str]) -> str:
+        """Fill in the variables; `join` makes one text of the parts, or refuses them.
 
         Raises
         ------
@@ -124,7 +125,7 @@ class CompiledText:
         """
         before = _END.set(thread_time() + SECONDS)
         try:
-            return bounded(self._compiled.generate(variables))
+            return join(self._compiled.generate(variables))
         except TemplateError as error:
             raise TemplateError(error.message, error.remedy, line=_line(error.__traceback__)) from None
         except jinja2.UndefinedError as error:

@@ -302,9 +302,9 @@ class Sweep(Section):
     @classmethod
     def written(cls, given: dict[str, Any]) -> Sweep:
         """The sweep that has these fields, by all rules that hold in a file."""
-        from evalcube.flows.config.load import from_mapping  # which rests on this module
+        from evalcube.flows.config import written  # slow to load
 
-        return from_mapping(given)
+        return written.checked(cls, written.plain(given), "config", None)
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> Sweep:
@@ -325,9 +325,9 @@ class Sweep(Section):
         ConfigError
             If the file cannot be read, or with all problems of its content.
         """
-        from evalcube.flows.config.load import load_config
+        from evalcube.flows.config import written
 
-        return load_config(path)
+        return written.checked(cls, *written.named(*written.text_of(path)))
 
     def to_yaml(self, path: str | Path | None = None) -> str:
         """Write it as a config file, which plans the same sweep: the same cells, prompts and cache keys.

@@ -1,4 +1,4 @@
-"""What the config's sections are made of: their base, the types of their fields, and where those lead."""
+"""What the config's sections are made of: their base, and the types of their fields."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import inspect
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
-from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, ValidationError
 
 from evalcube import known_as
 from evalcube.flows.config import values
+from evalcube.flows.config.findings import reported
 from evalcube.flows.errors import SweepError
 
 Whole = Annotated[int, Strict()]
@@ -28,7 +27,7 @@ Density = Literal["normal", "lowdef", "corner"]
 
 
 @contextmanager
-def as_written(name: str, root: type[Section] | None = None) -> Iterator[None]:
+def as_written(name: str, root: type[BaseModel] = BaseModel) -> Iterator[None]:
     """A context in which what a script gives wrongly is refused in the words in which a file would be.
 
     Parameters
@@ -36,14 +35,12 @@ def as_written(name: str, root: type[Section] | None = None) -> Iterator[None]:
     name
         What the script calls.
     root
-        The section that it makes, if it is one.
+        The section that it makes, if it is one; default: what has no fields.
     """
     try:
         yield
     except ValidationError:
-        from evalcube.flows.config.findings import reported  # which knows all sections
-
-        with reported(name, root=root):
+        with reported(name, root):
             raise
 
 
@@ -87,54 +84,3 @@ class Section(_Base):
     def written(cls, given: dict[str, Any]) -> Self:
         """The section that has these fields."""
         return cls.model_validate(given)
-
-
-def forms(annotation: Any) -> Iterator[Any]:  # noqa: ANN401 - any type
-    """The types that a value may have, without unions and what `Annotated` adds."""
-    if get_origin(annotation) is Annotated:
-        yield from forms(get_args(annotation)[0])
-    elif get_origin(annotation) in (Union, UnionType):
-        for form in get_args(annotation):
-            yield from forms(form)
-    else:
-        yield annotation
-
-
-def is_section(form: Any) -> bool:  # noqa: ANN401
-    """Tell whether a type is a section."""
-    return isinstance(form, type) and issubclass(form, Section)
-
-
-@cache
-def field_types(section: type[Section]) -> dict[str, Any]:
-    """The full type of each field, with its rules."""
-    return {name: field.rebuild_annotation() for name, field in section.model_fields.items()}
-
-
-def sections_below(annotation: Any, path: str) -> Iterator[tuple[type[Section], str]]:  # noqa: ANN401
-    """The sections that a value at `path` may be or hold, and how the place of each is written."""
-    for form in forms(annotation):
-        if is_section(form):
-            yield form, path
-        elif get_origin(form) is dict:
-            yield from sections_below(get_args(form)[1], f"{path}.NAME")
-        elif get_origin(form) in (tuple, list):
-            yield from sections_below(get_args(form)[0], f"{path}[]")
-
-
-def section_at(root: type[Section], path: tuple[str | int, ...]) -> type[Section] | None:
-    """Find the section that may stand at `path` below `root`; None where there is none."""
-    found: list[Any] = [root]
-    for step in path:
-        found = [form for kind in found for form in _below(kind, step)]
-    return next((form for form in found if is_section(form)), None)
-
-
-def _below(form: Any, step: str | int) -> Iterator[Any]:  # noqa: ANN401
-    """The forms of what stands at `step` in a value of that form."""
-    if is_section(form) and isinstance(step, str) and step in form.model_fields:
-        yield from forms(field_types(form)[step])
-    elif get_origin(form) is dict:
-        yield from forms(get_args(form)[1])
-    elif get_origin(form) is tuple:
-        yield from forms(get_args(form)[0])

@@ -87,8 +87,8 @@ class _Text:
     def render(self, variables: Mapping[str, object]) -> str:
         try:
             if self._code is not None:
-                return self._code.render(variables, _hint(self.uses))
-            return bounded(self._parts(variables))
+                return self._code.render(variables, _hint(self.uses), _bounded)
+            return _bounded(self._parts(variables))
         except TemplateError as error:
             raise self._placed(error) from None
 
@@ -124,7 +124,7 @@ def _hint(uses: Iterable[str]) -> str:
     return f"There are {', '.join(VARIABLES[:-1])} and {VARIABLES[-1]} (params.length, ...)"
 
 
-def bounded(parts: Iterable[str]) -> str:
+def _bounded(parts: Iterable[str]) -> str:
     """The parts as one text, refused as soon as it is too long."""
     kept: list[str] = []
     size = 0

@@ -18,8 +18,9 @@ import xarray
 import evalcube
 from evalcube.flows.cli.app import app
 from evalcube.flows.cli.output import EXIT_CODES
+from evalcube.flows.config.given import field_types, sections_below
 from evalcube.flows.config.models import Sweep
-from evalcube.flows.config.section import Section, field_types, sections_below
+from evalcube.flows.config.section import Section
 from evalcube.stages.generate import TASKS
 from tests.docs.pages import ROOT
 from tests.flows.support import evalcube as command

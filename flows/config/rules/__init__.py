@@ -7,10 +7,13 @@ are all valid.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from evalcube.flows.config.findings import Finding, Path
-from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.rules import judges, models, sampling, tasks
+
+if TYPE_CHECKING:
+    from evalcube.flows.config.models import Sweep
 
 
 def check(config: Sweep) -> list[Finding]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from evalcube.flows.config.findings import Finding, Path, unknown_name
 from evalcube.flows.config.judges import declared_path, known_hooks, offers_tools
-from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.rules.models import names_of, repeated
 from evalcube.flows.config.rules.sampling import limits
 from evalcube.flows.config.secrecy import mask, show
 from evalcube.stages.process.assertions import DeclarationError, parse_assertions, unmeasurable
+
+if TYPE_CHECKING:
+    from evalcube.flows.config.models import Sweep
 
 
 def assertions(config: Sweep) -> Iterator[Finding]:

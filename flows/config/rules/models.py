@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from evalcube.flows.config.findings import Finding, Path, unknown_name
-from evalcube.flows.config.models import Model, Sweep
 from evalcube.flows.config.secrecy import show
 from evalcube.flows.config.serving import SERVED
 from evalcube.flows.config.templates import Template
@@ -13,6 +13,9 @@ from evalcube.flows.errors import TemplateError
 from evalcube.stages.infer.apis import APIS, Api, ApiError
 from evalcube.stages.process.judging import judge_messages
 from evalcube.stages.reply.forms import CHAT
+
+if TYPE_CHECKING:
+    from evalcube.flows.config.models import Model, Sweep
 
 
 def unique_names(config: Sweep) -> Iterator[Finding]:

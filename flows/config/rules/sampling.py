@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evalcube.flows.config.findings import Finding, Path
-from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.secrecy import show
 from evalcube.stages.process.grading import IMPORTED
+
+if TYPE_CHECKING:
+    from evalcube.flows.config.models import Sweep
 
 
 def trials_or_precision(config: Sweep) -> Iterator[Finding]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from evalcube.flows.config.findings import Finding, Path, unknown_name
 from evalcube.flows.config.manifold import DEFAULT_TIERS
-from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.rules.models import names_of
 from evalcube.flows.config.secrecy import mask
 from evalcube.flows.config.templates import Template
 from evalcube.flows.errors import TemplateError
 from evalcube.stages.generate import Axis, Entry, Task, TaskError, all_tasks, expand, find_problems
+
+if TYPE_CHECKING:
+    from evalcube.flows.config.models import Sweep
 
 _Parts = dict[int | None, list[Entry]]
 """Index of each valid entry of a manifold -> its records."""

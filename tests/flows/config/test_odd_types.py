@@ -6,8 +6,8 @@ from contextlib import suppress
 import pytest
 from pydantic import ValidationError
 
+from evalcube.flows.config.given import sections_below
 from evalcube.flows.config.models import Sweep
-from evalcube.flows.config.section import sections_below
 
 ODD = (
     *(None, True, 0, -1, 1.5, 10**400, float("inf"), float("nan"), "", "x", "\0", "\ud800", b"x"),
