@@ -195,13 +195,8 @@ def estimate(
     targets = whole if part is None else part.targets(plan)
     cache_store = find_cache(config.cache)
     left = _open_trials(plan, store, targets)
-    pending = 0
-    if part is not None:
-        every = sum(whole.counts) if store is None else sum(map(_count, _open_trials(plan, store, whole)))
-        pending = every - sum(map(_count, left))
-    limit = max(SMALLEST_SAMPLE, EXACT_LIMIT // max(1, sum(map(bool, left))))
-    if sum(map(_count, left)) <= EXACT_LIMIT:
-        limit = EXACT_LIMIT
+    pending = 0 if part is None else _count_open(plan, store, whole) - sum(map(_count, left))
+    limit = _sample_size(left)
     tally = JudgeTally(plan, cache_store)
     models = {model.name: model for model in config.models}
     names = [row.model for row in plan.evaluations]
@@ -238,6 +233,13 @@ def estimate(
         own.few_problems(most),
         unverified(config.model_dump(include={"tasks"})["tasks"]),
     )
+
+
+def _sample_size(left: Sequence[list[OpenTrials]]) -> int:
+    """Trials of each evaluation that are looked up in the cache: all that are left, where these are few."""
+    if sum(map(_count, left)) <= EXACT_LIMIT:
+        return EXACT_LIMIT
+    return max(SMALLEST_SAMPLE, EXACT_LIMIT // max(1, sum(map(bool, left))))
 
 
 def _points(plan: Plan) -> dict[str, dict[str, int]]:
@@ -406,6 +408,11 @@ def _open_trials(plan: Plan, store: SweepStore | None, targets: SampleTargets) -
         return [[unbegun(targets, shape, model)] for model in models]
     store = SweepStore(store.cube, store.plan, targets, store.found)
     return [list(open_trials(store, model)) for model in models]
+
+
+def _count_open(plan: Plan, store: SweepStore | None, targets: SampleTargets) -> int:
+    """How much of the targets is not yet recorded."""
+    return sum(targets.counts) if store is None else sum(map(_count, _open_trials(plan, store, targets)))
 
 
 def _count(parts: Sequence[OpenTrials]) -> int:

@@ -140,41 +140,19 @@ def cube_verdict(
     ('CAUTIOUS', 1)
     """
     no_bare_text(treatments=treatments, tasks=tasks)
-    if method is not None:
-        checked_option("method", method, get_args(Method))
-    _check_numbers(threshold, trivial, missing, holdout)
+    _check_options(method, threshold, trivial, missing, holdout)
     address, part = address_and_part(cube)
     reader = Reader(address)
     declared, in_use = composite_settings(reader.notes)
     weights = declared if weights is None else weights
     plan = reader.plan
-    here = list(range(len(plan.labels))) if part is None else np.flatnonzero(part.of_models(plan)).tolist()
-    if control is None and in_use is not None and not treatments:
-        # The config says which is in use: all others may replace it, as in the report.
-        place = reader.evaluation_index(in_use, "control")
-        treatments = [plan.labels[other] for other in here if other != place]
-    control = in_use if control is None else control
-    models = _chosen_models(reader, here, control, treatments)
+    models = _chosen_models(reader, part, in_use, control, treatments)
     names = [plan.labels[model] for model in models]
-    rated = (
-        None if gold_variant is None else plan.labels[reader.evaluation_index(gold_variant, "gold_variant")]
-    )
-    if rated is not None and rated not in names:
-        raise SweepError(
-            f"`gold_variant`: '{gold_variant}' is not compared here", f"Give one of: {', '.join(names)}"
-        )
+    rated = None if gold_variant is None else _rated(reader, gold_variant, names)
     data = _Data(reader.cube.dataset(), plan, models, _chosen_tasks(plan, tasks, part), part)
-    clusters, drawn, what = data.clusters(), len(data.units), "questions"
-    if clusters is not None:
-        drawn, what = len(np.unique(cluster_units(clusters))), "clusters"
-    if holdout is not None and split_holdout(range(drawn), holdout) is None:
-        raise SweepError(
-            f"`holdout`: {holdout:g} of {drawn} {what} leaves one part fewer than {MIN_PART}",
-            "Compare more questions, or leave it out",
-        )
-    layers = data.runs(np.stack([data.array(name).astype(np.float64) for name in LAYERS], axis=-1))
-    readings = data.readings()
-    _refuse_off_scale(reader.cube.url, layers, readings)
+    clusters = data.clusters()
+    _refuse_small_parts(holdout, len(data.units), clusters)
+    layers, readings = _scores(data, reader.cube.url)
     found = verdict(
         layers,
         names,
@@ -206,8 +184,12 @@ def cube_verdict(
     )
 
 
-def _check_numbers(threshold: float, trivial: float, missing: float | None, holdout: float | None) -> None:
-    """Refuse what is out of range."""
+def _check_options(
+    method: Method | None, threshold: float, trivial: float, missing: float | None, holdout: float | None
+) -> None:
+    """Refuse a method that is none, and what is out of range."""
+    if method is not None:
+        checked_option("method", method, get_args(Method))
     numbers = {"threshold": threshold, "trivial": trivial, "missing": missing, "holdout": holdout}
     for name, value in numbers.items():
         if value is not None or name in ("threshold", "trivial"):
@@ -317,14 +299,29 @@ class _Data:
         return notes
 
 
-def _refuse_off_scale(cube: str, layers: Floats, readings: Floats | None) -> None:
-    """Nobody writes such scores: the cube is damaged, or was made to deceive."""
+def _scores(data: _Data, cube: str) -> tuple[Floats, Floats | None]:
+    """Scores of the layers and of judges; some off the scale show that the cube is damaged, or made to deceive."""
+    layers = data.runs(np.stack([data.array(name).astype(np.float64) for name in LAYERS], axis=-1))
+    readings = data.readings()
     for name, values in (("the layers", layers), ("judge_readings", readings)):
         if values is not None and ((values < LOWEST) | (values > HIGHEST)).any():
             raise SweepError(
                 f"cube '{cube}': {name} hold scores that are not from {LOWEST:g} to {HIGHEST:g}",
                 f"See what is damaged: evalcube cube verify {cube}",
             )
+    return layers, readings
+
+
+def _refuse_small_parts(holdout: float | None, units: int, clusters: Clusters | None) -> None:
+    """Refuse a share of the questions, or of their clusters, that leaves a part too small to be compared."""
+    drawn, what = units, "questions"
+    if clusters is not None:
+        drawn, what = len(np.unique(cluster_units(clusters))), "clusters"
+    if holdout is not None and split_holdout(range(drawn), holdout) is None:
+        raise SweepError(
+            f"`holdout`: {holdout:g} of {drawn} {what} leaves one part fewer than {MIN_PART}",
+            "Compare more questions, or leave it out",
+        )
 
 
 def _weights(weights: Mapping[str, float]) -> list[float]:
@@ -362,16 +359,34 @@ def _gold(
     return {name: scores for name, scores in named.items() if name in names}
 
 
+def _rated(reader: Reader, variant: str, names: Sequence[str]) -> str:
+    """The label of the variant whose answers people rated, which is one of those compared."""
+    rated = reader.plan.labels[reader.evaluation_index(variant, "gold_variant")]
+    if rated not in names:
+        raise SweepError(
+            f"`gold_variant`: '{variant}' is not compared here", f"Give one of: {', '.join(names)}"
+        )
+    return rated
+
+
 def _chosen_models(
-    reader: Reader, here: Sequence[int], control: str | None, treatments: Sequence[str]
+    reader: Reader, part: Selected | None, in_use: str | None, control: str | None, treatments: Sequence[str]
 ) -> list[int]:
-    if not reader.plan.layers:
+    """The evaluations that are compared, first that in use: the control that is given, or that of the config."""
+    plan = reader.plan
+    here = list(range(len(plan.labels))) if part is None else np.flatnonzero(part.of_models(plan)).tolist()
+    if control is None and in_use is not None and not treatments:
+        # The config says which is in use: all others may replace it, as in the report.
+        place = reader.evaluation_index(in_use, "control")
+        treatments = [plan.labels[other] for other in here if other != place]
+    control = in_use if control is None else control
+    if not plan.layers:
         raise SweepError(
             f"cube '{reader.cube.url}' has no layer scores: its sweep declares neither assertions nor a rubric",
             "Declare some in the config, and run it with another cube, to which the answers come from the cache; or "
             "decide by right and wrong answers alone: `evalcube gate POLICY CUBE`, with the margins that you state",
         )
-    known = ", ".join(f"{place} = {reader.plan.labels[place]}" for place in here)
+    known = ", ".join(f"{place} = {plan.labels[place]}" for place in here)
     if control is None and len(here) > 1:
         raise SweepError("`control` is missing: say which variant is in use", f"Give one of: {known}")
     models = [here[0] if control is None else reader.evaluation_index(control, "control")]
@@ -379,7 +394,7 @@ def _chosen_models(
     for model in models:
         if model not in here or models.count(model) > 1:
             what = "is given twice" if model in here else "is not in the part that was selected"
-            raise SweepError(f"'{reader.plan.labels[model]}' {what}", f"Give others of: {known}")
+            raise SweepError(f"'{plan.labels[model]}' {what}", f"Give others of: {known}")
     return models
 
 

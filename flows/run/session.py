@@ -7,7 +7,7 @@ import queue
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -226,30 +226,37 @@ class Session:
                 self._store.grow()
                 work = self._to_do()
             self._note(described(cluster, connection, len(addresses)))
-            blocks, serials = 0, itertools.count()
-            # Dask keys must never repeat within a cluster's life: a round would get the futures of the one before.
-            while True:
-                driver = self._driver(
-                    connection, admission, cluster.patience, context, work, max(len(addresses), 1), serials
-                )
-                interrupt.stop = partial(driver.stop, "; Ctrl-C again to stop at once")
-                driver.run()
-                blocks += driver.blocks
-                if driver.stopped:
-                    break
-                before = self._store.planned
-                work = self._next_round()
-                if self._store.planned.same(before):
-                    break  # nothing is left but transport errors
-                finished = self._tracker.done()
-                asked_since = tuple(
-                    replace(one, left=one.left + finished.get(place, 0))
-                    for place, one in enumerate(self._asked(work))
-                )
-                self._emit(Extended(sum(self._store.targets.counts), asked_since))
+            driver_of = partial(
+                self._driver, connection, admission, cluster.patience, context, max(len(addresses), 1)
+            )
+            driver, blocks = self._rounds(work, interrupt, driver_of)
             self._wait_for_reports(connection, driver.workers, blocks)
         self._spending.save()
         return "stopped" if driver.stopped else "complete"
+
+    def _rounds(
+        self, work: _Work, interrupt: Interrupt, driver_of: Callable[[_Work, Iterator[int]], Driver]
+    ) -> tuple[Driver, int]:
+        """Work until the sampling wants no more; returns the driver of the last round, and the blocks of all."""
+        # Dask keys must never repeat within a cluster's life: a round would get the futures of the one before.
+        blocks, serials = 0, itertools.count()
+        while True:
+            driver = driver_of(work, serials)
+            interrupt.stop = partial(driver.stop, "; Ctrl-C again to stop at once")
+            driver.run()
+            blocks += driver.blocks
+            if driver.stopped:
+                return driver, blocks
+            before = self._store.planned
+            work = self._next_round()
+            if self._store.planned.same(before):
+                return driver, blocks  # nothing is left but transport errors
+            finished = self._tracker.done()
+            asked_since = tuple(
+                replace(one, left=one.left + finished.get(place, 0))
+                for place, one in enumerate(self._asked(work))
+            )
+            self._emit(Extended(sum(self._store.targets.counts), asked_since))
 
     def _models_asked(self, work: _Work) -> list[Model]:
         plan = self._store.plan
@@ -284,8 +291,8 @@ class Session:
         admission: Members,
         patience: float,
         context: RunContext,
-        work: _Work,
         workers: int,
+        work: _Work,
         serials: Iterator[int],
     ) -> Driver:
         from evalcube.flows.run.driver import Driver

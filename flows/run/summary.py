@@ -238,11 +238,6 @@ def summarized(
         reason, bound = "complete", ""
     elif reason == "complete":
         reason = "incomplete"
-    causes: dict[int, list[str]] = {}
-    for receipt in store.receipts:
-        causes.setdefault(receipt.region.model, []).extend(receipt.causes)
-    lost = {store.plan.evaluations[place].model for place, named in causes.items() if NOT_FOUND in named}
-    lost = lost if NOT_FOUND in tracker.causes else set()
     return RunSummary(
         reason=reason,
         cube=settings.cube,
@@ -268,19 +263,27 @@ def summarized(
         limits=limit_use(endpoints, traffic),
         found_limits=found_limits(endpoints, traffic),
         saved=_saved(store, settings, tracker),
-        refused=(
-            *refusal_lines(store.plan.evaluations, causes),
-            *not_found_lines((one for one in settings.models if one.name in lost), endpoints),
-        ),
+        refused=_refused(store, settings, tracker, endpoints),
         models=models,
-        in_batches=requests_in_batches(
-            store.cube.records,
-            store.plan,
-            [open_trials > 0 for open_trials in left],
-        ),
+        in_batches=requests_in_batches(store.cube.records, store.plan, [one > 0 for one in left]),
         unrated=unrated,
         unnamed=unnamed(store.plan, store.counters()),
         pending=0 if only is None else _pending(store, settings, only) - (sum(counts) - done),
+    )
+
+
+def _refused(
+    store: SweepStore, settings: Sweep, tracker: Tracker, endpoints: Mapping[str, Endpoint]
+) -> tuple[str, ...]:
+    """What endpoints refused, and which models they do not know, if that was so in this run."""
+    causes: dict[int, list[str]] = {}
+    for receipt in store.receipts:
+        causes.setdefault(receipt.region.model, []).extend(receipt.causes)
+    lost = {store.plan.evaluations[place].model for place, named in causes.items() if NOT_FOUND in named}
+    lost = lost if NOT_FOUND in tracker.causes else set()
+    return (
+        *refusal_lines(store.plan.evaluations, causes),
+        *not_found_lines((one for one in settings.models if one.name in lost), endpoints),
     )
 
 

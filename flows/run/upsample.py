@@ -289,16 +289,7 @@ def upsample(
     known: Any = source
     if is_dataset(source) or not isinstance(source, Sweep | Mapping | str):
         known = need_address(source, "source")
-    given = [
-        f"`{n}`"
-        for n, v in (("trials", trials), ("precision", precision), ("budget", budget))
-        if v is not None
-    ]
-    if not given and repeats is None:
-        raise SweepError("nothing to add was asked for", "Give `trials`, `repeats`, `precision` or `budget`")
-    if len(given) > 1 or (budget is not None and repeats is not None):
-        others = ", ".join([*given, *(["`repeats`"] if repeats is not None else [])])
-        raise SweepError(f"{others} exclude each other", "Give one of them")
+    _refuse_several(repeats, trials=trials, precision=precision, budget=budget)
     no_bare_text(models=models, tasks=tasks, tiers=tiers, where=where)
     _refuse_numbers(("trials", trials, MOST_TRIALS), ("repeats", repeats, MOST_REPEATS))
     settings = acting_config(
@@ -324,6 +315,16 @@ def upsample(
         subscribers=subscribers,
         stop=stop,
     )
+
+
+def _refuse_several(repeats: int | None, **amounts: object) -> None:
+    """Refuse more than one way to say how much is to be added, and none; a budget leaves no number of repeats open."""
+    given = [f"`{name}`" for name, value in amounts.items() if value is not None]
+    if not given and repeats is None:
+        raise SweepError("nothing to add was asked for", "Give `trials`, `repeats`, `precision` or `budget`")
+    if len(given) > 1 or (amounts["budget"] is not None and repeats is not None):
+        others = ", ".join([*given, *(["`repeats`"] if repeats is not None else [])])
+        raise SweepError(f"{others} exclude each other", "Give one of them")
 
 
 def _refuse_numbers(*given: tuple[str, int | None, int]) -> None:

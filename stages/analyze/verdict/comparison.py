@@ -43,7 +43,7 @@ from evalcube.stages.analyze.verdict.paired import (
 from evalcube.stages.analyze.verdict.people import corrected_pair
 from evalcube.stages.analyze.verdict.result import Arm, Gap, Missing, PairResult
 from evalcube.stages.analyze.verdict.rules import Evidence, Options, decide_pair
-from evalcube.stages.analyze.verdict.sensitivity import hotelling, sensitivity
+from evalcube.stages.analyze.verdict.sensitivity import Hotelling, Sensitivity, hotelling, sensitivity
 
 SENSITIVITY_DRAWS = 2_000
 """Sign flips per point of the weight simplex: the share over all points averages their noise."""
@@ -82,7 +82,6 @@ def compare(
     steps = difference(*shared)
     names = [name for place, name in enumerate(LAYERS) if not np.isnan(steps[:, place]).all()]
     moved = steps[:, [LAYERS.index(name) for name in names]]
-    level, seed, weights = options.alpha, options.seed, options.weights
     gains = difference(*totals)
     main, scaled = _intervals(np.stack([gains, difference(*spread)], axis=1), scores, options)
     simultaneous = dict(zip(names, _together(moved, scores, options), strict=True))
@@ -100,30 +99,36 @@ def compare(
         saturation=treatment.saturation,
         agreement={arm.name: arm.agreement for arm in (control, treatment) if arm.agreement is not None},
         variation=float(mean_present(np.array([control.variation, treatment.variation]), axis=0)),
-        holdout=None if split is None else gain_gap(gain, split, alpha=level, shares=weight),
+        holdout=None if split is None else gain_gap(gain, split, alpha=options.alpha, shares=weight),
         missing=missing,
         reach=seen,
     )
     means = [weighted_mean(np.where(both, side, np.nan), shares) for side in totals]
     means = means if people is None else list(people.means)
-    fewer = min(options.draws, SENSITIVITY_DRAWS)
-    rows = weighed(*units_drawn(steps, shares, clusters))
+    joint, other_weights = _without_weights(weighed(*units_drawn(steps, shares, clusters)), options)
     return PairResult(
         control=control.name,
         treatment=treatment.name,
         decision=decide_pair(evidence, options.limits),
         complete_pairs=int(both.sum()),
-        shown=(_shown(sides[0], means[0], both, weights), _shown(sides[1], means[1], both, weights)),
+        shown=(_shown(sides[0], means[0], both, options), _shown(sides[1], means[1], both, options)),
         composite=main,
         layers=dict(zip(names, _intervals(moved, scores, options), strict=True)),
         simultaneous=simultaneous,
         standardised=scaled,
-        joint=hotelling(rows[:, ~np.isnan(rows).all(axis=0)], draws=options.draws, seed=seed),
-        sensitivity=sensitivity(rows, weights=weights, alpha=level, draws=fewer, seed=seed),
+        joint=joint,
+        sensitivity=other_weights,
         missing=missing,
         reach=seen,
         holdout=evidence.holdout,
     )
+
+
+def _without_weights(rows: Floats, options: Options) -> tuple[Hotelling, Sensitivity]:
+    """Whether the layers moved together, and what other weights would say; `rows` are differences (unit, layer)."""
+    alpha, seed, fewer = options.alpha, options.seed, min(options.draws, SENSITIVITY_DRAWS)
+    joint = hotelling(rows[:, ~np.isnan(rows).all(axis=0)], draws=options.draws, seed=seed)
+    return joint, sensitivity(rows, weights=options.weights, alpha=alpha, draws=fewer, seed=seed)
 
 
 def for_this_look(
@@ -181,8 +186,8 @@ def standardised(control: Floats, treatment: Floats) -> tuple[Floats, Floats]:
     return control / scale, treatment / scale
 
 
-def _shown(layers: Floats, mean: float, both: np.ndarray, weights: tuple[float, ...] | None) -> str:
-    return describe(mean, weighty(layer_bits(layers[both]), weights))
+def _shown(layers: Floats, mean: float, both: np.ndarray, options: Options) -> str:
+    return describe(mean, weighty(layer_bits(layers[both]), options.weights))
 
 
 def _intervals(columns: Floats, scores: Scores, options: Options, looks: int = 1) -> list[Interval]:
