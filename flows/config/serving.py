@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, Self
 
@@ -21,7 +20,6 @@ PresetName = Literal["vllm", "sglang", "llama.cpp", "ollama"]
 _COMMAND_REMEDY = "Write a list such as [my-server, -p, '{port}'], or one text"
 _ENV_REMEDY = "Have the server read it from a variable, and name that under env_from"
 _NO_VARIABLE = "must be the name of an environment variable"
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
 
 def _arguments(value: object) -> tuple[str, ...]:
@@ -62,7 +60,7 @@ def _variables(value: object) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise values.refusal("must be a mapping of variables to texts", "Write {NAME: 'text'}", secret=True)
     for name in value:
-        if not isinstance(name, str) or not _VARIABLE.fullmatch(name):
+        if not isinstance(name, str) or not values.VARIABLE.fullmatch(name):
             where = ("\0key", str(name))
             raise values.refusal(_NO_VARIABLE, "Use letters, digits and _", secret=True, where=where)
     return dict(value)

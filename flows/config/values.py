@@ -19,6 +19,8 @@ from evalcube.flows.errors import TemplateError
 
 LONGEST_NAME = 128
 LONGEST_PATH = 1024
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+"""Names of environment variables."""
 KEY_REMEDY = (
     "Put the key in an environment variable and give the variable's name as key_env, such as OPENAI_API_KEY"
 )
@@ -220,7 +222,7 @@ def variable(value: object, remedy: str = "Give its NAME alone, such as HF_HOME"
     # HF_TOKEN begins like a key of Hugging Face; keys are not of words in capitals.
     if looks_secret(value) and not _CAPITALS.fullmatch(value):
         raise refusal("looks like a key, not like the name of an environment variable", remedy, secret=True)
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,127}", value):
+    if not VARIABLE.fullmatch(value):
         raise refusal("must be the name of an environment variable", remedy, secret=True)
     return value
 

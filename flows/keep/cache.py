@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,14 +18,11 @@ from evalcube.flows.read.outputs import Ticker, check_output, silent
 from evalcube.flows.read.reader import Reader
 from evalcube.storage.cache.archive import opened, read_archive, write_archive
 from evalcube.storage.cache.cache import Cache, EntryInfo, ManagedCache, open_cache
-from evalcube.storage.cache.contract import Contexts, decode
+from evalcube.storage.cache.contract import BATCH_ENTRIES, Contexts, batches, decode
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.errors import guarded
 from evalcube.storage.files import replaced
 
-T = TypeVar("T")
-_BATCH_BYTES = 16 * 2**20
-_BATCH_ENTRIES = 512
 _REMOVED_AT_ONCE = 100_000
 """A directory writes all packs anew each time."""
 _SHOWN = 20
@@ -132,7 +129,7 @@ def verify(url: str, *, repair: bool = False, tick: Ticker = silent) -> CacheChe
                 damaged += 1
                 repaired += repair and cache.quarantine(key)
                 bad += [key] if len(bad) < _SHOWN else []
-            if entries % _BATCH_ENTRIES == 0:
+            if entries % BATCH_ENTRIES == 0:
                 tick("entries read", entries)
     return CacheCheck(entries, size, damaged, repaired, tuple(bad))
 
@@ -177,7 +174,7 @@ def collect(
         # Before the cubes are read: what a sweep stores from now on is no part of it, whatever its clock says.
         listing = cache.entries(there_now=delete)
         kept = References.of(cubes, tick, cache)
-        for batch in _batches(listing, _size):
+        for batch in batches(listing, _size):
             wanted = kept.mark([info.key for info in batch])
             for info, keep in zip(batch, wanted, strict=True):
                 if not keep:
@@ -229,7 +226,7 @@ def export(url: str, path: Path, *, cube: str | None = None, tick: Ticker = sile
             if sound:
                 yield key, content
             skipped += not sound
-            if done % _BATCH_ENTRIES == 0:
+            if done % BATCH_ENTRIES == 0:
                 tick("entries written", done)
 
     with closing(open_cache(url, writable=False)) as cache, guarded(path, "write the archive"):
@@ -265,7 +262,7 @@ def load(url: str, path: Path, *, tick: Ticker = silent) -> Transfer:
     """
     entries = new = 0
     with opened(path) as file, closing(open_cache(url)) as cache:
-        for batch in _batches(read_archive(file, path), lambda entry: len(entry[1])):
+        for batch in batches(read_archive(file, path), lambda entry: len(entry[1])):
             new += sum(cache.put_many(batch))
             entries += len(batch)
             tick("entries stored", entries)
@@ -282,7 +279,7 @@ def _chosen(entries: Iterator[EntryInfo], chosen: References | None) -> Iterator
     if chosen is None:
         yield from entries
         return
-    for batch in _batches(entries, _size):
+    for batch in batches(entries, _size):
         marks = chosen.mark([info.key for info in batch])
         yield from (info for info, wanted in zip(batch, marks, strict=True) if wanted)
 
@@ -290,7 +287,7 @@ def _chosen(entries: Iterator[EntryInfo], chosen: References | None) -> Iterator
 def _read(cache: ManagedCache, entries: Iterable[EntryInfo]) -> Iterator[tuple[str, bytes, bool]]:
     """Keys and contents of entries that were not deleted meanwhile, and whether each is sound."""
     contexts = Contexts()
-    for batch in _batches(entries, _size):
+    for batch in batches(entries, _size):
         keys = [info.key for info in batch]
         for key, content in zip(keys, cache.contents(keys), strict=True):
             if content is not None:
@@ -299,20 +296,6 @@ def _read(cache: ManagedCache, entries: Iterable[EntryInfo]) -> Iterator[tuple[s
 
 def _size(info: EntryInfo) -> int:
     return info.size
-
-
-def _batches(entries: Iterable[T], size_of: Callable[[T], int]) -> Iterator[list[T]]:
-    """Some entries at a time, so many that they fit into memory."""
-    batch: list[T] = []
-    size = 0
-    for entry in entries:
-        if batch and (len(batch) >= _BATCH_ENTRIES or size + size_of(entry) > _BATCH_BYTES):
-            yield batch
-            batch, size = [], 0
-        batch.append(entry)
-        size += size_of(entry)
-    if batch:
-        yield batch
 
 
 class References:
@@ -393,7 +376,7 @@ def _heads(readers: Sequence[Reader], tick: Ticker, cache: Cache | None) -> Iter
     keys = (key for reader in readers for key in request_keys(reader, cache))
     for done, key in enumerate(keys, 1):
         yield _head(key)
-        if done % _BATCH_ENTRIES == 0:
+        if done % BATCH_ENTRIES == 0:
             tick("requests made again", done)
 
 

@@ -6,7 +6,6 @@ the cube has keeps its place, and what is new comes after it.
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,11 +15,10 @@ from typing import Any
 
 from evalcube.flows.plan.evaluations import Evaluation, Judge
 from evalcube.flows.plan.plan import Named, Plan, PlannedCell, TaskPlan
+from evalcube.flows.plan.spec import in_short
 from evalcube.stages.generate.dataset import DatasetParams
 from evalcube.stages.generate.dataset.hub.address import is_hub, source_of, with_files
 from evalcube.stages.generate.stream import canonical_json
-
-_SHOWN_CHARACTERS = 80
 
 
 @dataclass(frozen=True)
@@ -130,7 +128,7 @@ def _meanings(
         for name, (was, trials) in before.items():
             here, there = _apart(was, after[name])
             yield Contradiction(
-                f"{kind} {name} is {_short(here)} in the cube, with {trials:,} trials, and {_short(there)} in the "
+                f"{kind} {name} is {in_short(here)} in the cube, with {trials:,} trials, and {in_short(there)} in the "
                 f"config",
                 f"Give the {kind} of the config another name under `{section}:`, such as {name}-2, and the cube "
                 f"keeps both; or take the old one's results away first: "
@@ -377,8 +375,3 @@ def _apart(was: Any, now: Any) -> tuple[Any, Any]:  # noqa: ANN401 - any JSON va
         return was, now
     equal = {name for name in was if name in now and was[name] == now[name]}
     return tuple({name: one[name] for name in one if name not in equal} for one in (was, now))  # type: ignore[return-value]
-
-
-def _short(value: object) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 3] + "..."

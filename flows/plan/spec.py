@@ -134,6 +134,12 @@ def description_problem(attrs: Mapping[str, Any], parsed: Spec) -> str | None:
     return None
 
 
+def in_short(value: object) -> str:
+    """What a spec says somewhere, in at most 80 characters of JSON."""
+    text = json.dumps(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
 def _digest(spec: object) -> str:
     return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:32]
 

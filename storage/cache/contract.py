@@ -8,9 +8,9 @@ from __future__ import annotations
 import hashlib
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import zstandard
 
@@ -24,6 +24,14 @@ MOST_BYTES = MAX_VALUE + MAX_VALUE // 64
 
 MAGIC = b"EVC1"
 """What every content begins with."""
+
+BATCH_BYTES = 16 * 2**20
+"""About how much is sent or read at once."""
+
+BATCH_ENTRIES = 512
+"""How many entries are, at most."""
+
+T = TypeVar("T")
 
 _CHECK = 16
 _HEADER = len(MAGIC) + _CHECK
@@ -58,6 +66,20 @@ def is_whole(key: str, data: bytes) -> bool:
 def checksum(key: str, payload: bytes | memoryview) -> bytes:
     """What an entry's header says of its payload."""
     return hashlib.blake2b(payload, digest_size=_CHECK, key=bytes.fromhex(key)).digest()
+
+
+def batches(entries: Iterable[T], size_of: Callable[[T], int]) -> Iterator[list[T]]:
+    """Some entries at a time, so many that they fit into memory, or into a few requests to a store."""
+    batch: list[T] = []
+    size = 0
+    for entry in entries:
+        if batch and (len(batch) >= BATCH_ENTRIES or size + size_of(entry) > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(entry)
+        size += size_of(entry)
+    if batch:
+        yield batch
 
 
 class Contexts(threading.local):

@@ -17,8 +17,8 @@ from redis import Redis, exceptions
 from redis.backoff import ExponentialBackoff
 from redis.retry import Retry
 
-from evalcube.storage.cache.contract import KEY, MOST_BYTES, EntryInfo
-from evalcube.storage.cache.remote import BATCH_BYTES, Stored
+from evalcube.storage.cache.contract import KEY, MOST_BYTES, EntryInfo, batches
+from evalcube.storage.cache.remote import Stored
 from evalcube.storage.errors import DiskFullError, NotWritableError, StorageError
 from evalcube.storage.urls import RedisAddress, redis_address
 
@@ -74,9 +74,9 @@ class RedisBackend:
         with self._translated("read the cache"):
             sizes = self._sizes(keys)
             names = [_ENTRY + key for key in keys]
-            for start, stop in _runs(sizes):
+            for batch in batches(zip(names, sizes, strict=True), lambda one: one[1]):
                 pipe = self._client.pipeline(transaction=False)
-                for name in names[start:stop]:
+                for name, _ in batch:
                     pipe.exists(name)
                     pipe.getrange(name, 0, MOST_BYTES)  # it may have grown since
                 replies = _replies(pipe)
@@ -218,15 +218,3 @@ def _found(there: int, content: bytes | str) -> Stored | None:
     if isinstance(content, str):
         return Stored(None, content)
     return Stored(content if len(content) <= MOST_BYTES else None, hash(content)) if there else None
-
-
-def _runs(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Runs of entries that are read at once: at least one, and about `BATCH_BYTES` at most."""
-    start = total = 0
-    for stop, size in enumerate(sizes):
-        if stop > start and total + size > BATCH_BYTES:
-            yield start, stop
-            start, total = stop, 0
-        total += size
-    if start < len(sizes):
-        yield start, len(sizes)

@@ -17,6 +17,7 @@ from evalcube.storage.cache.contract import (
     CacheStats,
     Contexts,
     EntryInfo,
+    batches,
     check_key,
     check_value,
     decode,
@@ -24,10 +25,6 @@ from evalcube.storage.cache.contract import (
 )
 from evalcube.storage.errors import NotWritableError, StorageError
 
-BATCH_BYTES = 16 * 2**20
-"""About how much is sent or read at once."""
-
-_BATCH_ENTRIES = 512
 _WAITING_BYTES = 64 * 2**20
 _ATTEMPTS = 8
 
@@ -166,10 +163,11 @@ class RemoteCache:
             with self._lock:
                 self._sending, self._waiting, self._bytes = self._waiting, {}, 0
             try:
-                for batch in _batches(self._sending):
-                    self._send(batch)
+                # Of a copy, since what was sent is taken out meanwhile.
+                for batch in batches(list(self._sending.items()), _size):
+                    self._send(dict(batch))
                     with self._lock:
-                        for key in batch:
+                        for key, _ in batch:
                             del self._sending[key]
             except BaseException:
                 with self._lock:
@@ -197,8 +195,8 @@ class RemoteCache:
         first = dict(reversed(items))
         contents = {key: encode(key, value, self._contexts.compressor) for key, value in first.items()}
         stored: dict[str, bool] = {}
-        for batch in _batches(contents):
-            stored.update(self._send(batch))
+        for batch in batches(contents.items(), _size):
+            stored.update(self._send(dict(batch)))
         return [stored.pop(key, False) for key, _ in items]
 
     def close(self) -> None:
@@ -294,15 +292,5 @@ class RemoteCache:
         raise StorageError(f"the entry {key} changes all the time", self._backend.address, remedy)
 
 
-def _batches(contents: Mapping[str, bytes]) -> Iterator[dict[str, bytes]]:
-    """Parts of bounded size; of a copy, so that what was sent may be taken out meanwhile."""
-    batch: dict[str, bytes] = {}
-    size = 0
-    for key, content in list(contents.items()):
-        if batch and (len(batch) >= _BATCH_ENTRIES or size + len(content) > BATCH_BYTES):
-            yield batch
-            batch, size = {}, 0
-        batch[key] = content
-        size += len(content)
-    if batch:
-        yield batch
+def _size(entry: tuple[str, bytes]) -> int:
+    return len(entry[1])

@@ -10,7 +10,7 @@ from typing import Any
 
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.evaluations import Evaluation, Judge
-from evalcube.flows.plan.spec import SPEC_FORMAT, PointSpec, Spec, TaskSpec
+from evalcube.flows.plan.spec import SPEC_FORMAT, PointSpec, Spec, TaskSpec, in_short
 
 _NAMING = ("eval_id", "model")
 _EXACT = 2**53
@@ -216,7 +216,7 @@ def _task(label: str, specs: Sequence[Spec], names: Sequence[str]) -> TaskSpec:
             if one != other:
                 raise SweepError(
                     f"task '{label}' has other {what} in cube '{home}' than in cube '{name}': "
-                    f"{_short(one)} and {_short(other)}",
+                    f"{in_short(one)} and {in_short(other)}",
                     f"Keep them apart in a merge: evalcube merge NEW.zarr CUBE CUBE --rename {name}:{label}={label}-2",
                 )
         for point in task.points:
@@ -309,8 +309,3 @@ def _place(
         ),
         tuple(order[judge.name] for judge in spec.judges),
     )
-
-
-def _short(value: object) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,4 +1,4 @@
-"""Checks of what formulas are given, and takes counters out of it; errors name argument, value and remedy."""
+"""Checks what formulas are given, and takes counters and means out of it; errors name argument, value and remedy."""
 
 from __future__ import annotations
 
@@ -222,3 +222,11 @@ def column(counters: ArrayLike, label: str, labels: Sequence[str] = COUNTERS) ->
     if label not in names:
         raise ArgumentError(f"counter {label!r} is not among `labels` {names}; add it to the counters")
     return array[..., names.index(label)]
+
+
+def mean_present(values: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
+    """Mean of what is not NaN; NaN where nothing is."""
+    there = ~np.isnan(values)
+    count = there.sum(axis=axis)
+    with np.errstate(all="ignore"):
+        return np.asarray(np.where(there, values, 0.0).sum(axis=axis) / np.where(count > 0, count, np.nan))

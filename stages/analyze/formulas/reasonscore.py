@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from evalcube.stages.analyze.formulas.arguments import broadcast, column, one_of, reals
+from evalcube.stages.analyze.formulas.arguments import broadcast, column, mean_present, one_of, reals
 from evalcube.stages.analyze.formulas.intervals import Floats, wilson
 from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import COUNTERS
@@ -255,7 +255,7 @@ def mean_score(tier_scores: ArrayLike) -> Floats:
     >>> float(mean_score([850.0, 720.0, 580.0, float("nan")])).__round__(2)
     716.67
     """
-    return _mean_present(np.asarray(tier_scores, dtype=float))
+    return mean_present(np.asarray(tier_scores, dtype=float))
 
 
 def tier_tokens(counters: ArrayLike, *, labels: Sequence[str] = COUNTERS) -> Floats:
@@ -328,13 +328,6 @@ def per_token(tier_scores: ArrayLike, tokens: ArrayLike) -> Floats:
     0.564
     """
     scores, spent = np.broadcast_arrays(np.asarray(tier_scores, dtype=float), np.asarray(tokens, dtype=float))
-    mean = _mean_present(np.where(np.isnan(scores), np.nan, spent))
+    mean = mean_present(np.where(np.isnan(scores), np.nan, spent))
     with np.errstate(all="ignore"):
-        return np.asarray(_mean_present(scores) / np.where(mean > 0, mean, np.nan))
-
-
-def _mean_present(values: Floats) -> Floats:
-    there = ~np.isnan(values)
-    count = there.sum(axis=-1)
-    with np.errstate(all="ignore"):
-        return np.asarray(np.where(there, values, 0.0).sum(axis=-1) / np.where(count > 0, count, np.nan))
+        return np.asarray(mean_present(scores) / np.where(mean > 0, mean, np.nan))

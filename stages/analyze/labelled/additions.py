@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalcube._arrays import as_xarray
+from evalcube.stages.analyze.formulas.arguments import mean_present
 from evalcube.stages.analyze.formulas.corrected import (
     LEAST_PASS_OR_FAIL,
     LEAST_SCORES,
@@ -42,7 +43,6 @@ from evalcube.stages.analyze.verdict.composite import (
     layer_bits,
     layer_gate,
     layer_means,
-    mean_present,
 )
 from evalcube.stages.analyze.verdict.paired import paired_intervals
 from evalcube.stages.analyze.verdict.people import corrected_scores

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from evalcube.stages.analyze.formulas.arguments import mean_present
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.verdict.composite import (
     HIGHEST,
@@ -27,7 +28,6 @@ from evalcube.stages.analyze.verdict.composite import (
     layer_bits,
     layer_gate,
     layer_means,
-    mean_present,
     weighted_mean,
     weighty,
 )

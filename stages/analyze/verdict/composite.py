@@ -15,6 +15,7 @@ from decimal import ROUND_HALF_UP, Decimal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evalcube.stages.analyze.formulas.arguments import mean_present
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.errors import ArgumentError
 
@@ -166,13 +167,6 @@ def judge_layer(readings: ArrayLike) -> Floats:
     """
     values = np.asarray(readings, dtype=float)
     return mean_present(np.where(values > 0, values, np.nan), axis=-1)
-
-
-def mean_present(values: Floats, axis: int) -> Floats:
-    """Mean of what is not NaN; NaN where nothing is."""
-    count = (~np.isnan(values)).sum(axis=axis)
-    total = np.nan_to_num(values).sum(axis=axis)
-    return np.asarray(np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0))
 
 
 def weighted_mean(values: Floats, shares: Floats) -> float:

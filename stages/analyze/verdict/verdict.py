@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evalcube.stages.analyze.formulas.arguments import one_of
+from evalcube.stages.analyze.formulas.arguments import mean_present, one_of
 from evalcube.stages.analyze.formulas.corrected import LEAST_SCORES
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.verdict.agreement import (
@@ -40,7 +40,6 @@ from evalcube.stages.analyze.verdict.composite import (
     layer_bits,
     layer_gate,
     layer_means,
-    mean_present,
     weighted_mean,
     weighty,
 )

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from evalcube.stages.generate.answers.numbers import with_whole_numbers
+
 MOST_TEXT = 50_000
 """Characters of a text that are read, the last ones."""
 _STARTS = 200
@@ -29,7 +31,7 @@ def canonical_calls(calls: Iterable[Mapping[str, Any]]) -> str:
     >>> canonical_calls([{"name": "b", "arguments": {"x": 1.0, "on": True}}, {"name": "a", "arguments": {}}])
     '[{"arguments": {"on": true, "x": 1}, "name": "b"}, {"arguments": {}, "name": "a"}]'
     """
-    return f"[{', '.join(sorted(json.dumps(_plain(call), sort_keys=True) for call in calls))}]"
+    return f"[{', '.join(sorted(json.dumps(with_whole_numbers(call), sort_keys=True) for call in calls))}]"
 
 
 def read_calls(text: str) -> str | None:
@@ -119,12 +121,3 @@ def _is_shallow(value: object, levels: int = _DEEPEST) -> bool:
     """Whether a value is no deeper than any stack has room for, so that it is read alike wherever it is read."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return levels > 0 and all(_is_shallow(each, levels - 1) for each in inner)
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401 - of JSON
-    """The value with whole numbers as such, so that 1.0 is 1."""
-    if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_plain(each) for each in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value

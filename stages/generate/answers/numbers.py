@@ -162,3 +162,12 @@ def number_text(value: Fraction) -> str:
     decimals = digits[cut:].rstrip("0")
     sign = "-" if value < 0 else ""
     return f"{sign}{digits[:cut]}.{decimals}" if decimals else f"{sign}{digits[:cut]}"
+
+
+def with_whole_numbers(value: object) -> object:
+    """A value of JSON in which 1.0 is 1."""
+    if isinstance(value, dict):
+        return {key: with_whole_numbers(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [with_whole_numbers(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

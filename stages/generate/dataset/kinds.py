@@ -12,7 +12,13 @@ from itertools import pairwise
 
 from evalcube.stages.generate.answers import wording as words
 from evalcube.stages.generate.answers.final import NEAR, REFUSED, SENTENCES, Mention, instead, read_final
-from evalcube.stages.generate.answers.numbers import NUMBER, NUMBERS, number, plain_numbers
+from evalcube.stages.generate.answers.numbers import (
+    NUMBER,
+    NUMBERS,
+    number,
+    plain_numbers,
+    with_whole_numbers,
+)
 from evalcube.stages.generate.answers.passages import (
     BULLET,
     CHATTER,
@@ -356,19 +362,9 @@ def json_text(value: object, *, parse: bool = False) -> str | None:
     try:
         if parse and isinstance(value, str):
             value = json.loads(value, parse_constant=_refuse)
-        return json.dumps(_canonical(value), sort_keys=True, allow_nan=False)
+        return json.dumps(with_whole_numbers(value), sort_keys=True, allow_nan=False)
     except (ValueError, TypeError, RecursionError):
         return None
-
-
-def _canonical(value: object) -> object:
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, dict):
-        return {key: _canonical(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_canonical(item) for item in value]
-    return value
 
 
 def read_json(text: str, comparison: Comparison | None = None) -> str | None:  # noqa: ARG001 - as the others

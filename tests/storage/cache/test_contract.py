@@ -11,7 +11,7 @@ import pytest
 import zstandard
 from cache_stores import SECRET, DirectoryPlace, ObjectPlace, RedisPlace, opened, redis_server, s3_server
 
-from evalcube.storage.cache import remote as remote_module
+from evalcube.storage.cache import contract
 from evalcube.storage.cache.contract import MAX_VALUE, CacheStats, checksum
 from evalcube.storage.cache.remote import RemoteCache
 from evalcube.storage.errors import NotWritableError, StorageError
@@ -87,7 +87,7 @@ def test_put__the_first_of_two_waiting_wins(cache):
 
 
 def test_put_many__more_than_a_batch_in_order(cache, workers, monkeypatch):
-    monkeypatch.setattr(remote_module, "BATCH_BYTES", 2000)
+    monkeypatch.setattr(contract, "BATCH_BYTES", 2000)
     items = [workers.entry("order", i) for i in range(103)]
     cache.put_many(items[::3])
 
