@@ -1,4 +1,4 @@
-"""Read which of some options a model's text ends up with, a truth value among them."""
+"""Read which of some options a model's text ends up with, by their texts or their labels; a truth value among them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from evalcube.stages.generate.answers.final import Mention
+from evalcube.stages.generate.answers.passages import normalised, plain_digits
 from evalcube.stages.generate.answers.values import Form, read_line, read_value
 
 
@@ -92,3 +93,95 @@ def truth_value(text: str) -> str | None:
     True
     """
     return read_value(text, _TRUTHS)
+
+
+_LABEL = re.compile(
+    r"(?<![\w.-])(?<!N/)(?<!\w['’])(?:(?P<called>(?i:option|choice|letter|number|alternative)(?i:\s{1,3}is"
+    r"|\s?:)?\s{1,3}[(\[\"'`*]{0,4})(?P<named>[A-Za-z]|[0-9]{1,3})(?![\w'’])|(?P<open>[(\[])(?P<inside>[A-Za-z]"
+    r"|[0-9]{1,3})[)\]]|(?P<upper>[A-Z]|[0-9]{1,3})(?!['’]?\w|[.,][0-9])|(?P<lower>[a-z])(?=[)\].:][*_`]{0,2}\s"
+    r"|[\s*_`\"').\]]{0,6}(?:\n|\Z)))"
+)
+_ARTICLE = re.compile(
+    r"\s{1,3}(?!(?:and|or|because|since|as|is|was|not|instead|rather|by|but|fits|works|it)\b)[a-z]"
+)
+"""What follows a label that is a word or a number of its sentence, as "A lamp" has."""
+_ITS_TEXT = re.compile(r"[\s)\].:*_`\"'“\u2013\u2014=(-]{1,8}\Z")
+_LONGEST = 2000
+"""Characters of options, altogether, up to which a mention in running text is searched for."""
+
+
+def read_choice(text: str, labels: Sequence[str], options: Sequence[str]) -> str | None:
+    r"""The label of the option that a reply chooses; None if it chooses none, or hedges between two.
+
+    An answer may give the label, the label and the option, or the option's text. A label counts more than a
+    text that belongs to another one.
+
+    Parameters
+    ----------
+    labels, options
+        What each option is called in the prompt, and its text.
+
+    Examples
+    --------
+    >>> read_choice("It is heavy.\nAnswer: (B)", "AB", ["drum", "lamp"])
+    'B'
+    >>> read_choice("The answer is the Drum.", "AB", ["drum", "lamp"])
+    'A'
+    """
+    return read_value(text, _OptionReader(labels, options))
+
+
+class _OptionReader(Form):
+    """Some options, by their labels and their texts."""
+
+    longest = 2000
+
+    def __init__(self, labels: Sequence[str], options: Sequence[str]) -> None:
+        self._known = {label: label for label in labels} | {label.lower(): label for label in labels}
+        self._exact = dict(zip(options, labels, strict=True))
+        self._folded: dict[str, str | None] = {}
+        for label, option in zip(labels, options, strict=True):
+            key = _undressed(option)
+            self._folded[key] = None if key in self._folded else label  # two alike: neither by its text
+
+    def mentions(self, line: str) -> Sequence[Mention]:
+        """Every label and every option's text; a label goes before a text beside it and within one."""
+        whole = None if len(line) > self.longest or line in self._known else self._whole(line)
+        if whole is not None:
+            return [Mention(0, len(line), whole)]
+        found = []
+        for match in _LABEL.finditer(line):
+            label = self._known.get(match["named"] or match["inside"] or match["upper"] or match["lower"])
+            if label is not None:
+                weak = match["upper"] is not None and _ARTICLE.match(line, match.end()) is not None
+                begin = match.start("named") if match["named"] else match.start()
+                found.append(Mention(begin, match.end(), label, weak))
+        texts = [] if self._texts is None else self._texts.mentions(line)
+        found += [m._replace(value=self._folded[m.value]) for m in texts if m.value]
+        kept: list[Mention] = []
+        for mention in sorted(found, key=lambda m: (m.start, -m.end)):
+            last = kept[-1] if kept else None
+            if last is None or mention.start >= last.end + 1:
+                beside = last and _ITS_TEXT.fullmatch(line, last.end, mention.start)
+                if last and beside and last.end - last.start <= 3 < mention.end - mention.start:
+                    kept[-1] = last._replace(end=mention.end, weak=False)
+                    continue
+                kept.append(mention)
+        return kept
+
+    def _whole(self, line: str) -> str | None:
+        """The option whose text a line is; letter case tells two apart only where it has to."""
+        return self._exact.get(line) or self._folded.get(_undressed(line))
+
+    @cached_property
+    def _texts(self) -> ChoiceReader | None:
+        """The reader of the options' texts; None where they are alike, or long."""
+        usable = [key for key, label in self._folded.items() if label is not None and key]
+        long = len(usable) < len(self._folded) or sum(map(len, usable)) > _LONGEST
+        return None if long else ChoiceReader(usable)
+
+
+def _undressed(option: str) -> str:
+    """An option without the differences that do not matter."""
+    text = plain_digits(normalised(option)).casefold()
+    return " ".join(text.split()).strip(" .!*_`\"'“”‘’$")

@@ -11,9 +11,9 @@ from math import isqrt
 from pathlib import Path
 from typing import ClassVar, cast
 
+from evalcube.stages.generate.answers.choices import read_choice
 from evalcube.stages.generate.base import Task, TaskParams, Trial
 from evalcube.stages.generate.dataset.books import Book, Library, RowView
-from evalcube.stages.generate.dataset.choices import read_choice
 from evalcube.stages.generate.dataset.fewshot import Examples, source_named
 from evalcube.stages.generate.dataset.files import format_of
 from evalcube.stages.generate.dataset.hub.fetch import located

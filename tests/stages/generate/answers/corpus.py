@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from evalcube.stages.generate.dataset.choices import read_choice
+from evalcube.stages.generate.answers.choices import read_choice
 from evalcube.stages.generate.dataset.kinds import READERS
 from evalcube.stages.generate.dataset.params import Comparison
 from evalcube.stages.process.judging import read_judge

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalcube.stages.generate.dataset.choices import read_choice
+from evalcube.stages.generate.answers.choices import read_choice
 from evalcube.stages.generate.dataset.kinds import READERS
 from evalcube.stages.generate.dataset.params import Comparison
 from tests.stages.generate.answers.formats import (

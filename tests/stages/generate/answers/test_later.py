@@ -11,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube.stages.generate.answers.brackets import closing_brackets
-from evalcube.stages.generate.answers.choices import ChoiceReader, truth_value
+from evalcube.stages.generate.answers.choices import ChoiceReader, read_choice, truth_value
 from evalcube.stages.generate.answers.dates import last_date
 from evalcube.stages.generate.answers.final import end_of_written
 from evalcube.stages.generate.answers.lists import integer_list, word_list
 from evalcube.stages.generate.answers.numbers import last_integer
-from evalcube.stages.generate.dataset.choices import read_choice
 from evalcube.stages.generate.dataset.kinds import read_json, read_text
 from tests.growth import grows_in_proportion
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalcube.stages.generate.answers.choices import read_choice
 from evalcube.stages.generate.answers.numbers import number_text
-from evalcube.stages.generate.dataset.choices import read_choice
 from evalcube.stages.generate.dataset.kinds import (
     READERS,
     Comparison,
