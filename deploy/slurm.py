@@ -237,12 +237,12 @@ def clock(seconds: float) -> str:
     return (f"{days}-" if days else "") + f"{hours:02}:{minutes % 60:02}:00"
 
 
-def slug(name: str, longest: int = 40) -> str:
-    """A name as a part of a job's name.
+def slug(name: str) -> str:
+    """A name as a part of a job's name, at most 40 characters long.
 
     Examples
     --------
     >>> slug("My sweep: 3/4"), slug("…")
     ('My-sweep-3-4', 'sweep')
     """
-    return re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[:longest].strip("-") or "sweep"
+    return re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[:40].strip("-") or "sweep"

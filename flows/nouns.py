@@ -123,7 +123,7 @@ def _whole(dataset: xr.Dataset, name: str) -> str:
     return source
 
 
-def need_arrays(dataset: xr.Dataset, name: str = "cube") -> xr.Dataset:
+def need_arrays(dataset: xr.Dataset) -> xr.Dataset:
     """The dataset, with what analyses need.
 
     Raises
@@ -135,7 +135,7 @@ def need_arrays(dataset: xr.Dataset, name: str = "cube") -> xr.Dataset:
     lacking += [one for one in ("counters", "in_tier") if one not in dataset.variables]
     if lacking:
         raise SweepError(
-            f"`{name}`: the dataset lacks {', '.join(lacking)}, which analyses of cubes need",
+            f"`cube`: the dataset lacks {', '.join(lacking)}, which analyses of cubes need",
             "Select with lists, such as isel(model=[0]), something that is there, and keep the arrays",
         )
     return dataset
@@ -199,7 +199,7 @@ class Selected:
         return np.asarray(trial[:, None] & np.isin(np.arange(repeats.start, repeats.stop), self.repeats))
 
 
-def address_and_part(cube: object, name: str = "cube") -> tuple[str | Path, Selected | None]:
+def address_and_part(cube: object) -> tuple[str | Path, Selected | None]:
     """The address of one cube, and which part of it a dataset has; None without a dataset.
 
     Parameters
@@ -212,17 +212,17 @@ def address_and_part(cube: object, name: str = "cube") -> tuple[str | Path, Sele
     SweepError
         As `only` and `source_of`; also if a dataset lacks the labels that say which part it is, or has others.
     """
-    one = only(cube, name)
+    one = only(cube)
     if not is_dataset(one):
         return one, None
-    source = source_of(one, name)
+    source = source_of(one)
     lacking = [
         label for label in ("eval_id", "task", "cell_id", "trial", "repeat") if label not in one.coords
     ]
     if lacking or cube_behind(one) is None:
         why = f"it lacks {', '.join(lacking)}" if lacking else "the cube lacks some of its evaluations"
         raise SweepError(
-            f"`{name}`: the dataset does not tell which part of cube '{redacted(source)}' it is: {why}",
+            f"`cube`: the dataset does not tell which part of cube '{redacted(source)}' it is: {why}",
             "Give the cube's address, and conditions in `where`",
         )
     return source, _selected(one)

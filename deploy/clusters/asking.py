@@ -63,10 +63,6 @@ class PendingAnswer(Generic[T]):
         except concurrent.futures.CancelledError:
             raise OSError("the connection to the scheduler is closed") from None
 
-    def drop(self) -> None:
-        """Ask no longer."""
-        self._future.cancel()
-
 
 async def _asked(client: Client, asking: Coroutine[Any, Any, T]) -> T:
     """What is asked; whatever Dask stumbles over while its scheduler is away is an `OSError`."""

@@ -109,7 +109,7 @@ def new_file(path: Path, doing: str, parameter: str = "output") -> Iterator[Bina
 
 
 @contextmanager
-def new_folder(path: Path, doing: str, parameter: str = "output") -> Iterator[Path]:
+def new_folder(path: Path, doing: str) -> Iterator[Path]:
     """A folder to fill that appears at `path`, on disk, once the block has ended well; else nothing does.
 
     Parameters
@@ -118,8 +118,6 @@ def new_folder(path: Path, doing: str, parameter: str = "output") -> Iterator[Pa
         As a user gave it; nothing may be there. Folders above it are made.
     doing
         What is tried, for the message, as in "export the cube".
-    parameter
-        The caller's parameter that has it, for the message.
 
     Yields
     ------
@@ -134,7 +132,7 @@ def new_folder(path: Path, doing: str, parameter: str = "output") -> Iterator[Pa
         If it cannot be written.
     """
     if os.path.lexists(path):
-        raise SweepError(f"`{parameter}`: '{path}' is there already", "Give a new name, or move it away")
+        raise SweepError(f"`output`: '{path}' is there already", "Give a new name, or move it away")
     with guarded(path, doing):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")

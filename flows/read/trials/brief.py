@@ -54,15 +54,15 @@ def brief_of(table: Trials) -> list[TrialColumn]:
     ]
 
 
-def first_rows(table: Trials, count: int = FIRST, width: int = WIDTH) -> TableSpec:
+def first_rows(table: Trials) -> TableSpec:
     """The first rows of a table with few of its columns, and how many rows there are."""
-    some = table.first(count)
+    some = table.first(FIRST)
     if len(table.columns) > _MOST:
         some = some.with_columns(brief_of(table))
     rows = list(some.rows())
     every = table.count()
     notes = [f"{len(rows):,} of {every:,} trials."] if every > len(rows) else []
-    return brief_table(some.columns, rows, [*notes, *some.notes], width, some.varying)
+    return brief_table(some.columns, rows, [*notes, *some.notes], WIDTH, some.varying)
 
 
 def counted(table: Trials) -> tuple[list[TrialColumn], list[dict[str, Any]]]:

@@ -141,7 +141,7 @@ def items(value: object, name: str, want: str) -> tuple[object, ...]:
         raise ArgumentTypeError(f"`{name}` must be {want}, got {shown(value)}") from None
 
 
-def confidence_level(value: object, name: str = "confidence") -> float:
+def confidence_level(value: object) -> float:
     """A level of confidence, inside (0, 1).
 
     Raises
@@ -151,9 +151,9 @@ def confidence_level(value: object, name: str = "confidence") -> float:
     ValueError
         If it is not inside.
     """
-    number = real(value, name)
+    number = real(value, "confidence")
     if not 0.0 < number < 1.0:
-        raise ArgumentError(f"`{name}` must lie inside (0, 1), got {shown(value)}; 0.95 means 95 %")
+        raise ArgumentError(f"`confidence` must lie inside (0, 1), got {shown(value)}; 0.95 means 95 %")
     return number
 
 

@@ -135,8 +135,8 @@ def _least(power_of: Callable[[float], float], power: float) -> float:
     return high
 
 
-def told_exactly(pairs: int, discordance: float, *, level: float, power: float = POWER) -> float:
-    """The smallest difference of two shares that an exact test of so many pairs tells with this power; NaN if none.
+def told_exactly(pairs: int, discordance: float, *, level: float) -> float:
+    """The smallest difference of two shares that an exact test of so many pairs tells with `POWER`; NaN if none.
 
     Discordant pairs are a binomial number of all, and fall to one side by another one; the exact McNemar test is done
     on these. Pairs beyond the discordance all fall to one side.
@@ -147,7 +147,7 @@ def told_exactly(pairs: int, discordance: float, *, level: float, power: float =
         Questions with one answer of each.
     discordance
         Share of them that only one gets right, whatever the difference is.
-    level, power
+    level
         Of the two-sided test.
 
     Examples
@@ -167,7 +167,7 @@ def told_exactly(pairs: int, discordance: float, *, level: float, power: float =
         told = bdtr(most.astype(float), number, 1.0 - to_one) + bdtr(most.astype(float), number, to_one)
         return float(chance @ np.where(most < 0, 0.0, told))
 
-    return _least(found, power)
+    return _least(found, POWER)
 
 
 def pair_spread(

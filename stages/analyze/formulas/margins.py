@@ -104,8 +104,8 @@ def tail(score: float) -> float:
     return float(ndtr(-score))
 
 
-def enough_worth(difference: float, claim: str, margin: float, *, power: float = POWER) -> float:
-    """Worth at which a claim is shown with this power if the true difference is this; infinite where it does not hold.
+def enough_worth(difference: float, claim: str, margin: float) -> float:
+    """Worth at which a claim is shown with `POWER` if the true difference is this; infinite where it does not hold.
 
     Examples
     --------
@@ -117,5 +117,5 @@ def enough_worth(difference: float, claim: str, margin: float, *, power: float =
     room = min(difference - low, high - difference)
     if room <= 0.0:
         return math.inf
-    missed = (1.0 - power) / (2.0 if both and math.isclose(difference - low, high - difference) else 1.0)
+    missed = (1.0 - POWER) / (2.0 if both and math.isclose(difference - low, high - difference) else 1.0)
     return (1.0 - difference**2) * (float(-ndtri(LEVEL)) + float(-ndtri(missed))) ** 2 / room**2

@@ -35,8 +35,12 @@ class Pin:
     """Where the label stands, moved aside where labels would collide."""
 
 
-def pins(marks: Sequence[tuple[float, str]], gap: float = 2.6) -> tuple[Pin, ...]:
-    """Marks from left to right, their labels at least `gap` per cent apart.
+_GAP = 2.6
+"""Per cent of the axis between labels of pins, at least."""
+
+
+def pins(marks: Sequence[tuple[float, str]]) -> tuple[Pin, ...]:
+    """Marks from left to right, their labels some way apart.
 
     Examples
     --------
@@ -45,7 +49,7 @@ def pins(marks: Sequence[tuple[float, str]], gap: float = 2.6) -> tuple[Pin, ...
     """
     placed: list[Pin] = []
     for at, label in sorted(marks):
-        least = placed[-1].label_at + gap if placed else at
+        least = placed[-1].label_at + _GAP if placed else at
         placed.append(Pin(at, label, round(max(at, least), 2)))
     return tuple(placed)
 
@@ -95,8 +99,8 @@ def _step(span: float) -> float:
     return float(power * min((1, 2, 5, 10), key=lambda factor: abs(factor * power - rough)))
 
 
-def log2_ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Powers of two inside [low, high], at most `most`, evenly thinned; the ends if there are fewer than two.
+def log2_ticks(low: float, high: float) -> list[float]:
+    """Powers of two inside [low, high], at most six, evenly thinned; the ends if there are fewer than two.
 
     Examples
     --------
@@ -104,7 +108,7 @@ def log2_ticks(low: float, high: float, most: int = 6) -> list[float]:
     [4.0, 8.0, 16.0, 32.0, 64.0]
     """
     first, last = math.ceil(math.log2(low) - 1e-9), math.floor(math.log2(high) + 1e-9)
-    every = max(1, math.ceil((last - first + 1) / most))
+    every = max(1, math.ceil((last - first + 1) / 6))
     powers = [2.0**exponent for exponent in range(first, last + 1, every)]
     return powers if len(powers) > 1 else sorted({low, high})
 

@@ -48,17 +48,17 @@ class Shown:
         return html_table(self.sheet())
 
 
-def text_table(table: TableSpec, width: int = WIDTH) -> str:
+def text_table(table: TableSpec) -> str:
     """A table as plain text, with what it leaves out and its notes below."""
     from rich.console import Console
 
     from evalcube.stages.analyze.render.table import left_out, terminal
 
-    console = Console(width=width, color_system=None, force_terminal=False)
+    console = Console(width=WIDTH, color_system=None, force_terminal=False)
     with console.capture() as captured:
-        console.print(terminal(table, width=width))
+        console.print(terminal(table, width=WIDTH))
     lines = [line.rstrip() for line in captured.get().splitlines()]
-    if hidden := left_out(table, width=width):
+    if hidden := left_out(table, width=WIDTH):
         lines.append(f"to_dataframe() also has: {', '.join(dict.fromkeys(hidden))}.")
     return "\n".join(lines)
 

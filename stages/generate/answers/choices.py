@@ -8,7 +8,7 @@ from functools import cached_property
 
 from evalcube.stages.generate.answers.final import Mention
 from evalcube.stages.generate.answers.passages import normalised, plain_digits
-from evalcube.stages.generate.answers.values import Form, read_line, read_value
+from evalcube.stages.generate.answers.values import Form, read_value
 
 
 class ChoiceReader(Form):
@@ -47,10 +47,6 @@ class ChoiceReader(Form):
     def read(self, text: str) -> str | None:
         """The option that a reply gives as its answer; see `read_value`."""
         return read_value(text, self)
-
-    def mentioned(self, line: str) -> str | None:
-        """The option that one line gives; None if it gives none, or hedges."""
-        return read_line(line, self, loose=True) or None
 
 
 def _folded(option: str) -> str:

@@ -195,8 +195,6 @@ def difference_p(
     second_only: ArrayLike,
     trials: ArrayLike,
     weights: ArrayLike = 1.0,
-    *,
-    axis: int | tuple[int, ...] = -1,
 ) -> Floats:
     """Two-sided p value of the weighted difference that `paired_difference` estimates: that it is 0.
 
@@ -222,7 +220,7 @@ def difference_p(
     >>> round(float(difference_p([12], [2], [50])), 5)
     0.01121
     """
-    rate, number, _ = effective_trials(_summed(first_only, second_only, trials, weights, axis))
+    rate, number, _ = effective_trials(_summed(first_only, second_only, trials, weights, -1))
     return np.asarray(np.minimum(2.0 * ndtr(-2.0 * np.abs(rate - 0.5) * np.sqrt(number)), 1.0))
 
 
