@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -191,9 +191,7 @@ def _meaning(path: Path, root: type[BaseModel]) -> str:
 
 
 @contextmanager
-def reported(
-    source: str, root: type[BaseModel], text: YamlText | None = None, *, at: Path = ()
-) -> Iterator[None]:
+def reported(source: str, root: type[BaseModel], text: YamlText | None = None) -> Iterator[None]:
     """A context in which what pydantic refuses of a section is the mistake of whoever gave it, a `ConfigError`.
 
     Parameters
@@ -202,14 +200,11 @@ def reported(
         As for `problem_of`.
     root
         The section.
-    at
-        Steps that stand before a path in the source.
     """
     try:
         yield
     except ValidationError as error:
-        found = (replace(one, path=(*at, *one.path)) for one in findings(error, root))
-        raise sorted_error(problem_of(one, source, text) for one in found) from None
+        raise sorted_error(problem_of(one, source, text) for one in findings(error, root)) from None
 
 
 def failure(source: str, rule: str, remedy: str, *, line: int | None = None, value: str = "") -> ConfigError:

@@ -12,8 +12,9 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, TypeAdapter, mod
 
 from evalcube import known_as
 from evalcube.flows.config import values
+from evalcube.flows.config.findings import reported
 from evalcube.flows.config.given import Given, optional
-from evalcube.flows.config.section import Flag, Json, Name, Number, Section, Whole, as_written
+from evalcube.flows.config.section import Flag, Json, Name, Number, Section, Whole
 from evalcube.stages.process.assertions import DeclarationError, Hooks
 from evalcube.stages.process.assertions.hooks import installed_hooks
 
@@ -78,7 +79,7 @@ class Sampler(dict[str, Any]):
             "reasoning_effort": reasoning_effort,
         }
         given = {name: value for name, value in named.items() if value is not None} | others
-        with as_written("Sampler"):
+        with reported("Sampler", Section):
             super().__init__(TypeAdapter(SamplerParams).validate_python(given))
 
 

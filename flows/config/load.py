@@ -49,8 +49,7 @@ def load_config(
     ConfigError
         If the file cannot be read, or with all problems of its content.
     """
-    text, source = written.text_of(path)
-    return parse_config(text, source, models=models, judges=judges)
+    return parse_config(*written.text_of(path), models=models, judges=judges)
 
 
 class _PolicyFile(Section):
@@ -124,6 +123,12 @@ def _given_cluster(cluster: str | Path | Mapping[str, Any]) -> ClusterSection:
         return TypeAdapter[ClusterSection](Cluster).validate_python(value)
 
 
+class _NotedViews(Section):
+    """Of a config that a cube notes, what is looked at."""
+
+    views: dict[Name, ViewConfig]
+
+
 def noted_views(config: Mapping[str, object]) -> dict[str, ViewConfig]:
     """The views of the config that a cube notes, which may be a stranger's: nothing else of it is looked at.
 
@@ -132,8 +137,8 @@ def noted_views(config: Mapping[str, object]) -> dict[str, ViewConfig]:
     ConfigError
         With all problems of the views.
     """
-    with reported("the config in the cube's notes", Sweep, at=("views",)):
-        return TypeAdapter(dict[Name, ViewConfig]).validate_python(config.get("views") or {})
+    with reported("the config in the cube's notes", _NotedViews):
+        return _NotedViews.model_validate({"views": config.get("views") or {}}).views
 
 
 def parse_config(

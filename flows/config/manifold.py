@@ -211,8 +211,7 @@ class Manifold(Section):
                 name: axis.axis() if isinstance(axis, AxisRange) else axis for name, axis in self.grid.items()
             }
         points = None if self.points is None else [dict(point) for point in self.points]
-        if self.degree is not None:
-            degree = self.degree
+        degree = degree if self.degree is None else self.degree
         slices = (
             [((tier,), own) for tier, own in self.tiers.items()]
             if isinstance(self.tiers, dict)

@@ -44,8 +44,12 @@ def suggestion(close: str | None, known: list[str], what: str) -> str:
     """Write the remedy of an unknown name, with the known one that is near, if any."""
     if close is not None:
         return f"Did you mean {show(close)}?"
-    listed = ", ".join(mask(candidate) for candidate in known[:20])
-    return f"{what}: {listed}" + (", ..." if len(known) > 20 else "")
+    return f"{what}: {listed(known, 20)}"
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """The first of some names, for a sentence."""
+    return ", ".join(map(mask, names[:most])) + (", ..." if len(names) > most else "")
 
 
 def checked_option(parameter: str, value: object, known: Sequence[str]) -> None:
@@ -65,12 +69,11 @@ def checked_option(parameter: str, value: object, known: Sequence[str]) -> None:
     SweepError
         With the one that was meant, or all of them.
     """
-    if isinstance(value, str) and value in known:
-        return
     if not isinstance(value, str):
         raise WrongTypeError(f"`{parameter}`: {told(value)} is no text", f"Give one of: {', '.join(known)}")
-    near = close_name(value, list(known))
-    raise SweepError(
-        f"`{parameter}`: there is no '{value}'",
-        f"Did you mean '{near}'?" if near else f"Give one of: {', '.join(known)}",
-    )
+    if value not in known:
+        near = close_name(value, list(known))
+        raise SweepError(
+            f"`{parameter}`: there is no '{value}'",
+            f"Did you mean '{near}'?" if near else f"Give one of: {', '.join(known)}",
+        )

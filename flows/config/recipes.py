@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from evalcube.flows.config.findings import Finding
-from evalcube.flows.config.near_names import did_you_mean
-from evalcube.flows.config.secrecy import mask, show
+from evalcube.flows.config.near_names import did_you_mean, listed
+from evalcube.flows.config.secrecy import show
 from evalcube.flows.config.text import YamlText
 from evalcube.flows.errors import SweepError, need_text
 
@@ -66,9 +66,7 @@ def unverified(tasks: object) -> tuple[str, ...]:
     found = [label for label, one in recipes.items() if isinstance(one, Mapping) and not one.get("verified")]
     if not found:
         return ()
-    shown = ", ".join(mask(label[:128]) for label in found[:_SHOWN]) + (
-        ", ..." if len(found) > _SHOWN else ""
-    )
+    shown = listed([label[:128] for label in found], _SHOWN)
     text = (
         f"verified: no ({shown}). Nobody has run it on the real rows yet and compared: hold such a number against "
         "others made the same way, and not against published ones."

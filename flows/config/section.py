@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict
 
 from evalcube import known_as
 from evalcube.flows.config import values
@@ -26,24 +24,6 @@ Degree = Annotated[int, Strict(), Field(ge=0, le=1000)]
 Density = Literal["normal", "lowdef", "corner"]
 
 
-@contextmanager
-def as_written(name: str, root: type[BaseModel] = BaseModel) -> Iterator[None]:
-    """A context in which what a script gives wrongly is refused in the words in which a file would be.
-
-    Parameters
-    ----------
-    name
-        What the script calls.
-    root
-        The section that it makes, if it is one; default: what has no fields.
-    """
-    try:
-        yield
-    except ValidationError:
-        with reported(name, root):
-            raise
-
-
 if TYPE_CHECKING:
     _Base = BaseModel
 else:
@@ -57,7 +37,7 @@ else:
                     f"`{cls.__name__}` takes fields by name only",
                     f"Write {cls.__name__}({next(iter(cls.model_fields))}=...)",
                 )
-            with as_written(cls.__name__, cls):
+            with reported(cls.__name__, cls):
                 return cls.written(given)
 
     class _Base(BaseModel, metaclass=_Written):

@@ -35,9 +35,8 @@ def _env(value: object) -> dict[str, str]:
     found = _variables(value)
     for name, text in found.items():
         if secret_word(name) is not None:
-            where = ("\0key", name)
             raise values.refusal(
-                "a variable of this name carries a secret", _ENV_REMEDY, secret=True, where=where
+                "a variable of this name carries a secret", _ENV_REMEDY, secret=True, where=("\0key", name)
             )
         values.word(text, (name,), _ENV_REMEDY)
     return found

@@ -37,9 +37,8 @@ class CheckedTasks:
             name = task.task or label
             path: Path = ("tasks", label) if task.task is None else ("tasks", label, "task")
             if name not in generators:
-                names = sorted(generators)
                 self.findings.append(
-                    unknown_name(path, "task", name, names, "Tasks", at_key=task.task is None)
+                    unknown_name(path, "task", name, sorted(generators), "Tasks", at_key=task.task is None)
                 )
                 continue
             try:
