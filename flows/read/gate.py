@@ -106,8 +106,7 @@ class GateResult:
 
     def to_dict(self) -> dict[str, Any]:
         """The decision as JSON values."""
-        found = asdict(self)
-        return {"schema": "evalcube.gate", "schema_version": 1, **found, "confidence": 0.95}
+        return {"schema": "evalcube.gate", "schema_version": 1, **asdict(self), "confidence": 0.95}
 
 
 def gate(

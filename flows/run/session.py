@@ -152,8 +152,7 @@ class Session:
 
     def _warn_of_engines(self, store: SweepStore) -> None:
         """Say of which evaluations replies come from several systems."""
-        ids = (row.eval_id for row in store.plan.evaluations)
-        named = list(zip(store.plan.labels, ids, strict=True))
+        named = list(zip(store.plan.labels, (row.eval_id for row in store.plan.evaluations), strict=True))
         for origin in origins_of(named, read_engines(store.cube.records), store.receipts):
             if origin.warning:
                 self._note(f"replies of {origin.label} come from different systems", str(origin))

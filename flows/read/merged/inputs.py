@@ -123,8 +123,7 @@ class Input:
     @cached_property
     def spec_digest(self) -> str:
         """SHA-256 of its description."""
-        text = json.dumps(self.cube.attrs.get("spec"), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return hashlib.sha256(json.dumps(self.cube.attrs.get("spec"), sort_keys=True).encode()).hexdigest()
 
     def cells(self, place: Place, slots: int) -> tuple[Array, Array]:
         """Flat indices of its cells, by task and slot, in its own arrays and in those of the union.

@@ -205,8 +205,7 @@ def cube_history(url: Address) -> History:
         If it is not a sweep's, or its description is damaged.
     """
     cube = Cube.open(url)
-    spec = parse_spec(cube.attrs.get("spec"), cube.sizes)
-    labels = [row.label for row in spec.evaluations]
+    labels = [row.label for row in parse_spec(cube.attrs.get("spec"), cube.sizes).evaluations]
     with Ledger(cube.records) as ledger:
         receipts = list(ledger.receipts())
         newest = set(map(id, newest_of(receipts).values()))

@@ -32,8 +32,7 @@ def csv_text(text: str) -> str:
     >>> csv_text("=1+1"), csv_text("-12"), csv_text("-12+A1"), csv_text("x = 1")
     ("'=1+1", '-12', "'-12+A1", 'x = 1')
     """
-    shown = f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
-    return visible(shown)
+    return visible(f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text)
 
 
 def jsonable(value: Any) -> Any:  # noqa: ANN401 - any JSON value, or numpy's

@@ -128,8 +128,7 @@ class Flips:
     @cached_property
     def points(self) -> tuple[Count, ...]:
         """Counts of the points with changed questions; where most changed comes first, then where most are lost."""
-        places = np.argwhere(self._change.any(axis=-1)).tolist()
-        found = [self._count(task, slot) for task, slot in places]
+        found = [self._count(task, slot) for task, slot in np.argwhere(self._change.any(axis=-1)).tolist()]
         return tuple(sorted(found, key=lambda one: (-one.won - one.lost, -one.lost)))
 
     def _count(self, task: int, slot: int | None) -> Count:

@@ -383,8 +383,7 @@ def duration(seconds: float) -> str:
     >>> duration(61.7), duration(7322)
     ('1:02', '2:02:02')
     """
-    whole = round(seconds)
-    minutes, rest = divmod(whole, 60)
+    minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 

@@ -145,8 +145,7 @@ class SweepPlugin(WorkerPlugin):
         it got in the cache.
         """
         # Dask does not say when a worker began; its process did so a moment before.
-        age = time.time() - worker.monitor.proc.create_time()
-        left = seconds_to_ask(worker.lifetime, age)
+        left = seconds_to_ask(worker.lifetime, time.time() - worker.monitor.proc.create_time())
         if left is not None:
             worker.io_loop.call_later(left, _hold, work)
 

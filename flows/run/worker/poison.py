@@ -266,8 +266,7 @@ class PoisonIsolation:
 
     def add(self, block: Block, settle: Callable[[list[tuple[Block, Future]]], None]) -> None:
         """Take a block apart; `settle` gets what is known of its trials in the end, or the task that failed."""
-        suspect = _Suspect(settle)
-        self._waiting.append(_Half(suspect, self._renumbered(block)))
+        self._waiting.append(_Half(_Suspect(settle), self._renumbered(block)))
         self.go_on()
 
     @property
