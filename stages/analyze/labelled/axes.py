@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.reply.status import BASE
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from evalcube.stages.analyze.formulas.intervals import Floats  # with scipy, which no table needs
 
 Facet = str | int | float | bool
 
