@@ -170,18 +170,18 @@ def _at_end(text: str, form: Form) -> str | None:
         )
         if found is None:
             found = read_line(_window(line, form.longest), form, loose=False, last=True)
-        if found is None and line is lines[0] and not words.DOUBT.search(line):
+        if found is None and line is lines[0]:
             ending = read_line(_window(line, form.longest), form, loose=True, last=True)
-            found = ending if ending and ", " in ending else None
+            # Doubts last, here and below: to look for them takes as long as all else of a reply.
+            found = ending if ending and ", " in ending and not words.DOUBT.search(line) else None
         if found is not None:
             return found
         if any(m.value is None and not m.weak for m in form.mentions(_window(line, form.longest))):
             break
-    loose = () if words.DOUBT.search(text[-SHORT:]) else lines[:1] if len(text.strip()) > SHORT else lines
-    for line in loose:
+    for line in lines[:1] if len(text.strip()) > SHORT else lines:
         found = read_line(_window(line, form.longest), form, loose=True, last=True)
         if found is not None:
-            return found
+            return None if words.DOUBT.search(text[-SHORT:]) else found
     return None
 
 
