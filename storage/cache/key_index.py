@@ -9,6 +9,7 @@ which is the oldest, is the one that every reader takes.
 from __future__ import annotations
 
 import tempfile
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -121,9 +122,12 @@ class KeyIndex:
         # In this order, since no lock is taken: a record moves from the dictionary to the tables, never back.
         found = list(self.recent.get(key, ()))
         head = int.from_bytes(key[:8])
-        wanted = np.uint64(head)
         for heads, locations in self.tables:
-            row, rows = int(heads.searchsorted(wanted)), len(heads)
+            rows = len(heads)
+            # Numpy lets other threads go on meanwhile, and whoever stores replies would wait for them each time; at
+            # what is mapped they should, as that may wait for the disk.
+            mapped = rows >= MOST_ROWS
+            row = int(heads.searchsorted(np.uint64(head))) if mapped else bisect_left(heads.data, head)
             while row < rows and heads.item(row) == head:
                 found.append(locations.item(row))
                 row += 1

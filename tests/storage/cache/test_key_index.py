@@ -52,6 +52,20 @@ def test_push__where_no_file_can_be_written_everything_is_in_memory(monkeypatch)
     assert len(index.find_many(keys.tobytes())) == 200
 
 
+@pytest.mark.parametrize("most", [64, 10_000], ids=["mapped", "in memory"])
+def test_find__finds_what_is_found_many_at_a_time(monkeypatch, most):
+    monkeypatch.setattr(key_index, "MOST_ROWS", most)
+    index, keys = filled(300)
+    index.add(index.packs[0], keys[5].tobytes(), 999)  # in both packs, and new
+    absent = np.random.default_rng(4).integers(0, 256, (50, 32), np.uint8)
+    wanted = [key.tobytes() for key in (*keys, *absent, *keys[:1, ::-1])]
+
+    found = index.find_many(b"".join(wanted))
+
+    assert [index.find(key) for key in wanted] == [found.get(number, []) for number in range(len(wanted))]
+    assert len(found[5]) == 2
+
+
 def test_prepare_cache__reads_no_index(tmp_path, monkeypatch):
     with_entry = open_cache(tmp_path / "cache")
     with_entry.put_many([("0" * 64, b"{}")])
