@@ -6,7 +6,6 @@ open region, and the ledger. Every decision is made in one thread, from finished
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import math
 import queue
@@ -24,7 +23,12 @@ from evalcube.deploy.clusters.base import PATIENCE_SECONDS
 from evalcube.flows.plan.targets import Block, RegionWork
 from evalcube.flows.run.counting import Counting
 from evalcube.flows.run.follow.events import Event, InDoubt, Noted, RegionWritten, Slowed, Traffic
-from evalcube.flows.run.in_flight import BlockQueue, InFlightLimit, RegionProgress
+from evalcube.flows.run.in_flight import (
+    BlockQueue,
+    InFlightLimit,
+    RegionProgress,
+    blocks_to_submit,
+)
 from evalcube.flows.run.preflight import Members
 from evalcube.flows.run.worker import region_tasks, tasks
 from evalcube.flows.run.worker.context import RunContext
@@ -275,25 +279,14 @@ class Driver:
         future.add_done_callback(lambda done: self._arrived.put((handler, done)))
 
     def _top_up(self) -> None:
-        """Submit blocks, of the model with the fewest under way first, until every address has its depth."""
+        """Submit blocks until every address has its depth."""
         self._poison.go_on()
         if self._poison.wants_quiet:
             return
         # Whoever was served first this time comes last the next time.
         self._queues.append(self._queues.pop(0))
-        starved = [
-            (blocks.limit.in_flight, place, blocks)
-            for place, blocks in enumerate(self._queues)
-            if blocks.limit.has_room
-        ]
-        heapq.heapify(starved)
-        while starved:
-            _, place, blocks = heapq.heappop(starved)
-            room = all(limit.has_room for limit in (blocks.limit, *self._judge_limits))
-            taken = blocks.take() if room else None
-            if taken is not None:
-                self._submit_block(blocks.limit, *taken)
-                heapq.heappush(starved, (blocks.limit.in_flight, place, blocks))
+        for taken in blocks_to_submit(self._queues, self._judge_limits):
+            self._submit_block(*taken)
 
     def _submit_chain(self, block: Block, mark: str | None = None) -> Future:
         """Submit the tasks of a block, each under a mark of its own if one is given; the last of them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import sys
 import time
 from collections import Counter
@@ -285,6 +286,8 @@ class BlockQueue:
         self._blocks: Iterator[Block] = iter(())
         self._region: RegionProgress | None = None
         self.opened: list[RegionProgress] = []
+        self.over = False
+        """Whether all are submitted."""
 
     def take(self) -> tuple[RegionProgress, Block] | None:
         """The next block and its region; None when all are submitted."""
@@ -297,6 +300,7 @@ class BlockQueue:
                 self._region = None
             work = next(self._regions, None)
             if work is None:
+                self.over = True
                 return None
             self._region = RegionProgress(work, work.generation, work.kept)
             self._region.unrated, self._region.fingerprints = len(work.unrated), work.fingerprints
@@ -308,3 +312,32 @@ class BlockQueue:
         """Give out no further block."""
         self._blocks, self._regions = iter(()), iter(())
         self.take()
+
+
+def blocks_to_submit(
+    queues: Sequence[BlockQueue], others: Sequence[InFlightLimit] = ()
+) -> Iterator[tuple[InFlightLimit, RegionProgress, Block]]:
+    """Blocks of the model with the fewest under way first, until every address has its depth.
+
+    Whoever takes one has its limits count it before asking for the next.
+
+    Parameters
+    ----------
+    queues
+        Of the evaluations; of two with equally many under way, the first one comes first.
+    others
+        Limits that bound all blocks.
+    """
+    starved = [
+        (blocks.limit.in_flight, place, blocks)
+        for place, blocks in enumerate(queues)
+        if not blocks.over and blocks.limit.has_room
+    ]
+    heapq.heapify(starved)
+    while starved:
+        _, place, blocks = heapq.heappop(starved)
+        room = all(limit.has_room for limit in (blocks.limit, *others))
+        taken = blocks.take() if room else None
+        if taken is not None:
+            yield blocks.limit, *taken
+            heapq.heappush(starved, (blocks.limit.in_flight, place, blocks))

@@ -14,7 +14,13 @@ from evalcube.flows.plan.targets import NOTHING_KEPT, RegionWork, Window, cut_bl
 from evalcube.flows.run import workers as workers_module
 from evalcube.flows.run.follow.events import Noted, Slowed, Traffic, as_message, from_message, process_at
 from evalcube.flows.run.follow.progress import Tracker
-from evalcube.flows.run.in_flight import AddressLoad, InFlightLimit, make_limits
+from evalcube.flows.run.in_flight import (
+    AddressLoad,
+    BlockQueue,
+    InFlightLimit,
+    blocks_to_submit,
+    make_limits,
+)
 from evalcube.flows.run.workers import Workers
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.engine import Engine
@@ -237,3 +243,44 @@ def test_workers__tell_their_shares_and_say_when_other_runs_ask_the_same_endpoin
         "2 runs on this scheduler ask the endpoint of m: each keeps to its part",
         "no other run asks the endpoint of m any more",
     ]
+
+
+def queue_of(place, limit, trials=1000):
+    window = Window(Region(place, 0, 0), (1, 1, trials, 1), 0, 0)
+    return BlockQueue(iter([RegionWork(window, np.arange(trials), 0, NOTHING_KEPT, 0)]), limit)
+
+
+@pytest.mark.parametrize("workers", [2, 64, 1000])
+def test_blocks_to_submit__of_many_models_at_one_address_are_no_more_than_its_connections_need(workers):
+    endpoints = {f"m{i}": Endpoint(f"m{i}", "http://h/v1", connections=64) for i in range(200)}
+    limits = make_limits(list(endpoints), endpoints, [1000] * 200, workers)
+    for limit in limits:
+        limit.workers = workers
+    queues = [queue_of(place, limit) for place, limit in enumerate(limits)]
+    asked, most, under_way = [], 0, []
+
+    while not under_way or not all(one.over for one in queues):
+        for limit, _, block in blocks_to_submit(queues):
+            limit.begin()
+            under_way.append((limit, block))
+        most = max(most, len(under_way))
+        limit, block = under_way.pop(0)
+        limit.end()
+        asked.append(block.window.region.model)
+
+    # Two for each worker and for the connections, or one for each connection; models times workers would be 12 800.
+    assert most <= (2 * workers + 2 if workers <= 64 else 64)
+    assert len(set(asked[: most // 2])) == most // 2  # and all models have their turn
+    assert set(asked) | {block.window.region.model for _, block in under_way} == set(range(200))
+
+
+def test_blocks_to_submit__waits_for_a_judge_and_ends():
+    (limit,) = make_limits(["m"], {"m": Endpoint("m", "http://h/v1", connections=64)}, [1000], 1)
+    judge = InFlightLimit(1, 1, workers=2)
+    blocks = queue_of(0, limit)
+
+    judge.begin()
+    assert list(blocks_to_submit([blocks], [judge])) == []
+    judge.end()
+    assert sum(block.size for _, _, block in blocks_to_submit([blocks], [judge])) == 1000
+    assert blocks.over
