@@ -60,6 +60,8 @@ class HttpQueue(EndpointQueue):
         super().__init__(endpoint, stats, writer)
         self._quota, self._timeout = quota, endpoint.timeout
         self._models: dict[str, ModelQueue] = {}
+        self._wanted: dict[ModelQueue, None] = {}
+        """Those that have requests, and maybe some that had; most of many have none at a moment."""
         self._patience = max(2, min(quota.connections, 8))
         self._breaker = Breaker(self._patience)
         self._distrusted: dict[str | None, Reply] = {}
@@ -113,6 +115,7 @@ class HttpQueue(EndpointQueue):
             self._give_up(shared, refusal, 0)
             return
         model.waiting.append(shared)
+        self._wanted[model] = None
         self._wake(1)
 
     def resize(self, workers: int, rank: int, runs: int = 1) -> None:
@@ -254,9 +257,10 @@ class HttpQueue(EndpointQueue):
     def _next_model(self) -> ModelQueue | None:
         """The model whose request is next: of those with one that waits, that with the fewest in hand."""
         best: ModelQueue | None = None
-        for model in self._models.values():
-            ready = model.waiting and (model.proven or not model.held)
-            if ready and (best is None or model.held < best.held):
+        for model in tuple(self._wanted):
+            if not model.waiting:
+                del self._wanted[model]
+            elif (model.proven or not model.held) and (best is None or model.held < best.held):
                 best = model
         return best
 
