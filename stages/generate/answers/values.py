@@ -165,18 +165,20 @@ def _at_end(text: str, form: Form) -> str | None:
     if len(lines) > 1 and all(line.startswith(_TICKS) for line in lines[:2]):
         return REFUSED
     for line in lines:
-        found = next(
-            (v for part in (line, *bold_passages(line)) if (v := _whole(part, form)) is not None), None
-        )
+        parts, near = (line, *bold_passages(line)), _window(line, form.longest)
+        mentions = form.mentions(near)
+        if not mentions and near is line and len(parts) == 1 and not _ITEM.search(line):
+            continue  # most lines of a reply without an answer
+        found = next((v for part in parts if (v := _whole(part, form)) is not None), None)
         if found is None:
-            found = read_line(_window(line, form.longest), form, loose=False, last=True)
+            found = read_line(near, form, loose=False, last=True)
         if found is None and line is lines[0]:
-            ending = read_line(_window(line, form.longest), form, loose=True, last=True)
+            ending = read_line(near, form, loose=True, last=True)
             # Doubts last, here and below: to look for them takes as long as all else of a reply.
             found = ending if ending and ", " in ending and not words.DOUBT.search(line) else None
         if found is not None:
             return found
-        if any(m.value is None and not m.weak for m in form.mentions(_window(line, form.longest))):
+        if any(m.value is None and not m.weak for m in mentions):
             break
     for line in lines[:1] if len(text.strip()) > SHORT else lines:
         found = read_line(_window(line, form.longest), form, loose=True, last=True)
