@@ -102,7 +102,7 @@ def sweep_config(
         "models": [
             {
                 "name": "bench",
-                "endpoint": base_url,
+                "endpoint": f"sim:{base_url}",  # so that it knows the answers, as it does of the raw loop
                 "model": profile.model_name("bench"),
                 "limits": {"connections": connections},
             }
