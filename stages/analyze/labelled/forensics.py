@@ -211,6 +211,11 @@ def pareto_rows(board: Leaderboard) -> tuple[FrontRow, ...]:
     Returns
     -------
     A row for each of the leaderboard's, in its order.
+
+    Raises
+    ------
+    TypeError
+        If `board` is no leaderboard.
     """
     if not isinstance(board, Leaderboard):
         raise ArgumentTypeError(

@@ -46,7 +46,13 @@ class Successes:
         return (self.samples if self.sizes is None else self.sizes) - self.counts
 
     def values(self, table: Callable[[int], Floats]) -> Floats:
-        """Values of the counts, from a function of N that gives those of 0..N successes."""
+        """A value for each of `counts`, in their shape.
+
+        Parameters
+        ----------
+        table
+            From N, the values of 0..N successes, shape (N + 1,).
+        """
         if self.sizes is None:
             return table(self.samples)[self.counts]
         found = np.empty(len(self.counts))
@@ -57,7 +63,18 @@ class Successes:
 
     @classmethod
     def of_histogram(cls, histogram: ArrayLike) -> Successes:
-        """From h[0..N], the number of questions with c successes at place c; histograms of chunks add up."""
+        """From the numbers of questions with 0..N successes; histograms of chunks add up.
+
+        Parameters
+        ----------
+        histogram
+            h[0..N], the number of questions with c successes at place c.
+
+        Raises
+        ------
+        ValueError
+            If it is none: N is below 1, a number is negative, or there is no question.
+        """
         table = np.asarray(histogram).astype(np.int64)
         if table.ndim != 1 or table.size < 2 or (table < 0).any() or not table.any():
             raise ArgumentError(
@@ -74,7 +91,13 @@ class Successes:
         return table
 
     def mean(self, values: Floats) -> float:
-        """Mean over the questions of a value per distinct count, shape of `counts`."""
+        """Mean over the questions.
+
+        Parameters
+        ----------
+        values
+            One for each of `counts`, in their shape.
+        """
         return float(np.dot(self.weights, values)) / self.questions
 
 
@@ -98,12 +121,24 @@ class Categories:
         return total
 
     def as_successes(self, categories: NDArray[np.bool_]) -> Successes:
-        """The samples in some of the categories as successes."""
+        """The samples in some of the categories as successes.
+
+        Parameters
+        ----------
+        categories
+            Which of 0..C these are, shape (C + 1,).
+        """
         counts, sizes = self.counts[:, categories].sum(axis=1), self.counts.sum(axis=1)
         return Successes(self.samples, counts, self.weights, sizes, self.squares)
 
     def variance(self, values: Floats) -> float:
-        """Variance of the mean over independent questions of what has these variances."""
+        """Variance of the mean over independent questions.
+
+        Parameters
+        ----------
+        values
+            The variance of a question with each of the rows of `counts`, shape (rows,).
+        """
         squares = self.weights if self.squares is None else self.squares
         return float(squares @ values) / self.questions**2
 

@@ -37,7 +37,9 @@ class TailPassProfile:
     """Posterior of the threshold probabilities; arrays are computed when first asked for."""
 
     k: int
+    """Samples that are drawn of each question."""
     thresholds: Floats
+    """Ascending in [0, 1], shape (thresholds,)."""
     scores: Floats
     """Distinct scores, ascending, shape (levels,)."""
     concentrations: Floats
@@ -68,6 +70,11 @@ class TailPassProfile:
     def linear(self, weights: object) -> tuple[float, float]:
         """Mean and standard deviation of a convex combination of the thresholds' probabilities.
 
+        Parameters
+        ----------
+        weights
+            One for each threshold, at least 0, shape (thresholds,); they add up to 1.
+
         Raises
         ------
         ValueError
@@ -81,7 +88,12 @@ class TailPassProfile:
         return self._utility(checked @ self._payoffs)
 
     def moment(self, lam: float) -> tuple[float, float]:
-        """Mean and standard deviation of E[(average score)^λ], λ > 0 and finite; λ = 1 is Bayes@N.
+        """Mean and standard deviation of E[(average score)^λ]; λ = 1 is Bayes@N.
+
+        Parameters
+        ----------
+        lam
+            λ, above 0 and finite.
 
         Raises
         ------
@@ -104,6 +116,13 @@ class TailPassProfile:
         self, confidence: float = 0.95, *, method: str = "normal"
     ) -> tuple[Floats, Floats, Floats, Floats]:
         """(mean, std, lo, hi) per threshold, with normal intervals clipped to [0, 1].
+
+        Parameters
+        ----------
+        confidence
+            Level of the intervals, in (0, 1).
+        method
+            "normal": the moments are exact, and nothing is sampled.
 
         Raises
         ------
