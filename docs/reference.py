@@ -19,7 +19,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 import evalcube
-from evalcube.flows.cli.app import app
+from evalcube.flows.cli.app import OWN_CODES, app
 from evalcube.flows.cli.output import EXIT_CODES
 from evalcube.flows.config.given import forms, sections_below
 from evalcube.flows.config.models import Sweep
@@ -206,8 +206,12 @@ def commands() -> str:
         panel = str(getattr(command, "rich_help_panel", "")) or "Commands"
         panels.setdefault(panel, []).extend(_command(f"evalcube {name}", command))
     codes = "\n".join(f"| {int(code)} | {_cell(text)} |" for code, text in EXIT_CODES.items())
+    own = "; ".join(
+        f"`{name}`: " + ", ".join(f"{code} {text}" for code, text in told.items())
+        for name, told in OWN_CODES.items()
+    )
     written = "\n\n".join(f"## {panel}\n\n" + "\n\n".join(texts) for panel, texts in panels.items())
-    return f"{written}\n\n## Exit codes\n\n| code | meaning |\n|---|---|\n{codes}\n"
+    return f"{written}\n\n## Exit codes\n\n| code | meaning |\n|---|---|\n{codes}\n\nOther meanings: {own}.\n"
 
 
 def _command(path: str, command: Any) -> Iterator[str]:

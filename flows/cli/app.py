@@ -25,15 +25,14 @@ def _epilog(own: Mapping[int, str]) -> str:
 
 
 EPILOG = _epilog({})
-_OWN_CODES = {
+OWN_CODES = {
     "gate": {0: "GO", 1: "NO-GO", 3: "INCONCLUSIVE"},
-    "probe": {
-        1: "a vice or a change was found",
-        2: "refused, or not all could be compared, for a reason that is told",
-    },
+    "probe": {1: "a vice or a change was found", 2: "refused, or not all could be compared"},
     "verdict": {0: "PROGRESS, or the gate is passed", 1: "any other verdict"},
     "diff": {0: "equal", 1: "they differ"},
+    "forget": {1: "replies stay"},
 }
+"""By command, what exit codes mean there and nowhere else."""
 
 _USED_UP = (errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN)
 ISSUES = "https://github.com/evalcube/evalcube/issues"
@@ -79,7 +78,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
 }
 for heading, commands in _COMMANDS.items():
     for function in commands:
-        epilog = _epilog(_OWN_CODES.get(function.__name__, {}))
+        epilog = _epilog(OWN_CODES.get(function.__name__, {}))
         app.command(cls=Command, epilog=epilog, rich_help_panel=heading)(function)
 app.add_typer(statistics.analyze, rich_help_panel=READ)
 app.add_typer(keep.cube_commands, name="cube", rich_help_panel=KEEP)
