@@ -87,7 +87,7 @@ class SimulatedModel(Section):
     speed
         Tokens per second; 0 sends the whole reply at once.
     reasoning
-        Where the reasoning trace goes: nowhere, a <think> block, the reasoning field.
+        Where the reasoning goes: the text itself, a <think> block, or the field reasoning_content.
     refusal
         Share of the requests that are refused.
     """
@@ -124,7 +124,7 @@ class Model(Section):
         What tells it from others that answer to the same name, such as weights, quantisation or engine
         settings: any text. Part of the identity of its results and of cache keys; never sent.
     api
-        What the endpoint speaks: chat (completions), (text) completions, or (Anthropic's) messages.
+        What the endpoint speaks: chat (completions), (text) completions, (Anthropic's) messages, (OpenAI's) responses.
     stream
         Whether replies come in a stream, so that the time to the first token is known.
     batch
