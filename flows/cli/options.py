@@ -152,11 +152,11 @@ def _shared() -> None:
         Address of the response cache; default: the config's.
     scheduler
         Address of a running Dask scheduler, such as tcp://host:8786; default: that of DASK_SCHEDULER_ADDRESS, else
-        local processes.
+        this machine.
     cluster : local|ADDRESS|FILE
         Where to work: local, a scheduler's address, or a YAML file that describes a cluster; default: the config's.
     workers
-        Local worker processes; default: one per core.
+        Local worker processes; default: none for few trials, else one per core, at most eight.
     """
 
 
