@@ -185,6 +185,7 @@ ROWS: dict[str, Row] = {
     "429 at 10/s, Retry-After": Row(lambda: Bucket(10, 10, 1.0), 10.0, workers=ALL),
     "429 at 10/s, log-normal 5 s": Row(lambda: Bucket(10, 10), 10.0, _varied(5.0), 600.0),
     "429 at 600/min without burst": Row(lambda: Bucket(10), 10.0, workers=ALL),
+    "429 at 2/s without burst": Row(lambda: Bucket(2), 2.0, seconds=600.0, warm_up=60.0, workers=(1, 4)),
     "429 at 600 in any minute": Row(lambda: SlidingWindow(600), 10.0, seconds=600.0, warm_up=60.0),
     "429 at 600 in a clock's minute": Row(lambda: FixedWindow(600), 10.0, seconds=600.0, warm_up=60.0),
     "429 at 500 in a clock's minute, log-normal 20 s": Row(
