@@ -102,7 +102,11 @@ def flat(row: Mapping[str, Any]) -> dict[str, Any]:
     >>> flat({"score": {"value": 2.0, "lower": 1.0}, "tiers": [{"tier": "easy", "tokens": 3}], "front": ["a", "b"]})
     {'score': 2.0, 'score_lower': 1.0, 'easy_tokens': 3, 'front': 'a, b'}
     """
-    return dict(_leaves(row))
+    made: dict[str, Any] = {}
+    for name, value in _leaves(row):
+        # A share and a counter have one name, such as truncated: the row's own keeps it.
+        made[f"counter_{name}" if name in made else name] = value
+    return made
 
 
 def records(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -48,6 +48,15 @@ def test_leaderboard__csv_has_the_numbers_of_json(cube):
     assert first["facet_family"] == "other"
 
 
+def test_table__csv_has_the_share_truncated_of_json_and_the_counter_beside_it(cube):
+    first, *_ = csv.DictReader(io.StringIO(run("table", cube, "--csv")))
+
+    row = document("table", cube)["rows"][0]
+
+    assert float(first["truncated"]) == row["truncated"]
+    assert float(first["counter_truncated"]) == row["counters"]["truncated"]
+
+
 def test_leaderboard__says_what_a_wider_terminal_shows(cube):
     narrow, wide = (run("leaderboard", cube, width=width) for width in (60, 250))
 
