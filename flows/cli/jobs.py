@@ -200,6 +200,9 @@ def _line(document: dict[str, Any], rate: float | None = None) -> str:
         parts.append(f"{rate:.1f}/s, {duration((trials - done) / rate)} left")
     if document["damaged"]:
         parts.append(f"{document['damaged']} regions damaged, which a run does again from the cache")
+    if document["damaged_lines"]:
+        lines = document["damaged_lines"]
+        parts.append(f"{lines} lines of the ledger damaged: run the sweep again, which asks nothing twice")
     if spent is not None and spent["usd"]:
         parts.append(f"{spent['usd']:.2f} USD spent")
     if document["running"]:

@@ -92,10 +92,10 @@ def cube_status(cube: OneCube) -> dict[str, Any]:
     Returns
     -------
     dict
-        JSON values: totals, ``damaged`` regions, ``models`` with their counts, causes and what answered, ``running``,
-        ``live``, ``refused`` (what to write in the config where an endpoint does not take a parameter),
-        ``spent``, ``driver`` (of a sweep that was submitted to a Dask cluster: where it is, and its last lines),
-        ``unnamed`` (what the config of the last run does not name), ``notes``.
+        JSON values: totals, ``damaged`` regions, ``damaged_lines`` of the ledger, ``models`` with their counts,
+        causes and what answered, ``running``, ``live``, ``refused`` (what to write in the config where an endpoint
+        does not take a parameter), ``spent``, ``driver`` (of a sweep that was submitted to a Dask cluster: where it
+        is, and its last lines), ``unnamed`` (what the config of the last run does not name), ``notes``.
 
     Raises
     ------
@@ -114,7 +114,8 @@ def cube_status(cube: OneCube) -> dict[str, Any]:
     opened = Cube.open(cube)
     notes = read_notes(opened.records)
     plan = cube_plan(opened, notes)
-    receipts, holder = Ledger(opened.records).newest(), apparent_holder(opened.records)
+    ledger = Ledger(opened.records)
+    receipts, holder = ledger.newest(), apparent_holder(opened.records)
     running = holder and f"running as process {holder.process.pid} on {holder.process.host}"
     # A store gets the first receipts of a run a moment after the counters.
     if not (running and opened.trusted):
@@ -154,6 +155,7 @@ def cube_status(cube: OneCube) -> dict[str, Any]:
         # Before its first request a sweep has no plan: a run that failed until then left nothing to be done with.
         "complete": done == total and bool(total or receipts),
         "damaged": len(damaged),
+        "damaged_lines": ledger.damaged,
         "graders": list(graders_of(receipts.values())),
         "models": models,
         "refused": refused,

@@ -143,6 +143,7 @@ def test_watch__bears_five_failures_in_a_row(monkeypatch, capsys, failures, born
         "live": None,
         "spent": None,
         "damaged": 0,
+        "damaged_lines": 0,
         "done": 1,
         "trials": 2,
     }
@@ -203,6 +204,7 @@ def test_live__says_what_is_waited_for(tmp_path):
         "running": "",
         "complete": False,
         "damaged": 0,
+        "damaged_lines": 0,
     }
 
     assert live["waiting"]["gpt"]["reason"] == "429: requests, Retry-After"
@@ -287,7 +289,13 @@ def test_render__table_and_line_say_which_numbers_are_recorded(live, heads, line
         "done": 40,
         "complete": False,
     }
-    document |= {"damaged": 0, "spent": None, "running": None, "live": None if live is None else told | live}
+    document |= {
+        "damaged": 0,
+        "damaged_lines": 0,
+        "spent": None,
+        "running": None,
+        "live": None if live is None else told | live,
+    }
 
     file = io.StringIO()
     Console(file=file, width=120).print(_render(document))

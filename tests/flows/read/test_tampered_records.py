@@ -255,6 +255,16 @@ def test_verify_and_merge__refuse_a_plan_that_lacks_what_was_measured(sweep: Pat
     assert assert_told(sweep, ["verify", "merge"]) == {"verify": 2, "merge": 2}
 
 
+def test_status__says_that_a_line_of_the_ledger_is_damaged(sweep: Path) -> None:
+    path = sweep / "CUBE" / "_evalcube" / "ledger.jsonl"
+    path.write_bytes(b"{}\n" + path.read_bytes())
+
+    code, output, _ = evalcube("status", "CUBE", cwd=sweep)
+
+    assert code == 0
+    assert "1 lines of the ledger damaged" in " ".join(output.split())
+
+
 def test_status__without_a_ledger_is_no_sweep_without_a_trial(sweep: Path) -> None:
     (sweep / "CUBE" / "_evalcube" / "ledger.jsonl").unlink()
 
