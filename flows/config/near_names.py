@@ -44,7 +44,7 @@ def suggestion(close: str | None, known: list[str], what: str) -> str:
     """Write the remedy of an unknown name, with the known one that is near, if any."""
     if close is not None:
         return f"Did you mean {show(close)}?"
-    return f"{what}: {listed(known, 20)}"
+    return f"{what}: {listed(known, 20) or 'none'}"
 
 
 def listed(names: Sequence[str], most: int) -> str:

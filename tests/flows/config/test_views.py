@@ -7,7 +7,7 @@ import math
 import pytest
 
 from evalcube.flows.config.load import parse_config
-from evalcube.flows.config.views import View
+from evalcube.flows.config.views import View, find_view
 from evalcube.flows.errors import SweepError
 from tests.flows.config.sources import problems, text
 
@@ -121,3 +121,10 @@ def test_parse_config__tells_one_mistake_once(view: str, expected: str | None) -
 
     assert len(told) == 1
     assert expected is None or told == [expected]
+
+
+def test_find_view__of_a_config_without_views_says_that_there_are_none():
+    with pytest.raises(SweepError, match="there is no view 'hard'") as refusal:
+        find_view({}, "hard")
+
+    assert refusal.value.remedy == "Views: none"
