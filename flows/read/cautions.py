@@ -170,8 +170,11 @@ def _uncounted(dataset: xr.Dataset, receipts: Sequence[Receipt]) -> tuple[str, .
     names = [label for label, count in zip(axes.evaluation_labels(dataset), late, strict=True) if count]
     if not names:
         return ()
-    text = f"{late.sum():,} trials are recorded and not counted yet, of {first_few(names)}: what is shown lacks them."
-    return (f"{text} A run counts them in a while; `evalcube cube verify --heal` does where none goes on.",)
+    # Readers of single trials, such as compare and metrics, have them.
+    text = f"{late.sum():,} trials are recorded and not counted yet, of {first_few(names)}: boards, tables and costs"
+    return (
+        f"{text} lack them. A run counts them in a while; `evalcube cube verify --heal` does where none goes on.",
+    )
 
 
 def _not_compared(dataset: xr.Dataset) -> tuple[str, ...]:

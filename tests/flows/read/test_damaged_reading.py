@@ -191,6 +191,17 @@ def test_leaderboard__counters_that_are_gone_are_said_to_lack_what_is_recorded(s
     assert "trials are recorded and not counted yet" in errors
 
 
+def test_metrics__is_not_said_to_lack_what_is_not_counted_yet(sweep):
+    whole = evalcube("metrics", "cube.zarr", "--json", cwd=sweep)[1]
+    shutil.rmtree(sweep / "cube.zarr" / "counters" / "c")
+
+    code, output, errors = evalcube("metrics", "cube.zarr", "--json", cwd=sweep)
+
+    assert code == 0
+    assert json.loads(output)["rows"] == json.loads(whole)["rows"]
+    assert "boards, tables and costs lack them" in errors
+
+
 def test_counters__under_other_names_are_refused_until_they_are_healed(sweep):
     before = ec.leaderboard(sweep / "cube.zarr").records()
     labels = zarr.open_group(sweep / "cube.zarr", mode="r+")["counter"]
