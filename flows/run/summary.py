@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from evalcube import known_as
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.part import Only
 from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.read.status import refusal_lines
 from evalcube.flows.run.endpoint_use import (
     NOT_FOUND,
@@ -268,7 +271,7 @@ def summarized(
         in_batches=requests_in_batches(store.cube.records, store.plan, [one > 0 for one in left]),
         unrated=unrated,
         unnamed=unnamed(store.plan, store.counters()),
-        pending=0 if only is None else _pending(store, settings, only) - (sum(counts) - done),
+        pending=_pending(store, settings, only, sum(counts) - done),
     )
 
 
@@ -300,10 +303,17 @@ def _saved(store: SweepStore, settings: Sweep, tracker: Tracker) -> Saved | None
     return Saved(round(prompts), round(completions), dollars if prices else None)
 
 
-def _pending(store: SweepStore, settings: Sweep, only: Only) -> int:
-    """Trials of the whole plan that are not done."""
-    whole = SweepStore(store.cube, store.plan, only.whole(settings, store.plan), store.found)
-    return sum(left_of(whole, model)[0] for model in range(len(whole.plan.evaluations)))
+def _pending(store: SweepStore, settings: Sweep, only: Only | None, left: int) -> int:
+    """Trials of the whole plan, and of what the cube was grown to, that are not done and not among those `left`."""
+    whole = store.targets if only is None else only.whole(settings, store.plan).union(store.targets)
+    own = np.array([not row.extended for row in store.plan.evaluations])[:, None, None]
+    grown = store.plan.named_cells & own  # extensions are planned when there is something to extend
+    trials, repeats = (np.where(grown, there, 0) for there in (store.planned.trials, store.planned.repeats))
+    whole = whole.union(SampleTargets(trials, repeats))
+    if store.targets.first == 0 and whole.same(store.targets):
+        return 0
+    planned = SweepStore(store.cube, store.plan, whole, store.found)
+    return sum(left_of(planned, model)[0] for model in range(len(planned.plan.evaluations))) - left
 
 
 def requests_in_batches(records: Space, plan: Plan, unfinished: Sequence[bool]) -> int:

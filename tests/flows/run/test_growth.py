@@ -296,6 +296,16 @@ def test_run__only_a_part_is_asked_and_the_rest_stays_pending(tmp_path, simulato
     assert cells(config["cube"]) == cells(born["cube"])
 
 
+def test_run__what_the_cube_was_grown_to_and_is_not_done_is_pending(tmp_path, simulator):
+    config = config_in(tmp_path, simulator)
+    run(config, cluster=SHARED, trials="16:24")
+
+    summary = run(config, cluster=SHARED)
+
+    assert (summary.reason, summary.trials, summary.sent, summary.pending) == ("complete", 40, 40, 40)
+    assert "done with the part that was asked for; 40 of the plan are pending" in str(summary)
+
+
 def test_run__trials_of_a_range_are_asked_and_the_others_stay_pending(tmp_path, simulator):
     config = config_in(tmp_path, simulator)
 
