@@ -269,7 +269,7 @@ def _condition(text: str) -> tuple[str, tuple[str, ...]]:
 def _trials(text: str) -> tuple[int, int]:
     match = _TRIALS.fullmatch(text.strip())
     first, last = (int(match[1] or 0), int(match[2])) if match else (0, 0)
-    shown, remedy = text[:_SHOWN], "Write it like 16:32 for the trials 16 to 31, counted from 0"
+    shown, remedy = text[:_SHOWN], "Write it like 16 for the first 16 trials, or 16:32 for the 16 after them"
     if match is None:
         raise SweepError(f"`trials`: '{shown}' is no range of trials", remedy)
     if last > MOST_TRIALS:
