@@ -144,7 +144,8 @@ def hazard(
         )
     if plot is not None:
         write_picture(plot, figures.hazard_figure(whole, labels))
-    return opened, table_specs.hazard_spec(rows, ["model", "task"][: 1 + by_task], _notes(opened)), rows
+    notes = (*_notes(opened), "Trials weigh the same here; on boards the points of a task do.")
+    return opened, table_specs.hazard_spec(rows, ["model", "task"][: 1 + by_task], notes), rows
 
 
 def clip(
