@@ -36,7 +36,7 @@ from tests.waiting import wait_until
 
 def slow(tmp_path, simulator, trials):
     config = sweep_config(tmp_path, simulator.base_url, trials=trials)
-    config["models"][0]["simulate"]["latency"] = 0.2
+    config["models"][0]["simulate"]["latency"] = 0.5
     config["models"][0]["prices"] = {"prompt": 1.0, "completion": 2.0}
     return write_config(tmp_path, config)
 

@@ -2,6 +2,8 @@
 
 import os
 import resource
+from itertools import count, islice
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -187,9 +189,10 @@ def test_sweep__deletes_indexes_without_a_pack_after_an_hour(cache, workers):
 def test_many_packs__need_few_open_files(cache, workers):
     entries = filled(cache.path, workers, 40, 1)
     again = DirectoryCache(cache.path)
-    limits, top = resource.getrlimit(resource.RLIMIT_NOFILE), os.dup(0)
-    os.close(top)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (top + 16, limits[1]))
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = {int(file.name) for file in Path("/proc/self/fd").iterdir()}
+    free = (number for number in count() if number not in used)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (next(islice(free, 20, None)), limits[1]))
     try:
         assert sorted(info.key for info in again.entries()) == sorted(key for key, _ in entries)
         again.sweep(delete=True)
