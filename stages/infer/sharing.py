@@ -327,8 +327,8 @@ class _Merged:
         self.controller = Controller(told.start, told.most, told.timeout, now, told.workers)
         self._counts: dict[str, Counts] = {}
         self._reports: dict[str, Report] = {}
-        self._ended: list[Counts] = []
-        """Of workers that were started again."""
+        self._ended = Counts(0)
+        """All of workers that were started again."""
         self._told: deque[Setting] = deque(maxlen=20)
         """The last settings: a worker obeys those that it has not named yet sooner or later."""
         self._workers, self._number, self._told_at = told.workers, 0, -math.inf
@@ -337,7 +337,7 @@ class _Merged:
         counts = Counts(*told.counts)  # type: ignore[arg-type]
         before = self._counts.get(worker)
         if before is not None and counts.all_sent < before.all_sent:
-            self._ended.append(before.at(0))
+            self._ended = together((self._ended, before), 0)
         self._counts[worker], self._reports[worker] = counts, told
         if told.workers != self._workers:
             self._workers = told.workers
@@ -349,7 +349,7 @@ class _Merged:
         self._reports = {worker: told for worker, told in self._reports.items() if worker in workers}
         # While another pace is on its way it is not overtaken.
         if last is None or last.pace is None or now >= last.pace.since:
-            controller.look(now, together([*self._counts.values(), *self._ended], controller.epoch))
+            controller.look(now, together([*self._counts.values(), self._ended], controller.epoch))
         asking = sorted(worker for worker, told in self._reports.items() if told.wanted)
         turns = tuple(asking or sorted(workers))
         pace = followed(last and last.pace, controller.pace, now + _NOTICE, len(turns))

@@ -87,3 +87,20 @@ def test_shared__what_one_worker_cannot_use_goes_to_others_within_two_reports():
         cluster.tell((0, 0, 0))
 
     assert [gate.window for gate in cluster.gates] == [5, 6, 1]
+
+
+def test_shared__what_a_worker_counted_before_it_was_started_again_stays_counted(monkeypatch):
+    seen, shared = [], Shared()
+    monkeypatch.setattr(
+        "evalcube.stages.infer.controller.Controller.look",
+        lambda *seconds_and_counts: seen.append(seconds_and_counts[2].all_sent),
+    )
+
+    for now, sent in enumerate((10, 4, 3, 5)):
+        gate = Gate()
+        gate.resize(4, 4, 600.0, 0.0, 2)
+        gate.counts.all_sent = sent
+        shared.hear("a", "m", gate.report(0, 0), float(now))
+        shared.decide(["a", "b"], float(now))
+
+    assert seen == [10, 14, 17, 19]
