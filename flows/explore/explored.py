@@ -120,9 +120,8 @@ class Explored:
                     return self._kept[key]
             made = make()
             with self._lock:
-                if (
-                    stamp == self._stamp
-                ):  # what was begun before the cubes changed is not kept with what came after
+                # What was begun before the cubes changed is not kept with what came after.
+                if stamp == self._stamp:
                     self._kept[key] = made
                     while len(self._kept) > _KEPT:
                         self._kept.popitem(last=False)

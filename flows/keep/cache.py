@@ -128,7 +128,8 @@ def verify(url: str, *, repair: bool = False, tick: Ticker = silent) -> CacheChe
             if not sound:
                 damaged += 1
                 repaired += repair and cache.quarantine(key)
-                bad += [key] if len(bad) < _SHOWN else []
+                if len(bad) < _SHOWN:
+                    bad.append(key)
             if entries % BATCH_ENTRIES == 0:
                 tick("entries read", entries)
     return CacheCheck(entries, size, damaged, repaired, tuple(bad))

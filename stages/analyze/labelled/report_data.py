@@ -143,9 +143,8 @@ def curve_views(
     difficulty = ds["difficulty"].transpose(*CELL).values.astype(float)
     known = run & (difficulty > 0) & np.isfinite(difficulty)
     views = []
-    for place in np.flatnonzero(
-        known.any(axis=1)
-    ).tolist():  # by itself: each task has difficulties of its own
+    # One task at a time: each has difficulties of its own.
+    for place in np.flatnonzero(known.any(axis=1)).tolist():
         levels = np.full((1, difficulty.shape[1]), np.nan)
         levels[0, known[place]] = _pooled(difficulty[place, known[place]])
         part = ds.isel(task=[place]).assign_coords(difficulty=variable(CELL, levels))
