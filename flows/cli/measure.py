@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from importlib import import_module
+from threading import Thread
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -42,10 +44,13 @@ _NAMED = re.compile(r"([^=:/#]+)=(.+)")
 
 
 @contextmanager
-def subscribers(log: str | None, *, quiet: bool) -> Iterator[list[Subscriber]]:
-    """Whoever follows a run: a live display unless `quiet`, and a log if one is wanted."""
+def subscribers(log: str | None, *, quiet: bool, draws: bool = False) -> Iterator[list[Subscriber]]:
+    """Whoever follows a run: a live display unless `quiet`, and a log if one is wanted.
+
+    What draws the leaderboard is got ready if it `draws` one in the end.
+    """
     with ExitStack() as stack:
-        found: list[Subscriber] = []
+        found: list[Subscriber] = [_drawing_prepared()] if draws else []
         if log is not None:
             from evalcube.flows.run.follow.records import EventLog
 
@@ -59,6 +64,20 @@ def subscribers(log: str | None, *, quiet: bool) -> Iterator[list[Subscriber]]:
         else:
             found.append(_complain_if_urgent)
         yield found
+
+
+def _drawing_prepared() -> Callable[[Event], None]:
+    """A subscriber that imports what draws the leaderboard while answers are awaited, not behind the last one."""
+    begun: list[Thread] = []
+
+    def prepare(event: Event) -> None:
+        from evalcube.flows.run.follow.events import Traffic
+
+        if isinstance(event, Traffic) and event.sent and not begun:
+            begun.append(Thread(target=import_module, args=("evalcube.flows.read.boards",), daemon=True))
+            begun[0].start()
+
+    return prepare
 
 
 def _complain_if_urgent(event: Event) -> None:
@@ -186,7 +205,7 @@ def run(
 
     Only.of(only or (), trials)  # what is wrong with these is told before a data set is fetched
     sweep = load_sweep(config, models or (), key_envs or (), judges or ())
-    with subscribers(log, quiet=quiet) as followers:
+    with subscribers(log, quiet=quiet, draws=not as_json) as followers:
         try:
             summary = run_sweep(
                 sweep,
@@ -264,7 +283,7 @@ def upsample(
     from evalcube.flows.run.stopping import RunInterrupted
     from evalcube.flows.run.upsample import upsample as add_trials
 
-    with subscribers(log, quiet=quiet) as followers:
+    with subscribers(log, quiet=quiet, draws=not as_json) as followers:
         try:
             summary = add_trials(
                 source,
