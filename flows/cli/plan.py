@@ -57,7 +57,7 @@ def _sums(result: SweepEstimate) -> list[str]:
     """What is to say of all requests together."""
     lines = [] if result.unnamed is None else [str(result.unnamed)]
     if result.pending:
-        lines.append(f"beside this part, {result.pending:,} trials of the plan are pending")
+        lines.append(f"beside these, {result.pending:,} trials of the plan are pending")
     if result.power is not None:
         lines.append(result.power.text)
     if len(result.evaluations) > 1:

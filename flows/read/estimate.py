@@ -24,7 +24,7 @@ from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.requests import prepare_trials
 from evalcube.flows.plan.targets import Block, Positions, SampleTargets, Window
 from evalcube.flows.read.judge_estimate import JudgeCount, JudgeTally
-from evalcube.flows.state.open_trials import OpenTrials, open_trials, unbegun
+from evalcube.flows.state.open_trials import OpenTrials, open_trials, pending_beside, unbegun
 from evalcube.flows.state.store import SweepStore, existing_store
 from evalcube.flows.state.unasked import Unnamed, unnamed
 from evalcube.stages.process.reading import read_reply
@@ -108,7 +108,7 @@ class SweepEstimate:
     judges: tuple[EvaluationEstimate, ...] = ()
     """What judges are asked about them, in the same terms."""
     pending: int = 0
-    """Trials of the plan that are not done, outside of the part that is asked."""
+    """Trials of the plan, and of what the cube was grown to, that are not done and not asked now."""
     unnamed: Unnamed | None = None
     """What the cube has and the config does not name."""
     power: Power | None = None
@@ -194,8 +194,8 @@ def estimate(
     whole = SampleTargets.uniform(plan, plan.trials, plan.repeats)
     targets = whole if part is None else part.targets(plan)
     cache_store = find_cache(config.cache)
+    store = store and SweepStore(store.cube, store.plan, targets, store.found)
     left = _open_trials(plan, store, targets)
-    pending = 0 if part is None else _count_open(plan, store, whole) - sum(map(_count, left))
     limit = _sample_size(left)
     tally = JudgeTally(plan, cache_store)
     models = {model.name: model for model in config.models}
@@ -227,7 +227,7 @@ def estimate(
             for judge, count in zip(plan.judges, tally.counts, strict=True)
             if judge.identity in {one.identity for one in own.judges}
         ),
-        pending,
+        _pending(store, whole, left),
         None if store is None or counters is None else unnamed(store.plan, counters),
         _power(plan),
         own.few_problems(most),
@@ -406,13 +406,13 @@ def _open_trials(plan: Plan, store: SweepStore | None, targets: SampleTargets) -
     if store is None:
         shape = (len(plan.tasks), plan.slots, plan.trials, plan.repeats)
         return [[unbegun(targets, shape, model)] for model in models]
-    store = SweepStore(store.cube, store.plan, targets, store.found)
     return [list(open_trials(store, model)) for model in models]
 
 
-def _count_open(plan: Plan, store: SweepStore | None, targets: SampleTargets) -> int:
-    """How much of the targets is not yet recorded."""
-    return sum(targets.counts) if store is None else sum(map(_count, _open_trials(plan, store, targets)))
+def _pending(store: SweepStore | None, whole: SampleTargets, parts: Sequence[list[OpenTrials]]) -> int:
+    """How many trials of a whole plan are not done, and not among those that are asked now."""
+    left = sum(map(_count, parts))
+    return sum(whole.counts) - left if store is None else pending_beside(store, whole, left)
 
 
 def _count(parts: Sequence[OpenTrials]) -> int:

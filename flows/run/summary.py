@@ -6,14 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
 from evalcube import known_as
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.part import Only
 from evalcube.flows.plan.plan import Plan
-from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.read.status import refusal_lines
 from evalcube.flows.run.endpoint_use import (
     NOT_FOUND,
@@ -25,7 +22,7 @@ from evalcube.flows.run.endpoint_use import (
 )
 from evalcube.flows.run.follow.progress import Tracker, price_of
 from evalcube.flows.run.spending import Spending
-from evalcube.flows.state.open_trials import left_of
+from evalcube.flows.state.open_trials import left_of, pending_beside
 from evalcube.flows.state.store import SweepStore
 from evalcube.flows.state.unasked import Unnamed, unnamed
 from evalcube.stages.analyze.render.shown import Shown
@@ -235,6 +232,7 @@ def summarized(
     left, to_rate = zip(*(left_of(store, i) for i in range(len(store.plan.labels))), strict=True)
     unrated, models = sum(to_rate), _models(store, left)
     done = sum(model.done for model in models)
+    whole = store.targets if only is None else only.whole(settings, store.plan).union(store.targets)
     traffic = tracker.traffic()
     bound = spending.reached if reason == "stopped" else ""
     if done == sum(counts) and not unrated and (bound or reason != "stopped"):
@@ -271,7 +269,7 @@ def summarized(
         in_batches=requests_in_batches(store.cube.records, store.plan, [one > 0 for one in left]),
         unrated=unrated,
         unnamed=unnamed(store.plan, store.counters()),
-        pending=_pending(store, settings, only, sum(counts) - done),
+        pending=pending_beside(store, whole, sum(counts) - done),
     )
 
 
@@ -301,19 +299,6 @@ def _saved(store: SweepStore, settings: Sweep, tracker: Tracker) -> Saved | None
         if (price := prices.get(store.plan.evaluations[place].model)) is not None:
             dollars += price_of(price, (prompt, completion))
     return Saved(round(prompts), round(completions), dollars if prices else None)
-
-
-def _pending(store: SweepStore, settings: Sweep, only: Only | None, left: int) -> int:
-    """Trials of the whole plan, and of what the cube was grown to, that are not done and not among those `left`."""
-    whole = store.targets if only is None else only.whole(settings, store.plan).union(store.targets)
-    own = np.array([not row.extended for row in store.plan.evaluations])[:, None, None]
-    grown = store.plan.named_cells & own  # extensions are planned when there is something to extend
-    trials, repeats = (np.where(grown, there, 0) for there in (store.planned.trials, store.planned.repeats))
-    whole = whole.union(SampleTargets(trials, repeats))
-    if store.targets.first == 0 and whole.same(store.targets):
-        return 0
-    planned = SweepStore(store.cube, store.plan, whole, store.found)
-    return sum(left_of(planned, model)[0] for model in range(len(planned.plan.evaluations))) - left
 
 
 def requests_in_batches(records: Space, plan: Plan, unfinished: Sequence[bool]) -> int:

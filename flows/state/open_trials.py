@@ -83,6 +83,28 @@ def left_of(store: SweepStore, model: int) -> tuple[int, int]:
     return sum(part.count for part in parts), sum(part.unrated for part in parts)
 
 
+def pending_beside(store: SweepStore, whole: SampleTargets, left: int) -> int:
+    """How many trials of a plan, and of what its cube was grown to, are not done and not among those `left`.
+
+    Parameters
+    ----------
+    store
+        With the targets that are asked now.
+    whole
+        The targets of the plan.
+    left
+        Trials that are left of the store's targets.
+    """
+    # Extensions are planned when there is something to extend.
+    asked = np.array([not row.extended for row in store.plan.evaluations])[:, None, None]
+    own = store.plan.named_cells & asked
+    whole = whole.union(SampleTargets(store.planned.trials * own, store.planned.repeats * own))
+    if store.targets.first == 0 and whole.same(store.targets):
+        return 0
+    planned = SweepStore(store.cube, store.plan, whole, store.found)
+    return sum(left_of(planned, model)[0] for model in range(len(planned.plan.evaluations))) - left
+
+
 def _follows(before: Window, window: Window) -> bool:
     end = before.first_trial + before.shape[2]
     return (before.first_repeat, end) == (window.first_repeat, window.first_trial)
