@@ -119,7 +119,7 @@ def row_of(truth: Trial) -> tuple[int | None, str]:
 
 STATUSES = (*(status.name.lower() for status in Status), ANSWERED)
 """How a trial may end, in words."""
-_CODES = np.full(256, list(Status).index(Status.MISSING), dtype=np.int8)
+_CODES = np.zeros(256, np.int8)
 _CODES[list(Status)] = np.arange(len(Status))
 
 

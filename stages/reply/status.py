@@ -24,11 +24,6 @@ class Status(IntEnum):
     MISSING = 255
     """Never run: the fill value."""
 
-    @classmethod
-    def _missing_(cls, value: object) -> Status | None:
-        """MISSING for a code that nobody writes, which a damaged cube or a stranger's may have."""
-        return cls.MISSING if isinstance(value, int) else None
-
 
 COMPLETED = (Status.INCORRECT, Status.CORRECT, Status.INVALID, Status.REFUSED)
 """Outcomes of trials that came to an end of their own."""

@@ -257,7 +257,7 @@ class Cube(GrowingCube):
         return region_digest(arrays)
 
     def read_region(self, region: Region, names: Iterable[str] | None = None) -> dict[str, NDArray[Any]]:
-        """Arrays of one region, each of shape `region_shape`; cells never written hold the fill.
+        """Arrays of one region, each of shape `region_shape`; cells hold the fill where nobody wrote what they hold.
 
         Parameters
         ----------
@@ -273,11 +273,17 @@ class Cube(GrowingCube):
         CubeDamagedError
             A chunk cannot be decoded.
         """
-        selection, known = self._slices(region), self.trial_arrays
+        known = self.trial_arrays
         wanted = known if names is None else list(names)
         if unknown := sorted(set(wanted) - set(known)):
             raise self._mismatch(f"unknown arrays {unknown}", f"Known are {list(known)}.")
-        return {name: self._group.read(name, selection)[0] for name in wanted}
+        *_, trials, repeats = self._slices(region)
+        return self.read_span(region.model, trials, repeats, wanted)
+
+    def stored_array(self, region: Region, name: str) -> NDArray[Any]:
+        """An array of one region as it is stored, whatever it holds; raises as `read_region`."""
+        stored: NDArray[Any] = self._group.read(name, self._slices(region))[0]
+        return stored
 
     def read_span(
         self, model: int, trials: slice, repeats: slice, names: Iterable[str]
@@ -301,7 +307,8 @@ class Cube(GrowingCube):
             A chunk cannot be decoded.
         """
         selection = (slice(model, model + 1), slice(None), slice(None), trials, repeats)
-        return {name: self._group.read(name, selection)[0] for name in names}
+        known = self.trial_arrays
+        return {name: known[name].as_read(self._group.read(name, selection)[0]) for name in names}
 
     def chunk_problems(
         self, region: Region, shape: RegionShape | None = None, names: Sequence[str] | None = None

@@ -85,12 +85,12 @@ def stored_problems(cube: Cube, receipt: Receipt) -> tuple[dict[str, str], dict[
         The arrays, shaped as the cube is now.
     """
     shape = cube.shape_of(receipt)
-    problems, arrays = cube.chunk_problems(receipt.region, shape), {}
+    problems, arrays = cube.chunk_problems(receipt.region, shape), dict[str, NDArray[Any]]()
     for name, variable in cube.trial_arrays.items():
         if name in problems:
             continue
         try:
-            arrays.update(cube.read_region(receipt.region, [name]))
+            arrays[name] = cube.stored_array(receipt.region, name)
         except CubeDamagedError:
             problems[name] = "cannot be decoded"
             continue
@@ -153,6 +153,7 @@ class StoredArray:
         opened: Callable[[], Cube],
     ) -> None:
         self._space, self._name, self._opened = space, name, opened
+        self._variable = VARIABLES.get(name, LAYERS.get(name))
         self.shape, self.dtype, self.ndim = shape, dtype, len(shape)
         self._array: zarr.Array[Any] | None = None
         self._recorded: RecordedChunks | None = None
@@ -166,16 +167,15 @@ class StoredArray:
             except UNREADABLE as error:
                 raise undecodable(self._name, self._space.address, error) from error
             self._refuse_lost(values, selection)
-            return values
+            return values if self._variable is None else self._variable.as_read(values)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return StoredArray, (self._space, self._name, self.shape, self.dtype, self._opened)
 
     def _refuse_lost(self, values: NDArray[Any], selection: tuple[Any, ...]) -> None:
         """Refuse what reads as fill since its chunk is gone, though a receipt says that it was written."""
-        variable = VARIABLES.get(self._name, LAYERS.get(self._name))
         # A store keeps what it has: only in a folder anybody deletes single files.
-        if self._space.trusted or variable is None or not _all_fill(values, variable.fill):
+        if self._space.trusted or not self._variable or not _all_fill(values, self._variable.fill):
             return
         self._recorded = self._recorded or RecordedChunks(self._opened())
         places = [np.unique(np.arange(size)[part]) for size, part in zip(self.shape, selection, strict=True)]

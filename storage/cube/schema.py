@@ -73,6 +73,14 @@ class Variable:
             return f"`{self.name}` may hold {list(self.allowed)} only, got {wrong}"
         return None
 
+    def as_read(self, array: NDArray[Any]) -> NDArray[Any]:
+        """The values of an array as readers get them: what nobody writes, and a damaged cube may hold, is the fill."""
+        if not self.allowed:
+            return array
+        table = np.full(256, self.fill, np.uint8)  # all that have such values are bytes, and isin takes long
+        table[list(self.allowed)] = self.allowed
+        return table.take(array)
+
 
 _NAN = float("nan")
 _LAYER = "From 1 to 5; NaN where the layer is absent or the trial is not finished."

@@ -86,14 +86,10 @@ class SharedArrays:
 
         Flags of repeated prompts may be missing, in whole chunks: see `unwritten_flags`.
         """
-        problems = {}
-        for name in self._group.names():
-            if name in VARIABLES or name in LAYERS:
-                continue
-            # Small ones, but for the flags of repeated prompts, which are read chunk by chunk where they are used.
-            if problem := self._group.shared_problem(name):
-                problems[name] = problem
-        return problems
+        # Small ones, but for the flags of repeated prompts, which are read chunk by chunk where they are used.
+        names = [name for name in self._group.names() if name not in {*VARIABLES, *LAYERS}]
+        problems = {name: self._group.shared_problem(name) for name in names}
+        return {name: problem for name, problem in problems.items() if problem}
 
     def has_label(self, name: str) -> bool:
         """Whether the cube has a coordinate."""

@@ -178,7 +178,6 @@ def _best(parts: Sequence[Rows], order: Order, most: int | None) -> Rows:
 
 
 _FINISHED = tuple(status.name.lower() for status in FINISHED)
-_CODES, _MISSING = list(map(int, Status)), np.uint8(Status.MISSING)
 
 _SPAN_CELLS = 1 << 19
 """Trials of a span, padding included; at least all of one trial number. Some 30 bytes of each are in memory."""
@@ -255,10 +254,7 @@ def _spans(opened: OpenCube) -> Iterator[_Span]:
 def _rows(opened: OpenCube, number: int, wanted: Wanted, span: _Span) -> Rows | None:
     """The rows of one span; None without any."""
     codes = _read(opened, span, ["status", SECOND])
-    # Codes that nobody writes, which a damaged cube may have, say nothing.
-    ours, theirs = (
-        np.where(np.isin(codes[name], _CODES), codes[name], _MISSING) for name in ("status", SECOND)
-    )
+    ours, theirs = codes["status"], codes[SECOND]
     status = np.where(ours <= LAST_FINISHED, theirs, ours) if wanted.theirs else ours
     outcomes = outcome_codes(status, opened.plan.referenced[:, :, None, None])
     found = np.isin(outcomes, [STATUSES.index(name) for name in wanted.status])

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+import zarr
 
 from evalcube.stages.reply.status import Status
 from evalcube.storage.cube.cube import Coordinate, Cube, Region, region_digest
@@ -225,6 +226,21 @@ def test_write_region__heals_a_damaged_chunk(tmp_path, cube, workers):
     cube.write_region(region, arrays)
 
     assert_equal(cube.read_region(region), arrays)
+
+
+def test_codes_that_nobody_writes__are_read_as_the_fill(cube, workers):
+    region = Region(0, 0, 0)
+    cube.write_region(region, workers.region_arrays(cube, region))
+    zarr.open_group(cube.url, mode="r+")["status"][0, 0, 0, :2, 0] = 77, 3
+
+    found = [
+        cube.read_region(region, ["status"])["status"],
+        cube.read_span(0, slice(0, 8), slice(0, 2), ["status"])["status"],
+        cube.dataset()["status"].isel(model=0).values,
+    ]
+
+    assert [status[0, 0, :2, 0].tolist() for status in found] == [[255, 3]] * 3
+    assert cube.stored_array(region, "status")[0, 0, 0, 0] == 77
 
 
 def test_write_region__needs_a_writable_cube(cube, workers):
