@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -86,11 +87,12 @@ def keeps_schema(value: object, schema: Mapping[str, Any]) -> bool:
     return isinstance(value, _TYPES[kind]) and value in schema.get("enum", [value])
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unequal_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object whose members have names of their own: which of two would count differs by reader."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("two members have one name")
+        twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
+        raise ValueError(f"key {twice[:100]!r} stands twice in an object; rename one or take it out")
     return found
 
 
@@ -102,7 +104,7 @@ def _finite(number: str) -> float:
     return found
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_finite, parse_float=_finite)
+_DECODER = json.JSONDecoder(object_pairs_hook=unequal_members, parse_constant=_finite, parse_float=_finite)
 
 
 def _call(value: object) -> dict[str, Any] | None:

@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO
 
+from evalcube.stages.generate.answers.calls import unequal_members
+
 Row = Mapping[str, object]
 
 MOST_ROW_BYTES = 16 << 20
@@ -20,7 +22,6 @@ MOST_PARQUET_BYTES = 4 << 30
 """Bytes that a Parquet file may unpack to: it is kept in memory."""
 _LONGEST_LIST = 50_000
 """Characters of a list that is written as Python does."""
-
 _BATCH_ROWS = 1024
 _BOM = b"\xef\xbb\xbf"
 
@@ -110,7 +111,7 @@ def _no_json(word: str) -> object:
     raise ValueError(f"{word} is no JSON; write null or a text")
 
 
-_JSON = json.JSONDecoder(parse_constant=_no_json)
+_JSON = json.JSONDecoder(parse_constant=_no_json, object_pairs_hook=unequal_members)
 """`json.loads` would make one for each row."""
 
 

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from evalcube.stages.generate.answers.calls import unequal_members
 from evalcube.stages.generate.dataset.files import open_packed, open_table
 from evalcube.stages.generate.dataset.hub import shelf
 from evalcube.stages.generate.dataset.hub.address import Address, is_hub
@@ -332,9 +333,9 @@ def _jsonl(asked: Address, path: Path) -> str:
             f"is one JSON list of more than {MOST_JSON_BYTES >> 20} MiB; it needs one object per line"
         )
     try:
-        rows = json.loads(path.read_bytes())
+        rows = json.loads(path.read_bytes(), object_pairs_hook=unequal_members)
     except (ValueError, RecursionError) as error:
-        raise asked.problem(f"is no JSON ({type(error).__name__})") from None
+        raise asked.problem(f"is no JSON: {error}") from None
     with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as target:
         target.writelines(json.dumps(row) + "\n" for row in rows)
     Path(target.name).replace(path)

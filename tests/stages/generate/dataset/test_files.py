@@ -123,6 +123,11 @@ def test_open_table__jsonl_passes_over_blank_lines_and_a_byte_order_mark(tmp_pat
         ("a.jsonl", b'{"prompt": 1}\n{"prompt": \n', r"row 2 \(line 2\): not JSON: .* character"),
         ("a.jsonl", b'{"prompt": 1}\n\n[1]\n', r"row 2 \(line 3\): a JSON array, not an object"),
         ("a.jsonl", b'{"prompt": NaN}\n', "NaN is no JSON"),
+        (
+            "a.jsonl",
+            b'{"prompt": 1}\n{"a": {"b": 1, "b": 2}}\n',
+            r"row 2 \(line 2\): key 'b' stands twice .*; rename",
+        ),
         ("a.jsonl", b'{"prompt": "\xff"}\n', r"row 1 \(line 1\): not UTF-8 at byte 13"),
         ("a.jsonl", b'{"prompt": ' + b"[" * 100_000 + b"\n", "nested too deeply"),
         ("a.jsonl", b'{"prompt": ' + b"1" * 5000 + b"}\n", r"row 1 \(line 1\): "),
