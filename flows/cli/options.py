@@ -303,6 +303,7 @@ class Command(TyperCommand):
         A value that is refused is named.
         """
         values: dict[str, Any] = {}
+        ctx.meta[__name__] = {word.partition("=")[0] for word in args}
         if not ctx.resilient_parsing:
             values, _, given = self.make_parser(ctx).parse_args(list(args))
             for parameter, times in Counter(given).items():
@@ -310,7 +311,7 @@ class Command(TyperCommand):
                     raise BadParameter(
                         f"it is given {times} times, and only the last would count. "
                         "Give it once; what takes several values takes them with commas",
-                        param_hint=max(parameter.opts, key=len),
+                        param_hint=_flag(parameter, ctx),
                     )
         try:
             found: list[str] = super().parse_args(ctx, args)
@@ -326,18 +327,24 @@ class Command(TyperCommand):
         try:
             return super().invoke(ctx)
         except EvalcubeError as error:
-            flags = self._flags()
+            flags = self._flags(ctx)
             error.message, error.remedy = in_flags(error.message, flags), in_flags(error.remedy, flags)
             raise
 
-    def _flags(self) -> dict[str, str]:
+    def _flags(self, ctx: Any) -> dict[str, str]:  # noqa: ANN401 - as for `invoke`
         """Parameter -> its flag, or the word in capitals that stands for an argument in ``--help``."""
         return {
-            str(parameter.name): max(parameter.opts, key=len)
+            str(parameter.name): _flag(parameter, ctx)
             if parameter.param_type_name == "option"
             else str(parameter.name).upper()
             for parameter in self.params
         }
+
+
+def _flag(parameter: Any, ctx: Any) -> str:  # noqa: ANN401 - a parameter and a context of the click inside Typer
+    """The flag of an option as it was typed; the longest of those that it has where it was not."""
+    flags: list[str] = parameter.opts
+    return max([flag for flag in flags if flag in ctx.meta.get(__name__, ())] or flags, key=len)
 
 
 def _takes_one_value(parameter: Any) -> bool:  # noqa: ANN401 - a parameter of the click inside Typer

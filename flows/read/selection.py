@@ -35,6 +35,7 @@ from evalcube.flows.state.records import read_notes
 from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.clustering import with_question_moments
 from evalcube.stages.analyze.labelled.counters import with_unasked
+from evalcube.stages.analyze.labelled.remarks import CLIPPED
 from evalcube.stages.analyze.labelled.selection import keys, restrict
 from evalcube.stages.reply.status import COUNTERS, READERS, SECOND
 from evalcube.storage.cube.cube import Cube
@@ -330,5 +331,5 @@ def _in_words(part: Part) -> str:
     if part.unique_only:
         texts.append("questions new in their cell only")
     if part.clip_tokens is not None:
-        texts.append(f"as if the limit were {part.clip_tokens} tokens")
+        texts.append(f"{CLIPPED} {part.clip_tokens} tokens")
     return ", ".join(filter(None, texts))

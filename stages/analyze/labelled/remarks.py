@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 CUT = 0.01
 """Share of truncated trials above which no table leaves them out, and a warning names them."""
+CLIPPED = "as if the limit were"
+"""In the words of a selection: tokens are counted under another limit than evaluations had, which nobody can raise."""
 NO_READER = (
     "Give one `reader:` in the config; evalcube rescore CUBE --reader CONFIG reads recorded replies by it"
 )
@@ -211,6 +213,8 @@ def _truncation(board: Leaderboard) -> list[str]:
         return []
     worst, name = max(cut, key=lambda named: named[0].truncated)
     limit = f" at max_tokens {worst.max_tokens}: raise it" if worst.max_tokens else ": raise max_tokens"
+    if CLIPPED in board.selection:
+        limit = f" at the limit of {worst.max_tokens} tokens" if worst.max_tokens else ""
     if worst.truncated == 1 and not worst.tokens_per_trial > 0:
         # Nothing was said that could have been cut, and more max_tokens leave even less room for the prompt.
         limit = ", without a token of an answer: the prompts do not fit the context that the server has"

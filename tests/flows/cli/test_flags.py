@@ -150,6 +150,13 @@ def test_errors__of_models_beside_a_config_too():
     )
 
 
+def test_errors__name_the_flag_that_was_typed_of_several_of_one_parameter():
+    limit = error_of("plan", "quick", "--limit=8:2")
+
+    assert limit.startswith("--limit: '8:2' is empty")
+    assert error_of("plan", "quick", "--trials", "8:2").startswith("--trials: '8:2' is empty")
+
+
 def test_in_flags__leaves_words_that_are_no_parameters_of_the_command():
     text = in_flags("`cubes` needs `prices` and `evalcube plan`; see `cubes`", {"cubes": "--keep"})
 

@@ -8,6 +8,7 @@ import pytest
 from evalcube.stages.analyze.formulas.estimators import estimate
 from evalcube.stages.analyze.labelled import counters
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard
+from evalcube.stages.analyze.labelled.remarks import CLIPPED
 from evalcube.stages.analyze.labelled.report_data import task_views
 from evalcube.stages.reply.status import COUNTERS
 from tests.stages.analyze.synthetic import Profile, dataset
@@ -390,6 +391,17 @@ def test_notes__call_evaluations_of_one_model_as_the_rows_do(board):
     notes = replace(board, rows=(replace(first, truncated=0.0), cut)).notes
 
     assert any(note.startswith(f"{first.model_name} · warm: 50 % truncated") for note in notes)
+
+
+def test_notes__of_a_limit_that_no_evaluation_had_do_not_say_that_it_can_be_raised(board):
+    cut = replace(board.rows[0], truncated=0.5, max_tokens=100)
+
+    asked, clipped = (
+        replace(board, rows=(cut,), selection=words).notes for words in ("", f"{CLIPPED} 100 tokens")
+    )
+
+    assert any("50 % truncated at max_tokens 100: raise it;" in note for note in asked)
+    assert any("50 % truncated at the limit of 100 tokens;" in note for note in clipped)
 
 
 def test_leaderboard__of_one_rate_the_more_accurate_stands_first():
