@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from evalcube.storage.cube.bounds import parsed
 from evalcube.storage.cube.space import Space
 from evalcube.storage.errors import StorageError, guarded
 
@@ -119,8 +120,8 @@ def read_record(records: Space, key: str, most: int | None = None) -> Any:  # no
     """A record's content; None if there is none that can be read."""
     try:
         found = records.get(key, most)
-        return None if found is None else json.loads(found.data)
-    except (OSError, StorageError, ValueError, RecursionError):
+        return None if found is None else parsed(found.data)
+    except (OSError, StorageError, ValueError):
         return None
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import zstandard
 
@@ -19,6 +22,8 @@ MOST_DECODED = 2**29
 MOST_LINES = 2**20
 """Bytes of a line of a log, and of an object of many lines."""
 MOST_LEASE = 100_000
+DEEPEST = 200
+"""Levels of JSON: twice what a config or a log may nest, and far from what no program can copy or write again."""
 MOST_ARRAY = 2**33
 """Bytes of an array that is read as a whole."""
 
@@ -37,6 +42,28 @@ def refuse_larger(size: int, most: int, where: str | Path) -> None:
     """
     if size > most:
         raise CubeDamagedError(f"an object has {size:,} bytes, and {most:,} are the most", where, _REMEDY)
+
+
+def parsed(data: bytes | str) -> Any:  # noqa: ANN401 - any JSON, in any form
+    """A document of JSON that anyone may have written.
+
+    Raises
+    ------
+    ValueError
+        It is none, or is nested deeper than any that is written.
+    """
+    with suppress(RecursionError):
+        level = [document := json.loads(data)]
+        for _ in range(DEEPEST):
+            inner = (
+                one.values() if isinstance(one, dict) else one
+                for one in level
+                if isinstance(one, dict | list)
+            )
+            level = list(chain.from_iterable(inner))
+            if not level:
+                return document
+    raise ValueError(f"it is nested deeper than {DEEPEST} levels")
 
 
 def lines_in(file: IO[bytes], where: str | Path) -> Iterator[bytes]:

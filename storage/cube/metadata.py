@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
-from evalcube.storage.cube.bounds import MOST_METADATA
+from evalcube.storage.cube.bounds import MOST_METADATA, parsed
 from evalcube.storage.cube.layout import SIDE
 from evalcube.storage.cube.schema import FORMAT
 from evalcube.storage.cube.space import METADATA, Space, Version, When
@@ -38,8 +38,8 @@ def read_metadata(space: Space) -> tuple[dict[str, Any], Version]:
         remedy = "Check the path's spelling; a sweep makes its cube only where nothing is."
         raise CubeNotFoundError("this is not a cube: it has no zarr.json", where, remedy)
     try:
-        raw = json.loads(found.data)
-    except (ValueError, RecursionError) as error:
+        raw = parsed(found.data)
+    except ValueError as error:
         raise CubeDamagedError(f"its zarr.json is damaged: {error}", where, REPAIR) from error
     if not isinstance(raw, dict):
         raise CubeDamagedError("its zarr.json is damaged: not an object", where, REPAIR)
@@ -144,7 +144,7 @@ def _own(space: Space, name: str) -> dict[str, Any] | None:
 
 def _parsed(data: bytes) -> dict[str, Any]:
     try:
-        document = json.loads(data)
-    except (ValueError, RecursionError):
+        document = parsed(data)
+    except ValueError:
         return {}
     return document if isinstance(document, dict) else {}

@@ -27,6 +27,7 @@ from evalcube.flows.state.recording import prices_of
 from evalcube.flows.state.records import read_notes, read_spent
 from evalcube.flows.state.shared_arrays import planned_of
 from evalcube.stages.reply.status import BASE, Status
+from evalcube.storage.cube.bounds import parsed
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.group import heal
 from evalcube.storage.cube.holder import apparent_holder
@@ -97,8 +98,8 @@ class Input:
         found = []
         for text in self.cube.whole_label("facets"):
             try:
-                facets = json.loads(str(text))
-            except (ValueError, RecursionError):
+                facets = parsed(str(text))
+            except ValueError:
                 facets = None
             found.append(facets if isinstance(facets, dict) else {})
         return found

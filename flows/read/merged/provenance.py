@@ -18,6 +18,7 @@ from evalcube import __version__
 from evalcube.flows.plan.spec import parse_spec
 from evalcube.flows.read.merged.inputs import Input
 from evalcube.flows.state.records import MERGED
+from evalcube.storage.cube.bounds import parsed
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Ledger, Receipt, graders_of, newest_of
 from evalcube.storage.urls import Address
@@ -94,7 +95,7 @@ def sources_of(cube: Cube) -> tuple[list[SourceCube], str]:
     for entry in entries[:MOST_SOURCES] if isinstance(entries, list) else ():
         try:
             found.append(SourceCube.model_validate(entry))
-        except (ValidationError, RecursionError):
+        except ValidationError:
             continue
     return found, _merged_ledger(cube)
 
@@ -115,8 +116,8 @@ def write_ledger_digest(cube: Cube, digest: str) -> None:
 def _merged_ledger(cube: Cube) -> str:
     found = cube.records.get(RECORD, _READ_BYTES)
     try:
-        document = json.loads(found.data) if found else None
-    except (ValueError, RecursionError):
+        document = parsed(found.data) if found else None
+    except ValueError:
         return ""
     ledger = document.get("ledger") if isinstance(document, dict) else None
     return ledger if isinstance(ledger, str) else ""

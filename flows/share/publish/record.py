@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evalcube.flows.errors import SweepError, need_text
+from evalcube.storage.cube.bounds import parsed
 from evalcube.storage.cube.space import Space, When
 from evalcube.storage.errors import CubeDamagedError, StorageError
 from evalcube.storage.urls import is_zip
@@ -146,11 +147,11 @@ def decode(data: bytes, where: str) -> Publication:
         It is of a newer version.
     """
     try:
-        document = json.loads(data)
+        document = parsed(data)
         written = document.get("format") if isinstance(document, dict) else None
         newer = type(written) is int and written > FORMAT
         found = None if newer else Publication.model_validate(document)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         what = str(error).partition("\n")[0]
         if isinstance(error, ValidationError):
             first = error.errors(include_url=False)[0]
@@ -220,10 +221,9 @@ def add_tag(space: Space, tagged: Tagged) -> None:
 
 def _read_tags(data: bytes, where: str) -> list[Tagged]:
     try:
-        document = json.loads(data)
-        entries: Any = document["tags"]
+        entries: Any = parsed(data)["tags"]
         return [Tagged.model_validate(entry) for entry in entries]
-    except (ValueError, KeyError, TypeError, ValidationError, RecursionError):
+    except (ValueError, KeyError, TypeError, ValidationError):
         raise CubeDamagedError(f"{TAGS} is no list of tags", where, "Take it from a copy.") from None
 
 
@@ -261,8 +261,8 @@ def read_origin(records: Space) -> dict[str, Any]:
     """What a copy was pulled from; empty if it was not, or nobody knows."""
     found = records.get(ORIGIN, _READ_BYTES)
     try:
-        document = json.loads(found.data) if found else {}
-    except (ValueError, RecursionError):
+        document = parsed(found.data) if found else {}
+    except ValueError:
         return {}
     if not isinstance(document, dict) or not isinstance(document.get("publication", {}), dict):
         return {}

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, Protocol
 
 from evalcube.storage.clocks import elapsed
-from evalcube.storage.cube.bounds import MOST_LEASE, MOST_LINES, lines_in, refuse_larger
+from evalcube.storage.cube.bounds import MOST_LEASE, MOST_LINES, lines_in, parsed, refuse_larger
 from evalcube.storage.cube.space import Found, LogConflictError, Renewed, Space, Version, When
 from evalcube.storage.errors import CubeDamagedError
 
@@ -118,7 +118,7 @@ def _entry(found: Found | None) -> _Entry | None:
         return None
     line, _, data = found.data.partition(b"\n")
     try:
-        fields = json.loads(line)
+        fields = parsed(line)
         epoch, at = int(fields["epoch"]), float(fields["at"])
     except (ValueError, TypeError, KeyError):
         # Not ours, or damaged: somebody's all the same, whose renewals are watched.

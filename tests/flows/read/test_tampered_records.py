@@ -31,7 +31,8 @@ READING = {
     "publish": ("publish", "CUBE", "published"),
     "report": ("report", "CUBE", "--output", "report.html"),
 }
-_DEEP = "@deep@"
+_DEEP, _NESTED = "@deep@", "@nested@"
+"""In the place of values that no parser reads, and of those that parsers read and others end of."""
 _LEASE = {
     "token": "t",
     "process": {"host": "far", "boot": "b", "pid": 7, "start": 5},
@@ -54,7 +55,8 @@ def sweep(tmp_path: Path, small_sweep: Path) -> Path:
 
 
 def written(document: Any) -> str:
-    return json.dumps(document).replace(f'"{_DEEP}"', "[" * 20_000 + "]" * 20_000)
+    text = json.dumps(document).replace(f'"{_DEEP}"', "[" * 20_000 + "]" * 20_000)
+    return text.replace(f'"{_NESTED}"', '{"a": ' * 600 + "0" + "}" * 600)
 
 
 def change_record(cube: Path, record: str, change: Change) -> None:
@@ -137,6 +139,9 @@ TAMPERED: dict[str, Callable[[Path], None]] = {
     "a receipt of a far region": lambda cube: change_receipt(cube, put("region", "model", value=10**6)),
     "a description without end": lambda cube: change_record(
         cube, "zarr.json", put("attributes", "spec", value=_DEEP)
+    ),
+    "a param that nests deep": lambda cube: change_record(
+        cube, "zarr.json", put("attributes", "spec", "tasks", 0, "points", 0, "params", "x", value=_NESTED)
     ),
 }
 
