@@ -179,8 +179,7 @@ def run(
     asked = _asked_models(settings, plan, part)
     if place is None or place.environment == "inherited":
         _check_keys(asked)
-    opened, _ = sweep_cube(plan, settings.cube)
-    prepare_cache(settings.cache)  # fails now, not on a worker later
+    opened = _prepared(settings, plan)
 
     def notify(text: str, *, urgent: bool = False) -> None:
         for subscriber in subscribers:
@@ -216,6 +215,15 @@ def run(
     if session.interrupted:
         raise RunInterrupted(summary)
     return summary
+
+
+def _prepared(settings: Sweep, plan: Plan) -> Cube:
+    """The sweep's cube, which is made where there is none, and beside it a cache that can be written."""
+    if not Cube.exists(settings.cube):
+        prepare_cache(settings.cache)  # first, so that no empty cube is left where that is refused
+    cube, _ = sweep_cube(plan, settings.cube)
+    prepare_cache(settings.cache)  # fails now, not on a worker later
+    return cube
 
 
 def _place(settings: Sweep, **named: Any) -> Cluster | None:  # noqa: ANN401 - as `run` takes them

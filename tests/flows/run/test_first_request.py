@@ -1,5 +1,7 @@
 """A sweep that cannot ask its model ends with one message, and its cube takes the config as it was meant."""
 
+from pathlib import Path
+
 import pytest
 
 from evalcube.storage.cube.cube import Cube
@@ -32,6 +34,15 @@ def test_run__a_model_that_cannot_be_asked_costs_a_request_of_each_worker_and_on
     assert len(lines) == 2
     assert said in lines[0]
     assert simulator_stats(simulator)["requests"] <= 2 * requests  # there are two workers
+
+
+def test_run__a_cache_that_is_refused_leaves_no_new_cube(tmp_path):
+    config = sweep_config(tmp_path, "http://127.0.0.1:9/v1")
+    Path(config["cache"]).touch()
+
+    refused(run(tmp_path, config), "cannot create the cache: file exists")
+
+    assert not Path(config["cube"]).exists()
 
 
 def test_run__a_cube_without_a_trial_takes_another_config(tmp_path, simulator):
