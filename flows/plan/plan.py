@@ -18,8 +18,8 @@ import numpy.typing as npt
 from pydantic import ValidationError
 
 from evalcube.flows.config.kept_questions import mappings
-from evalcube.flows.plan.at_hand import check_described, task_at_hand
 from evalcube.flows.plan.evaluations import Evaluation, Judge
+from evalcube.flows.plan.installed import check_described_reader, installed_task
 from evalcube.flows.plan.spec import SPEC_FORMAT, TaskSpec, damaged, parse_spec
 from evalcube.stages.generate import TASKS, Cell, Task
 from evalcube.stages.generate.absent import AbsentTask, absent_cell
@@ -431,10 +431,10 @@ class Plan:
 def _task_from_spec(
     spec: TaskSpec, seed: int, index: int, files: Mapping[str, str], packages: Mapping[str, str]
 ) -> TaskPlan:
-    task = task_at_hand(spec, packages.get(spec.name, ""))
+    task = installed_task(spec, packages.get(spec.name, ""))
     if isinstance(task, RenderedTask):
         task = copy(task)  # which may be told to read the blocks of this plan's cube
-    check_described(spec.reader, index)
+    check_described_reader(spec.reader, index)
     cells: list[PlannedCell] = []
     for number, point in enumerate(spec.points):
         if isinstance(task, AbsentTask):

@@ -88,7 +88,7 @@ def test_offer_questions__of_a_stranger_are_read_in_its_cube_and_asked_in_no_oth
     records, plan, monkeypatch, opened_last
 ):
     plan = replace(plan, seed=3)  # that of its points
-    monkeypatch.setattr("evalcube.flows.plan.plan.task_at_hand", lambda *_: plan.tasks[0].task)
+    monkeypatch.setattr("evalcube.flows.plan.plan.installed_task", lambda *_: plan.tasks[0].task)
     strange = MemorySpace("strange", Bucket())
     cell, first = plan.tasks[0].cells[0].cell, of_cell(plan, 0, 1)[0]
     packed = zstandard.compress(_as_kept([{"prompt": "EVIL", "target": "0", "entry": []}] * BLOCK))

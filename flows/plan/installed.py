@@ -1,4 +1,4 @@
-"""The task of a cube's description as it is installed here, or what stands for it; its reader, if any could be such."""
+"""The installed task that a cube's description names, or what stands for it; and its second reader, checked."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99} [A-Za-z0-9][A-Za-z0-9.+!
 """A package with its version as a cube's notes may have them: shown, and never installed."""
 
 
-def task_at_hand(spec: TaskSpec, package: str) -> Task:
-    """The task, or one in its place that says why it is not at hand, and what to do."""
+def installed_task(spec: TaskSpec, package: str) -> Task:
+    """The task, or one in its place that says why it cannot be used, and what to do."""
     try:
         task = all_tasks().get(spec.name)
     except TaskError as error:
@@ -42,7 +42,7 @@ def task_at_hand(spec: TaskSpec, package: str) -> Task:
     return AbsentTask(spec.name, spec.version, f"{what}. {remedy}")
 
 
-def check_described(described: Mapping[str, Any], index: int) -> None:
+def check_described_reader(described: Mapping[str, Any], index: int) -> None:
     """Refuse a second reader that no config could name; its name is always written."""
     own = described.keys() == {"name", OWN} and described[OWN] is True
     try:
