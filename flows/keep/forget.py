@@ -18,7 +18,7 @@ from evalcube.flows.plan.extension import further_key
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.requests import CriteriaBook, Prepared, prepare_trials
 from evalcube.flows.plan.targets import Block, SampleTargets, Window, window_of
-from evalcube.flows.state.caches import cache_at_hand
+from evalcube.flows.state.caches import default_cache_address
 from evalcube.flows.state.questions import forget_questions
 from evalcube.flows.state.recording import (
     count_model,
@@ -191,7 +191,7 @@ def _cache_address(cube: Cube, notes: dict[str, Any], cache: str | Path | bool) 
     if not cache:
         return ""
     noted = notes.get("cache")
-    address = cache_at_hand(cube, noted)
+    address = default_cache_address(cube, noted)
     place = beside(cube.url, str(noted).rpartition("/")[2])
     # For reading, the cache of a like sweep elsewhere will do. What is to be deleted must be this cube's.
     if address is None or address not in (noted, place):

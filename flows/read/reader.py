@@ -25,7 +25,7 @@ from evalcube.flows.plan.filters import matching_points
 from evalcube.flows.plan.plan import TaskPlan, is_imported
 from evalcube.flows.plan.requests import CriteriaBook, messages_request, trial_messages
 from evalcube.flows.read.view import SecondView, TrialView
-from evalcube.flows.state.caches import replies_at_hand
+from evalcube.flows.state.caches import find_replies
 from evalcube.flows.state.records import read_notes
 from evalcube.flows.state.store import cube_plan
 from evalcube.stages.generate import Cell, Trial
@@ -178,7 +178,7 @@ class Reader:
         """The response cache, if it was given, is that of an own run, or lies beside the cube."""
         if self._replies is None:  # a run may just be making one
             self.away.clear()
-            self._replies = replies_at_hand(self.cube, self.notes.get("cache"), self._cache, away=self.away)
+            self._replies = find_replies(self.cube, self.notes.get("cache"), self._cache, away=self.away)
         return self._replies
 
     @cached_property

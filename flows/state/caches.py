@@ -16,7 +16,7 @@ from evalcube.storage.errors import StorageError
 from evalcube.storage.urls import Kind, beside, has_folders, is_directory, kind_of, resolved
 
 
-def cache_at_hand(cube: Cube, noted: object) -> str | None:
+def default_cache_address(cube: Cube, noted: object) -> str | None:
     """Address of the cache that may be read without being named; None if there is none.
 
     It is that of this user's own run, or else a cache beside the cube with the name that the cube's notes give, which
@@ -49,7 +49,7 @@ def cache_at_hand(cube: Cube, noted: object) -> str | None:
     return place if kind_of(noted) is not Kind.BUCKET and is_cache_without_links(Path(place)) else None
 
 
-def replies_at_hand(
+def find_replies(
     cube: Cube,
     noted: object,
     named: str | Path | Sequence[str | Path] | None = None,
@@ -75,7 +75,7 @@ def replies_at_hand(
         Of several caches, one that asks them in turn; None if none is there.
     """
     if named is None:
-        addresses = addresses_at_hand(cube, noted)
+        addresses = default_cache_addresses(cube, noted)
     else:
         several = [named] if isinstance(named, str | Path) else named
         no_bare_text(cache=several)
@@ -93,14 +93,14 @@ def replies_at_hand(
 
 
 def needed_replies(cube: Cube, noted: object, named: str | Path | None) -> Cache:
-    """As `replies_at_hand`; none is refused.
+    """As `find_replies`; none is refused.
 
     Raises
     ------
     SweepError
         No cache is known.
     """
-    found = replies_at_hand(cube, noted, named)
+    found = find_replies(cube, noted, named)
     if found is None:
         raise SweepError(
             f"the replies of cube '{cube.url}' are not found", "Give the address of its cache with `cache`"
@@ -123,7 +123,7 @@ def remember_merged(output: str, cubes: Sequence[str], *, newer: bool) -> None:
     found = []
     opened = [Cube.open(cube) for cube in cubes]
     for cube in sorted(opened, key=_last_written, reverse=True) if newer else opened:
-        addresses = addresses_at_hand(cube, read_notes(cube.records).get("cache"))
+        addresses = default_cache_addresses(cube, read_notes(cube.records).get("cache"))
         found += [resolved(address) if is_directory(address) else address for address in addresses]
     remember_caches(Cube.open(output), list(dict.fromkeys(found)))
 
@@ -133,8 +133,8 @@ def _last_written(cube: Cube) -> int:
         return max((receipt.at for receipt in ledger.newest().values()), default=0)
 
 
-def addresses_at_hand(cube: Cube, noted: object) -> list[str]:
-    """Addresses of the caches of `replies_at_hand`: `cache_at_hand`, and those of what was merged or came along.
+def default_cache_addresses(cube: Cube, noted: object) -> list[str]:
+    """Addresses of the caches of `find_replies`: `default_cache_address`, and those of what was merged or came along.
 
     A merge notes, for the user whose it is, where the replies of its cubes are; a pulled copy has them beside it.
 
@@ -150,7 +150,7 @@ def addresses_at_hand(cube: Cube, noted: object) -> list[str]:
     list of str
         Each once, in the order in which they are read.
     """
-    found = [cache_at_hand(cube, noted), *remembered_caches(cube)]
+    found = [default_cache_address(cube, noted), *remembered_caches(cube)]
     if is_directory(cube.url):
         # A cube that was pulled and then measured further has replies in two places.
         path = Path(resolved(cube.url))

@@ -26,7 +26,7 @@ from evalcube.flows.share.publish.check_secrets import SecretFinder, named_by
 from evalcube.flows.share.publish.part import copied_part, shared_notes
 from evalcube.flows.share.publish.record import read_origin
 from evalcube.flows.share.publish.replies import PackedReplies, pack_replies
-from evalcube.flows.state.caches import addresses_at_hand
+from evalcube.flows.state.caches import default_cache_addresses
 from evalcube.flows.state.engines import read_engines, write_engines
 from evalcube.flows.state.questions import copy_questions, kept_data_sets, offer_questions, texts_of
 from evalcube.flows.state.records import NOTES, read_notes
@@ -281,9 +281,9 @@ class _Publishing:
 
     def _caches(self, named: str | None) -> list[ManagedCache]:
         """Where replies are: the cache that is named or at hand, and those that came with the cube."""
-        at_hand = addresses_at_hand(self._cube, self._noted.get("cache"))
+        known = default_cache_addresses(self._cube, self._noted.get("cache"))
         # A named one comes first and not instead: replies that came along may be in no other one.
-        addresses = dict.fromkeys([*([named] if named else []), *at_hand])
+        addresses = dict.fromkeys([*([named] if named else []), *known])
         caches = [one for one in map(find_cache, addresses) if one is not None]
         if not caches:
             raise SweepError(

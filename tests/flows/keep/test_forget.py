@@ -238,10 +238,10 @@ def test_forget__a_damaged_region_goes_whole_and_the_rest_comes_from_the_cache(s
 
 
 def test_forget__deletes_from_no_cache_of_a_like_sweep(sweep, tmp_path, monkeypatch):
-    monkeypatch.setattr(forget_module, "cache_at_hand", lambda *_: str(tmp_path / "like" / "cache"))
+    monkeypatch.setattr(forget_module, "default_cache_address", lambda *_: str(tmp_path / "like" / "cache"))
     with pytest.raises(SweepError, match="not certain"):
         forget(sweep["cube"], BETA, cache=True)
-    monkeypatch.setattr(forget_module, "cache_at_hand", lambda *_: str(tmp_path / "cache"))
+    monkeypatch.setattr(forget_module, "default_cache_address", lambda *_: str(tmp_path / "cache"))
     assert forget(sweep["cube"], BETA, cache=True, confirmed=lambda _: False).cache == str(tmp_path / "cache")
 
 
