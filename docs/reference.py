@@ -21,7 +21,7 @@ from pydantic_core import PydanticUndefined
 import evalcube
 from evalcube.flows.cli.app import OWN_CODES, app
 from evalcube.flows.cli.output import EXIT_CODES
-from evalcube.flows.config.given import forms, sections_below
+from evalcube.flows.config.field_types import forms, sections_below
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.recipes import recipe_names, suite_names, suite_section
 from evalcube.flows.config.section import Section

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, Field, create_model, model_validator
 
 from evalcube.flows.config import values
-from evalcube.flows.config.given import Given, Many, optional
+from evalcube.flows.config.field_types import Given, Many, optional
 from evalcube.flows.config.section import Flag, Params, Section, Whole
 
 _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from evalcube.flows.config.given import section_at
+from evalcube.flows.config.field_types import section_at
 from evalcube.flows.config.near_names import close_name, did_you_mean, suggestion
 from evalcube.flows.config.secrecy import looks_secret, mask, show
 from evalcube.flows.config.text import YamlText

@@ -12,8 +12,8 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, TypeAdapter, mod
 
 from evalcube import known_as
 from evalcube.flows.config import values
+from evalcube.flows.config.field_types import Given, optional
 from evalcube.flows.config.findings import reported
-from evalcube.flows.config.given import Given, optional
 from evalcube.flows.config.section import Flag, Json, Name, Number, Section, Whole
 from evalcube.stages.process.assertions import DeclarationError, Hooks
 from evalcube.stages.process.assertions.hooks import installed_hooks

@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from evalcube.flows.config import values
-from evalcube.flows.config.given import Given, Many, Some, optional
+from evalcube.flows.config.field_types import Given, Many, Some, optional
 from evalcube.flows.config.judges import Assertions, Rubric
 from evalcube.flows.config.section import Degree, Density, Flag, Json, Name, Params, Section, Whole
 from evalcube.stages.generate import Axis, Entry, RangeWindow

@@ -18,7 +18,7 @@ from pydantic import BeforeValidator, Field, PlainValidator
 from evalcube.deploy.simulator.profile import RANGES, Profile
 from evalcube.flows.config import values
 from evalcube.flows.config.cluster import Cluster, ClusterSection
-from evalcube.flows.config.given import Given, Many, Some, optional
+from evalcube.flows.config.field_types import Given, Many, Some, optional
 from evalcube.flows.config.judges import CompositeConfig, JudgeConfig, SamplerParams
 from evalcube.flows.config.limits import Batch, BatchSetting, Limits, Precision, PrecisionSetting, Spend
 from evalcube.flows.config.manifold import TaskConfig

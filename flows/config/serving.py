@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from evalcube.flows.config import values
-from evalcube.flows.config.given import Given, optional
+from evalcube.flows.config.field_types import Given, optional
 from evalcube.flows.config.secrecy import secret_word
 from evalcube.flows.config.section import Number, Section, StorePath
 

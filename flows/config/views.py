@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, PlainValidator, model_validator
 
 from evalcube.flows.config import values
-from evalcube.flows.config.given import Given, Many, optional
+from evalcube.flows.config.field_types import Given, Many, optional
 from evalcube.flows.config.near_names import did_you_mean
 from evalcube.flows.config.secrecy import show
 from evalcube.flows.config.section import Flag, Name, Section, Whole

@@ -18,7 +18,7 @@ import xarray
 import evalcube
 from evalcube.flows.cli.app import app
 from evalcube.flows.cli.output import EXIT_CODES
-from evalcube.flows.config.given import field_types, sections_below
+from evalcube.flows.config.field_types import field_types, sections_below
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.section import Section
 from evalcube.stages.generate import TASKS

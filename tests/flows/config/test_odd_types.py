@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 from pydantic import ValidationError
 
-from evalcube.flows.config.given import sections_below
+from evalcube.flows.config.field_types import sections_below
 from evalcube.flows.config.models import Sweep
 
 ODD = (
