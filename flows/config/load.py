@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter
 
-from evalcube.flows.config import written
+from evalcube.flows.config import raw_config
 from evalcube.flows.config.cluster import Cluster, ClusterSection, SlurmSection
 from evalcube.flows.config.findings import failure, reported
 from evalcube.flows.config.models import MOST_REPEATS, Sweep
@@ -49,7 +49,7 @@ def load_config(
     ConfigError
         If the file cannot be read, or with all problems of its content.
     """
-    return parse_config(*written.text_of(path), models=models, judges=judges)
+    return parse_config(*raw_config.text_of(path), models=models, judges=judges)
 
 
 class _PolicyFile(Section):
@@ -73,8 +73,8 @@ def load_policy(path: str | Path) -> Policy:
     ConfigError
         If the file cannot be read, or with all problems of the section.
     """
-    text, source = written.text_of(path)
-    read, mapping = written.parsed(
+    text, source = raw_config.text_of(path)
+    read, mapping = raw_config.parsed(
         text, source, "Write a section such as policy: {critical: [{noninferior: 1}]}"
     )
     with reported(source, Sweep, read):
@@ -116,8 +116,8 @@ def _given_cluster(cluster: str | Path | Mapping[str, Any]) -> ClusterSection:
     value: Any = cluster
     source, read = "cluster", None
     if isinstance(cluster, Path) or (isinstance(cluster, str) and cluster.endswith((".yaml", ".yml"))):
-        text, source = written.text_of(Path(cluster).expanduser(), "Check the path of the cluster's file")
-        read = written.yaml_of(text, source)
+        text, source = raw_config.text_of(Path(cluster).expanduser(), "Check the path of the cluster's file")
+        read = raw_config.yaml_of(text, source)
         value = read.value
     with reported(source, ClusterSection, read):
         return TypeAdapter[ClusterSection](Cluster).validate_python(value)
@@ -164,15 +164,15 @@ def parse_config(
     ConfigError
         With all problems of the text.
     """
-    raw, source, read = written.named(text, source)
+    raw, source, read = raw_config.named(text, source)
     if models is None:
-        return written.checked(Sweep, raw, source, read)
+        return raw_config.checked(Sweep, raw, source, read)
     own = raw.get("models")
     kept = own if isinstance(own, list) and not judges else []
     judging = [one for one in kept if isinstance(one, Mapping) and one.get("measured") is False]
     raw |= {"judges": [*judges]} if judges else {}
     raw = _without_control(raw, [str(model.get("name")) for model in models])
-    return written.checked(Sweep, {**raw, "models": [*models, *judging]}, source, read, models_from=MODELS)
+    return raw_config.checked(Sweep, {**raw, "models": [*models, *judging]}, source, read, models_from=MODELS)
 
 
 def _without_control(raw: dict[str, object], names: Sequence[str]) -> dict[str, object]:
@@ -213,7 +213,7 @@ def as_config(
         config = load_config(config)
     elif isinstance(config, Sweep):
         # It may come from another process.
-        allow_code(written.named_code(config.model_dump(include={"tasks", "templates"})))
+        allow_code(raw_config.named_code(config.model_dump(include={"tasks", "templates"})))
     else:
         config = from_mapping(config, cube=cube)
     update = {name: value for name, value in (("cube", cube), ("cache", cache)) if value is not None}
@@ -244,4 +244,4 @@ def from_mapping(mapping: Mapping[str, object], *, cube: str | Path | None = Non
     """
     if not isinstance(mapping, Mapping):
         raise failure("config", f"the config must be a mapping, got {show(mapping)}", "Give a dict")
-    return written.checked(Sweep, written.plain(mapping), "config", None, cube=cube)
+    return raw_config.checked(Sweep, raw_config.plain(mapping), "config", None, cube=cube)

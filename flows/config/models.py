@@ -302,9 +302,9 @@ class Sweep(Section):
     @classmethod
     def written(cls, given: dict[str, Any]) -> Sweep:
         """The sweep that has these fields, by all rules that hold in a file."""
-        from evalcube.flows.config import written  # slow to load
+        from evalcube.flows.config import raw_config  # slow to load
 
-        return written.checked(cls, written.plain(given), "config", None)
+        return raw_config.checked(cls, raw_config.plain(given), "config", None)
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> Sweep:
@@ -325,9 +325,9 @@ class Sweep(Section):
         ConfigError
             If the file cannot be read, or with all problems of its content.
         """
-        from evalcube.flows.config import written
+        from evalcube.flows.config import raw_config
 
-        return written.checked(cls, *written.named(*written.text_of(path)))
+        return raw_config.checked(cls, *raw_config.named(*raw_config.text_of(path)))
 
     def to_yaml(self, path: str | Path | None = None) -> str:
         """Write it as a config file, which plans the same sweep: the same cells, prompts and cache keys.

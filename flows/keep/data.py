@@ -9,9 +9,9 @@ from typing import Any
 
 from evalcube.flows.config.kept_questions import nodes
 from evalcube.flows.config.near_names import did_you_mean
+from evalcube.flows.config.raw_config import written_config
 from evalcube.flows.config.recipes import suite_names, suite_section
 from evalcube.flows.config.secrecy import show
-from evalcube.flows.config.written import written_config
 from evalcube.flows.errors import SweepError
 from evalcube.stages.generate.dataset.hub import shelf
 from evalcube.stages.generate.dataset.hub.address import Address, is_hub

@@ -11,9 +11,9 @@ from typing import Any, get_args
 from evalcube.flows.config.limits import LEVELS, Precision
 from evalcube.flows.config.load import as_config
 from evalcube.flows.config.models import Model, Sweep
+from evalcube.flows.config.raw_config import named_code
 from evalcube.flows.config.serving import Serve
 from evalcube.flows.config.templates import code_of
-from evalcube.flows.config.written import named_code
 from evalcube.flows.errors import SweepError, need_number, no_bare_text
 from evalcube.flows.nouns import OneCube, is_dataset, need_address
 from evalcube.flows.plan.build import build_plan

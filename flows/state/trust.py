@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from evalcube.flows.config.written import named_code
+from evalcube.flows.config.raw_config import named_code
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.files import replace_synced
 from evalcube.storage.urls import resolved

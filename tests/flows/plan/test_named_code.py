@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from evalcube.flows.config.written import named_code
+from evalcube.flows.config.raw_config import named_code
 from evalcube.flows.errors import SweepError, TemplateError
 from evalcube.flows.keep.rescore import rescore_cube
 from evalcube.flows.read.reader import Reader
