@@ -42,7 +42,7 @@ from evalcube.flows.state.rescoring import regrade_older
 from evalcube.flows.state.shared_arrays import mend_shared
 from evalcube.flows.state.store import SweepStore, sweep_cube
 from evalcube.flows.state.trust import remember_run
-from evalcube.flows.state.unasked import KEY, unnamed
+from evalcube.flows.state.unnamed import KEY, unnamed
 from evalcube.stages.generate.dataset.hub.address import is_hub, lasting
 from evalcube.stages.generate.dataset.kept import kept_version
 from evalcube.storage.cache.cache import prepare_cache
