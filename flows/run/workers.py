@@ -19,8 +19,8 @@ from evalcube.flows.run.follow.events import Event, InDoubt, Noted, Slowed, Traf
 from evalcube.flows.run.health import Health, Queueing
 from evalcube.flows.run.in_flight import InFlightLimit
 from evalcube.flows.run.preflight import Members
-from evalcube.flows.run.worker.doubts import Doubts
 from evalcube.flows.run.worker.plugin import plugin_name, workspace_on
+from evalcube.flows.run.worker.quarantine import Doubts
 from evalcube.stages.infer.jobs import Slowdown
 from evalcube.stages.infer.sharing import Shared
 

@@ -33,10 +33,10 @@ from evalcube.flows.plan.requests import Prepared
 from evalcube.flows.plan.targets import Block
 from evalcube.flows.run.follow.events import KILLED, BlockDone, LookedUp, as_message, topic
 from evalcube.flows.run.worker.dedup import ask
-from evalcube.flows.run.worker.doubts import hold_if_in_doubt
 from evalcube.flows.run.worker.extending import NOTHING, further_requests, settle
 from evalcube.flows.run.worker.plugin import workspace
 from evalcube.flows.run.worker.poison import name_trials
+from evalcube.flows.run.worker.quarantine import hold_if_in_doubt
 from evalcube.flows.run.worker.workspace import Workspace
 from evalcube.stages.infer.apis import Request
 from evalcube.stages.infer.jobs import Job

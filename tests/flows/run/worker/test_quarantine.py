@@ -7,8 +7,8 @@ from distributed import Reschedule
 
 from evalcube.deploy.clusters.asking import PendingAnswer
 from evalcube.flows.run.follow.events import InDoubt, as_message, from_message
-from evalcube.flows.run.worker import doubts
-from evalcube.flows.run.worker.doubts import Doubts, Ruling, Standing, hold_if_in_doubt, judged
+from evalcube.flows.run.worker import quarantine
+from evalcube.flows.run.worker.quarantine import Doubts, Ruling, Standing, hold_if_in_doubt, judged
 from evalcube.stages.infer.jobs import Result
 from evalcube.stages.infer.reply import Reply, RetryClass
 
@@ -48,13 +48,13 @@ class Told:
 
     def __init__(self, monkeypatch, **standings):
         self.asked, self.told, self.aside, self.standings = [], [], {}, standings
-        monkeypatch.setattr(doubts, "ask_each", self._ask)
+        monkeypatch.setattr(quarantine, "ask_each", self._ask)
         monkeypatch.setattr(
-            doubts, "PendingAnswer", lambda _, answer: SimpleNamespace(done=True, answer=lambda: answer)
+            quarantine, "PendingAnswer", lambda _, answer: SimpleNamespace(done=True, answer=lambda: answer)
         )
 
     def _ask(self, client, function, name, model, *words, workers, **_):  # noqa: ARG002 - the interface
-        if function is doubts._hear:
+        if function is quarantine._hear:
             self.told.append((workers, model, *words))
             return {}
         self.asked.append(workers)
@@ -129,8 +129,8 @@ def failed(cause):
 @pytest.fixture
 def worker(monkeypatch):
     reports = []
-    monkeypatch.setattr(doubts, "_POLL_SECONDS", 0.0)
-    monkeypatch.setattr(doubts, "place", lambda _: "api:443")
+    monkeypatch.setattr(quarantine, "_POLL_SECONDS", 0.0)
+    monkeypatch.setattr(quarantine, "place", lambda _: "api:443")
     monkeypatch.setitem(Work.context.routes, "gpt", SimpleNamespace(endpoint=None))
     return SimpleNamespace(
         address="b",
