@@ -2,7 +2,7 @@
 
 import pytest
 
-from evalcube.deploy.clusters import ClusterError, ExistingScheduler, made
+from evalcube.deploy.clusters import ClusterError, ExistingScheduler, dask_cluster
 
 pytestmark = pytest.mark.cluster
 
@@ -24,9 +24,9 @@ def test_connect__an_address_of_another_kind_is_named_as_such(address):
 
 
 def test_words__of_a_long_message_are_its_end():
-    said = made._words(
+    said = dask_cluster._words(
         RuntimeError("stdout:\nwell\nstderr:\n" + "noise\n" * 1000 + "error: invalid\tpartition\n")
     )
 
     assert said.endswith("noise; error: invalid?partition")
-    assert len(said) == made._LONGEST
+    assert len(said) == dask_cluster._LONGEST
