@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evalcube.flows.nouns import CubeLike as CubeLike  # noqa: PLC0414 - handed on to type checkers
+from evalcube.flows.cube_like import CubeLike as CubeLike  # noqa: PLC0414 - handed on to type checkers
 from evalcube.flows.read.dataset import CubeAccessor
 from evalcube.flows.read.estimate import EvaluationEstimate, SweepEstimate
 from evalcube.flows.read.gate import GateResult

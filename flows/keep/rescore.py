@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from evalcube.flows.config.suites import load_sweep
+from evalcube.flows.cube_like import OneCube, need_address
 from evalcube.flows.errors import SweepError, need_path
-from evalcube.flows.nouns import OneCube, need_address
 from evalcube.flows.plan.build import check_reader, reader_of
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.state.caches import needed_replies

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from evalcube.flows.cube_like import CubeLike
 from evalcube.flows.errors import refused
-from evalcube.flows.nouns import CubeLike
 from evalcube.flows.plan.filters import checked_names
 from evalcube.flows.read.results import LeaderboardResult
 from evalcube.flows.read.selection import Part

@@ -10,7 +10,7 @@ import xarray as xr
 
 import evalcube
 from evalcube import known_as
-from evalcube.flows.nouns import CubeLike, listed, need_address, need_addresses
+from evalcube.flows.cube_like import CubeLike, listed, need_address, need_addresses
 from evalcube.flows.read import statistics
 from evalcube.flows.read.selection import Part, labelled
 from evalcube.flows.read.verdict import cube_verdict

@@ -16,8 +16,8 @@ from evalcube import known_as
 from evalcube.flows.config.load import as_policy
 from evalcube.flows.config.near_names import did_you_mean
 from evalcube.flows.config.views import EACH, LEVELS, Policy, PolicyRule
+from evalcube.flows.cube_like import CubeLike, need_addresses
 from evalcube.flows.errors import SweepError
-from evalcube.flows.nouns import CubeLike, need_addresses
 from evalcube.flows.read.selection import Part
 from evalcube.flows.read.sides import SideBySide, side_by_side
 from evalcube.stages.analyze.formulas import margins

@@ -14,8 +14,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evalcube.flows.config.secrecy import show
+from evalcube.flows.cube_like import CubeLike, address_and_part, listed
 from evalcube.flows.errors import SweepError, need_path
-from evalcube.flows.nouns import CubeLike, address_and_part, listed
 from evalcube.flows.plan.plan import Plan, carries
 from evalcube.flows.read.reader import Reader
 from evalcube.flows.read.selection import OpenPart

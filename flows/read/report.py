@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from evalcube import __version__
 from evalcube.flows.config.near_names import checked_option
+from evalcube.flows.cube_like import CubeLike, is_dataset, listed, need_address, need_addresses, source_of
 from evalcube.flows.errors import WrongTypeError, need_number, refused, told
-from evalcube.flows.nouns import CubeLike, is_dataset, listed, need_address, need_addresses, source_of
 from evalcube.flows.plan.filters import differing, telling
 from evalcube.flows.read.outputs import check_output, write_output
 from evalcube.flows.read.reader import Reader

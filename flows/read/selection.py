@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from evalcube import known_as
 from evalcube._arrays import as_xarray
 from evalcube.flows.config.near_names import checked_option
-from evalcube.flows.errors import SweepError, need_number, no_bare_text, refused
-from evalcube.flows.nouns import (
+from evalcube.flows.cube_like import (
     CubeLike,
     cube_behind,
     is_dataset,
@@ -21,6 +20,7 @@ from evalcube.flows.nouns import (
     need_arrays,
     uneven_dims,
 )
+from evalcube.flows.errors import SweepError, need_number, no_bare_text, refused
 from evalcube.flows.plan.filters import Where, checked_where
 from evalcube.flows.plan.spec import parse_spec
 from evalcube.flows.read.cautions import cautions

@@ -11,6 +11,7 @@ import numpy as np
 
 from evalcube._arrays import variable
 from evalcube.flows.config.near_names import checked_option
+from evalcube.flows.cube_like import CubeLike
 from evalcube.flows.errors import (
     SweepError,
     WrongTypeError,
@@ -20,7 +21,6 @@ from evalcube.flows.errors import (
     refused,
     told,
 )
-from evalcube.flows.nouns import CubeLike
 from evalcube.flows.plan.evaluations import evaluation_place
 from evalcube.flows.plan.filters import checked_names
 from evalcube.flows.read.results import (

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from evalcube.flows.nouns import OneCube, need_address
+from evalcube.flows.cube_like import OneCube, need_address
 from evalcube.flows.plan.evaluations import Evaluation
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.state.engines import origins_of, read_engines, with_answers

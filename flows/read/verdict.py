@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from evalcube import known_as
 from evalcube.flows.config.near_names import checked_option
+from evalcube.flows.cube_like import OneCube, Selected, address_and_part
 from evalcube.flows.errors import SweepError, need_number, no_bare_text
-from evalcube.flows.nouns import OneCube, Selected, address_and_part
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.read.design import composite_settings
 from evalcube.flows.read.gold import read_gold, units_by_id

@@ -14,8 +14,8 @@ from evalcube.flows.config.models import Model, Sweep
 from evalcube.flows.config.raw_config import named_code
 from evalcube.flows.config.serving import Serve
 from evalcube.flows.config.templates import code_of
+from evalcube.flows.cube_like import OneCube, is_dataset, need_address
 from evalcube.flows.errors import SweepError, need_number, no_bare_text
-from evalcube.flows.nouns import OneCube, is_dataset, need_address
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.evaluations import withheld_template
 from evalcube.flows.plan.part import Adaptive, Fixed, Sampling, Selection

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from evalcube import known_as
-from evalcube.flows.nouns import OneCube, need_address
+from evalcube.flows.cube_like import OneCube, need_address
 from evalcube.flows.plan.evaluations import Evaluation
 from evalcube.flows.plan.spec import Spec
 from evalcube.flows.read.merged.inputs import Input

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from evalcube import known_as
+from evalcube.flows.cube_like import OneCube, need_address, need_addresses
 from evalcube.flows.errors import SweepError, no_bare_text
-from evalcube.flows.nouns import OneCube, need_address, need_addresses
 from evalcube.flows.plan.spec import description
 from evalcube.flows.read.merged.dataset import Conflict, ModelMerge, Tally
 from evalcube.flows.read.merged.inputs import Input, ledger_digest

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evalcube.flows.config.kept_questions import key_of
+from evalcube.flows.cube_like import OneCube, need_address
 from evalcube.flows.errors import SweepError
-from evalcube.flows.nouns import OneCube, need_address
 from evalcube.flows.plan.coordinates import OF_CODE, ROW_ID, labels, row_ids
 from evalcube.flows.plan.grading import Prices
 from evalcube.flows.plan.plan import Plan

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from evalcube.flows.cube_like import Selected
 from evalcube.flows.errors import SweepError, no_bare_text, refused
-from evalcube.flows.nouns import Selected
 from evalcube.flows.plan.coordinates import ROW_ID
 from evalcube.flows.plan.plan import Plan, PlannedCell, TaskPlan
 from evalcube.flows.plan.targets import SampleTargets

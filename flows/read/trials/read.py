@@ -15,8 +15,8 @@ import numpy as np
 
 from evalcube import known_as
 from evalcube.flows.config.near_names import checked_option
+from evalcube.flows.cube_like import CubeLike, address_and_part, listed, need_addresses
 from evalcube.flows.errors import SweepError, need_number, no_bare_text
-from evalcube.flows.nouns import CubeLike, address_and_part, listed, need_addresses
 from evalcube.flows.plan.coordinates import ROW_ID
 from evalcube.flows.plan.filters import differing
 from evalcube.flows.read.trials import columns as places

@@ -12,8 +12,8 @@ import numpy as np
 
 from evalcube.flows.config.models import Model
 from evalcube.flows.config.suites import load_suite
+from evalcube.flows.cube_like import OneCube, need_address
 from evalcube.flows.errors import SweepError
-from evalcube.flows.nouns import OneCube, need_address
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.evaluations import AskedModel, Evaluation, token_limit
 from evalcube.flows.plan.grading import grade_reading, read_stored

@@ -13,8 +13,8 @@ from evalcube.flows.config.load import load_config, parse_config
 from evalcube.flows.config.models import Model
 from evalcube.flows.config.recipes import suite_text
 from evalcube.flows.config.suites import model_section
+from evalcube.flows.cube_like import OneCube
 from evalcube.flows.errors import SweepError, need_number, no_bare_text
-from evalcube.flows.nouns import OneCube
 from evalcube.flows.read.status import flow
 from evalcube.flows.run.probe.asking import MOST, Host, host_of
 from evalcube.flows.run.probe.checks import ProbeFinding, findings

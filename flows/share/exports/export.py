@@ -9,8 +9,8 @@ from pathlib import Path
 
 from evalcube import known_as
 from evalcube.flows.config.near_names import checked_option
+from evalcube.flows.cube_like import OneCube, need_address
 from evalcube.flows.errors import SweepError
-from evalcube.flows.nouns import OneCube, need_address
 from evalcube.flows.read.outputs import new_folder
 from evalcube.flows.read.trials.opened import split_where
 from evalcube.flows.share.exports import eee, inspect_log

@@ -11,8 +11,8 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from evalcube import __version__, known_as
+from evalcube.flows.cube_like import OneCube, need_address
 from evalcube.flows.errors import SweepError, need_text
-from evalcube.flows.nouns import OneCube, need_address
 from evalcube.flows.plan.coordinates import labels
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.read.merged.inputs import ledger_digest
