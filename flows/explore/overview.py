@@ -14,7 +14,7 @@ from evalcube.flows.config.values import bounds
 from evalcube.flows.explore.explored import Explored
 from evalcube.flows.explore.query import Answerer, Json, Query, once
 from evalcube.flows.read.reader import STATUSES
-from evalcube.flows.read.trials.opened import MEASURED
+from evalcube.flows.read.trials.open_cube import MEASURED
 from evalcube.flows.state.records import read_notes
 from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.selection import Key, keys

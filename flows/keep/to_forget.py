@@ -15,7 +15,7 @@ from evalcube.flows.plan.filters import Where, checked_where
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.targets import Window, window_of
 from evalcube.flows.read.design import with_design
-from evalcube.flows.read.trials.opened import fulfils, split_where
+from evalcube.flows.read.trials.open_cube import fulfils, split_where
 from evalcube.flows.state.shared_arrays import planned_of
 from evalcube.stages.analyze.labelled.selection import keys, select
 from evalcube.stages.reply.status import Status

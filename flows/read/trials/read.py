@@ -31,7 +31,7 @@ from evalcube.flows.read.trials.columns import (
     objects,
     plain,
 )
-from evalcube.flows.read.trials.opened import OpenCube, split_where
+from evalcube.flows.read.trials.open_cube import OpenCube, split_where
 from evalcube.flows.read.trials.search import Order, Search, Wanted, check_status, ordered, scan
 from evalcube.flows.read.trials.texts import AT_ONCE, arrays_of, measured, texts
 from evalcube.stages.analyze.labelled.remarks import NO_READER

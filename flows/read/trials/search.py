@@ -23,7 +23,7 @@ from evalcube.flows.read.trials.columns import (
     chosen,
     disagree,
 )
-from evalcube.flows.read.trials.opened import OpenCube, fulfils
+from evalcube.flows.read.trials.open_cube import OpenCube, fulfils
 from evalcube.stages.process.assertions.model import UnmeasuredError
 from evalcube.stages.process.assertions.patterns import SECONDS, compile_pattern, search
 from evalcube.stages.reply.status import FINISHED, LAST_FINISHED, SECOND, Status

@@ -13,7 +13,7 @@ import numpy as np
 from evalcube.flows.plan.evaluations import Opinion
 from evalcube.flows.read.reader import STATUSES, Answered, FoundTrial, Reader, outcome_codes, row_of
 from evalcube.flows.read.trials.columns import DISAGREE, Rows, TrialColumn, Values, disagree, objects
-from evalcube.flows.read.trials.opened import OpenCube
+from evalcube.flows.read.trials.open_cube import OpenCube
 from evalcube.stages.reply.status import SECOND, Status
 
 AT_ONCE = 512

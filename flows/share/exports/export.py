@@ -12,7 +12,7 @@ from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.cube_like import OneCube, need_address
 from evalcube.flows.errors import SweepError
 from evalcube.flows.read.outputs import new_folder
-from evalcube.flows.read.trials.opened import split_where
+from evalcube.flows.read.trials.open_cube import split_where
 from evalcube.flows.share.exports import eee, inspect_log
 from evalcube.flows.share.exports.source import Source
 

@@ -18,7 +18,7 @@ from evalcube import __version__
 from evalcube.flows.config.secrecy import mask
 from evalcube.flows.plan.evaluations import Evaluation
 from evalcube.flows.plan.plan import TaskPlan
-from evalcube.flows.read.trials.opened import OpenCube
+from evalcube.flows.read.trials.open_cube import OpenCube
 from evalcube.flows.read.trials.read import Trials, trials
 from evalcube.flows.state.records import read_notes
 from evalcube.stages.generate.dataset.hub.address import shareable

@@ -13,7 +13,7 @@ import evalcube as ec
 from evalcube.flows.errors import SweepError
 from evalcube.flows.read.reader import STATUSES, Reader
 from evalcube.flows.read.trials.columns import COLUMNS, arrow_schema, objects
-from evalcube.flows.read.trials.opened import OpenCube
+from evalcube.flows.read.trials.open_cube import OpenCube
 from evalcube.flows.read.trials.read import trials
 from evalcube.flows.read.trials.search import Order, ordered
 from evalcube.stages.reply.forms import Record
