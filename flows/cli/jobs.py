@@ -16,7 +16,7 @@ import typer
 from evalcube.flows.cli import options
 from evalcube.flows.cli.options import Command
 from evalcube.flows.cli.output import ExitStatus, rich_rows, safe, show, show_json
-from evalcube.flows.read.trials.escaped import jsonable
+from evalcube.flows.read.trials.escaping import jsonable
 from evalcube.flows.run.follow.progress import duration, waits
 
 if TYPE_CHECKING:

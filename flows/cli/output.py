@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-from evalcube.flows.read.trials.escaped import csv_text, jsonable, visible
+from evalcube.flows.read.trials.escaping import csv_text, jsonable, visible
 
 if TYPE_CHECKING:
     from rich.console import Console

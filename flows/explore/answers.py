@@ -6,7 +6,7 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.explore import endings, overview, ranking, trials
 from evalcube.flows.explore.explored import Explored
 from evalcube.flows.explore.query import Answerer, Json, Query
-from evalcube.flows.read.trials.escaped import jsonable
+from evalcube.flows.read.trials.escaping import jsonable
 
 FAMILIES = (overview, ranking, endings, trials)
 

@@ -24,7 +24,7 @@ from evalcube.flows.explore.server import PLOTLY, POLICY, own_files, plotly_file
 from evalcube.flows.explore.trials import TrialPlace, document_of, reader_of
 from evalcube.flows.read.outputs import Ticker, new_folder, silent
 from evalcube.flows.read.sides import cube_names
-from evalcube.flows.read.trials.escaped import jsonable
+from evalcube.flows.read.trials.escaping import jsonable
 from evalcube.flows.read.trials.read import Trials
 from evalcube.flows.state.records import read_notes
 from evalcube.stages.generate.stream import canonical_json

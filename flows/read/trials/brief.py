@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.filters import telling
 from evalcube.flows.read.trials.columns import TrialColumn
-from evalcube.flows.read.trials.escaped import visible
+from evalcube.flows.read.trials.escaping import visible
 from evalcube.stages.analyze.render.shown import WIDTH
 from evalcube.stages.analyze.render.table import GAP, NAME_WIDTH, Column, TableSpec
 from evalcube.stages.analyze.render.text import ABSENT, shorten

@@ -10,7 +10,7 @@ from typing import Any
 
 from evalcube.flows.read.outputs import new_file
 from evalcube.flows.read.trials.columns import TrialColumn, Values, plain
-from evalcube.flows.read.trials.escaped import csv_text, jsonable
+from evalcube.flows.read.trials.escaping import csv_text, jsonable
 from evalcube.flows.read.trials.read import Trials
 
 _NUMERIC = ("integer", "single", "number")

@@ -10,7 +10,7 @@ import pytest
 from evalcube.flows.explore import trials
 from evalcube.flows.explore.answers import ENDPOINTS
 from evalcube.flows.explore.query import Answerer
-from evalcube.flows.read.trials.escaped import csv_text
+from evalcube.flows.read.trials.escaping import csv_text
 from tests.flows.explore.browsing import opened
 
 

@@ -3,7 +3,7 @@ import pytest
 
 from evalcube.flows.errors import SweepError
 from evalcube.flows.explore.query import LONGEST, MOST_ITEMS, Query
-from evalcube.flows.read.trials.escaped import jsonable
+from evalcube.flows.read.trials.escaping import jsonable
 
 
 def test_key__does_not_depend_on_order_and_escapes_as_a_browser_does():

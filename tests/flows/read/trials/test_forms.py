@@ -8,7 +8,7 @@ import pytest
 from pyarrow import parquet
 
 from evalcube.flows.read.trials.brief import cut
-from evalcube.flows.read.trials.escaped import csv_text, visible
+from evalcube.flows.read.trials.escaping import csv_text, visible
 from evalcube.flows.read.trials.forms import json_line
 from evalcube.flows.read.trials.read import trials
 from evalcube.stages.reply.forms import Record
