@@ -270,8 +270,8 @@ def forget(
     yes
         Take them away; else only show what would go.
     """
+    from evalcube.flows.keep.choice import Choice
     from evalcube.flows.keep.forget import forget as take_away
-    from evalcube.flows.keep.to_forget import Choice
 
     def confirmed(shown: Forgetting) -> bool:
         if not as_json:

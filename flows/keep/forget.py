@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalcube.flows.errors import SweepError
-from evalcube.flows.keep.to_forget import Choice, Chosen, ToForget, find
+from evalcube.flows.keep.choice import Choice, Chosen, ToForget, find
 from evalcube.flows.plan.evaluations import judge_keys
 from evalcube.flows.plan.extension import further_key
 from evalcube.flows.plan.plan import Plan

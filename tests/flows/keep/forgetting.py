@@ -2,7 +2,7 @@
 
 from unittest.mock import patch
 
-from evalcube.flows.keep.to_forget import Choice
+from evalcube.flows.keep.choice import Choice
 from evalcube.flows.state.verify import verify_cube
 from evalcube.storage.cube.cube import Cube
 from tests.flows.support import simulator_stats, stored, sweep_config

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from evalcube.flows.errors import SweepError
+from evalcube.flows.keep.choice import Choice
 from evalcube.flows.keep.forget import forget
-from evalcube.flows.keep.to_forget import Choice
 from evalcube.flows.run.sweep import run
 from evalcube.flows.run.upsample import upsample
 from evalcube.flows.share.merge import merge_cubes

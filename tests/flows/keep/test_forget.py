@@ -9,8 +9,8 @@ import pytest
 
 from evalcube.flows.errors import SweepError
 from evalcube.flows.keep import forget as forget_module
+from evalcube.flows.keep.choice import Choice
 from evalcube.flows.keep.forget import forget
-from evalcube.flows.keep.to_forget import Choice
 from evalcube.flows.read.statistics import leaderboard
 from evalcube.flows.run.sweep import run
 from evalcube.flows.run.upsample import upsample

@@ -10,8 +10,8 @@ import pytest
 import zstandard
 
 from evalcube.flows.keep import forget as forget_module
+from evalcube.flows.keep.choice import Choice
 from evalcube.flows.keep.forget import forget
-from evalcube.flows.keep.to_forget import Choice
 from evalcube.flows.run.sweep import run
 from evalcube.flows.state.verify import verify_cube
 from evalcube.stages.reply.forms import Record

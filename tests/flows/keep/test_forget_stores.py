@@ -2,8 +2,8 @@
 
 import pytest
 
+from evalcube.flows.keep.choice import Choice
 from evalcube.flows.keep.forget import forget
-from evalcube.flows.keep.to_forget import Choice
 from evalcube.flows.run.sweep import run
 from evalcube.flows.state.verify import verify_cube
 from evalcube.storage.cache.cache import open_cache

@@ -8,9 +8,9 @@ import pytest
 from evalcube.flows.config.kept_questions import key_of
 from evalcube.flows.config.load import as_config
 from evalcube.flows.errors import ConfigError
+from evalcube.flows.keep.choice import Choice
 from evalcube.flows.keep.forget import forget
 from evalcube.flows.keep.rescore import rescore_cube
-from evalcube.flows.keep.to_forget import Choice
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.read.reader import Reader
 from evalcube.flows.read.selection import Part, open_part

@@ -12,8 +12,8 @@ import pytest
 
 from evalcube.flows.cli.output import ExitStatus
 from evalcube.flows.errors import SweepError
+from evalcube.flows.keep.choice import Choice
 from evalcube.flows.keep.forget import forget
-from evalcube.flows.keep.to_forget import Choice
 from evalcube.flows.plan.requests import trial_request
 from evalcube.flows.read.gate import gate
 from evalcube.flows.read.reader import Reader

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from evalcube.flows.keep.choice import Choice
 from evalcube.flows.keep.forget import forget
 from evalcube.flows.keep.rescore import rescore_cube
-from evalcube.flows.keep.to_forget import Choice
 from evalcube.flows.read.status import cube_status
 from evalcube.flows.run.sweep import run
 from evalcube.flows.share.merge import merge_cubes
