@@ -237,7 +237,7 @@ def _render(document: dict[str, Any], rate: float | None = None) -> RenderableTy
     from rich.console import Group
     from rich.text import Text
 
-    from evalcube.flows.state.unnamed import Unnamed
+    from evalcube.flows.state.beside_config import Unnamed
 
     # While a run goes on, it knows of more than the records, from which these numbers are.
     done, missing = ("done", "missing") if document["live"] is None else ("recorded", "not recorded")

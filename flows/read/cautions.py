@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evalcube.flows.state.beside_config import noted_unnamed
 from evalcube.flows.state.engines import origins_of, read_engines, with_answers
-from evalcube.flows.state.unnamed import noted_unnamed
 from evalcube.stages.analyze.labelled import axes, counters
 from evalcube.stages.analyze.labelled.remarks import first_few
 from evalcube.stages.process.grading import GRADER, IMPORTED

@@ -24,9 +24,9 @@ from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.requests import prepare_trials
 from evalcube.flows.plan.targets import Block, Positions, SampleTargets, Window
 from evalcube.flows.read.judge_estimate import JudgeCount, JudgeTally
+from evalcube.flows.state.beside_config import Unnamed, unnamed
 from evalcube.flows.state.open_trials import OpenTrials, open_trials, pending_beside, unbegun
 from evalcube.flows.state.store import SweepStore, existing_store
-from evalcube.flows.state.unnamed import Unnamed, unnamed
 from evalcube.stages.process.reading import read_reply
 from evalcube.stages.reply.forms import Record
 from evalcube.stages.reply.status import COUNTERS

@@ -13,11 +13,11 @@ from typing import Any
 from evalcube.flows.cube_like import OneCube, need_address
 from evalcube.flows.plan.evaluations import Evaluation
 from evalcube.flows.plan.targets import SampleTargets
+from evalcube.flows.state.beside_config import KEY, noted_unnamed
 from evalcube.flows.state.engines import origins_of, read_engines, with_answers
 from evalcube.flows.state.records import read_driver, read_live, read_notes, read_spent
 from evalcube.flows.state.shared_arrays import refuse_unrecorded
 from evalcube.flows.state.store import cube_plan
-from evalcube.flows.state.unnamed import KEY, noted_unnamed
 from evalcube.stages.infer.apis import APIS, EFFORT
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.holder import apparent_holder

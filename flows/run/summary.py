@@ -22,9 +22,9 @@ from evalcube.flows.run.endpoint_use import (
 )
 from evalcube.flows.run.follow.progress import Tracker, price_of
 from evalcube.flows.run.spending import Spending
+from evalcube.flows.state.beside_config import Unnamed, unnamed
 from evalcube.flows.state.open_trials import left_of, pending_beside
 from evalcube.flows.state.store import SweepStore
-from evalcube.flows.state.unnamed import Unnamed, unnamed
 from evalcube.stages.analyze.render.shown import Shown
 from evalcube.stages.infer.batch.lines import Note
 from evalcube.stages.infer.endpoint import Endpoint

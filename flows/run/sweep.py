@@ -35,6 +35,7 @@ from evalcube.flows.run.session import FLUSH_SECONDS, Session
 from evalcube.flows.run.stopping import RunInterrupted
 from evalcube.flows.run.summary import RunSummary
 from evalcube.flows.run.worker.context import missing_key
+from evalcube.flows.state.beside_config import KEY, unnamed
 from evalcube.flows.state.growing import extend
 from evalcube.flows.state.questions import keep_questions
 from evalcube.flows.state.records import PACKAGES, read_notes
@@ -42,7 +43,6 @@ from evalcube.flows.state.rescoring import regrade_older
 from evalcube.flows.state.shared_arrays import mend_shared
 from evalcube.flows.state.store import SweepStore, sweep_cube
 from evalcube.flows.state.trust import remember_run
-from evalcube.flows.state.unnamed import KEY, unnamed
 from evalcube.stages.generate.dataset.hub.address import is_hub, lasting
 from evalcube.stages.generate.dataset.kept import kept_version
 from evalcube.storage.cache.cache import prepare_cache

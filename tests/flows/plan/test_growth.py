@@ -11,7 +11,7 @@ from evalcube.flows.config.load import from_mapping
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.growth import Recorded, grown
 from evalcube.flows.plan.plan import Plan
-from evalcube.flows.state.unnamed import KEY, noted_unnamed, unnamed
+from evalcube.flows.state.beside_config import KEY, noted_unnamed, unnamed
 from evalcube.stages.reply.status import COUNTERS
 from tests.flows.judging import judged_config
 from tests.flows.support import sweep_config
