@@ -59,6 +59,7 @@ class PackIndex:
         self._open: deque[Pack] = deque()
         self._key_index = KeyIndex()
         self._growing: list[Pack] = []
+        self._complete = False
         self.broken: set[str] = set()
         self._directory = Listing(self._folders.packs)
         self.reload()
@@ -144,10 +145,15 @@ class PackIndex:
             names = self._directory.changed()
             # A pack that is gone was merged or rewritten: its records are elsewhere now, and only a new start finds
             # them all. Own packs may be registered and not made yet.
-            if names is not None and not self._key_index.tokens.keys() <= {*tokens_in(names), *self._own}:
-                self._reload(names)
+            gone = names is not None and not self._key_index.tokens.keys() <= {*tokens_in(names), *self._own}
+            if gone or not self._complete:
+                self._reload(self._directory.names() if names is None else names)
                 return True
-            return self._absorb(self._key_index, names)
+            # Should reading fail, what it has read so far is in no table, and only a new start finds it again.
+            self._complete = False
+            found = self._absorb(self._key_index, names)
+            self._complete = True
+            return found
 
     def reload(self) -> None:
         """Forget packs that are gone."""
@@ -156,6 +162,7 @@ class PackIndex:
             self._reload(self._directory.names())
 
     def _reload(self, names: set[str]) -> None:
+        self._complete = False
         self.broken.clear()
         key_index, own = KeyIndex(), dict(self._own)
         for token in own:
@@ -172,6 +179,7 @@ class PackIndex:
                 pack.own = token in self._own
                 pack.indexed = not pack.own
             self._key_index = key_index
+        self._complete = True
 
     def _absorb(self, key_index: KeyIndex, names: set[str] | None) -> bool:
         """Take what is new into a key index."""

@@ -286,6 +286,11 @@ class PackWriters:
             self._full.remove(pack)
             self._index.sealed(pack.token, pack.size)
         # Also what was committed: whoever deleted the pack copied it before, but perhaps without the newest records.
-        for key, content, _ in pack.columns().contents(pack.descriptor):
-            self.append(key, content, unless_known=False)
+        try:
+            for key, content, _ in pack.columns().contents(pack.descriptor):
+                self.append(key, content, unless_known=False)
+        except BaseException:
+            with self._lock:  # the next commit tries again, as some of it is in no file with a name
+                self._full.append(pack)
+            raise
         self.commit()
