@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from evalcube.storage.files import link_new, make_directory, sync_path
 
 _TIME = (1980, 1, 1, 0, 0, 0)
 """The same for all members: equal cubes are equal files."""
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""What `zipfile` unpacks no further than it is asked to; of others a kilobyte may become gigabytes at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +63,12 @@ class ZippedFiles(ReadOnly):
             return None
         if most is None:
             refuse_larger(info.file_size, MOST_OBJECT, f"{self.address}/{key}")
+        if info.compress_type not in _METHODS:
+            raise self._damaged(f"{key} is packed by method {info.compress_type}, and not stored or deflated")
         try:
             with _opened(*self._identity()).open(info) as member:
                 data = member.read(info.file_size if most is None else most)
-        except (zipfile.BadZipFile, EOFError, OSError, ValueError, RuntimeError) as error:
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError) as error:
             raise self._damaged(f"{key} cannot be read: {error}") from error
         return Found(data, _version(info), info.file_size)
 

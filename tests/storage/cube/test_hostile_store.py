@@ -303,6 +303,34 @@ def test_reading__ends_at_a_file_that_is_too_long(tmp_path, cube, name):
         read_all(Cube.open(cube.url))
 
 
+def test_zip__is_not_unpacked_by_what_has_no_bound(tmp_path):
+    with zipfile.ZipFile(tmp_path / "c.zip", "w", zipfile.ZIP_BZIP2) as file:
+        file.writestr("zarr.json", bytes(2**24))
+
+    tracemalloc.start()
+    try:
+        with pytest.raises(CubeDamagedError, match="packed by method"):
+            space_of(tmp_path / "c.zip").get("zarr.json", 10)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 2**22
+
+
+def test_zip__a_damaged_member_is_said_to_be_so(tmp_path):
+    path = tmp_path / "c.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("zarr.json", b"{}" * 1000)
+    data = bytearray(path.read_bytes())
+    begin = 30 + len("zarr.json")  # behind the local header
+    data[begin : begin + 2] = b"\xff\xff"
+    path.write_bytes(data)
+
+    with pytest.raises(CubeDamagedError, match="cannot be read"):
+        space_of(path).get("zarr.json")
+
+
 def chain(*names):
     known = {
         "bytes": {"name": "bytes", "configuration": {"endian": "little"}},
