@@ -53,7 +53,7 @@ SECRETS = (
         ("bearer ", "authorization", "eyj"),
         re.compile(
             r"bearer +[a-z0-9._~+/=-]{16,}|authorization\W{1,4}basic\s+[a-z0-9+/=]{8,}"
-            r"|(?-i:eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{4,})",
+            r"|(?-i:eyJ[\w-]{8,512}\.[\w-]{8,4096}\.[\w-]{4,})",
             re.IGNORECASE,
         ),
     ),
@@ -62,13 +62,13 @@ SECRETS = (
         "password",
         ("api_key", "api-key", "apikey", "passw", "secret", "token"),
         re.compile(
-            rf"{_NAMED}[\"']?\s*[=:]\s*[\"']?(?=[^\s\"',;]*\d)(?=[^\s\"',;]*[A-Za-z])[^\s\"',;]{{8,}}",
+            rf"{_NAMED}[\"']?\s*[=:]\s*[\"']?(?=[^\s\"',;]{{0,512}}\d)(?=[^\s\"',;]{{0,512}}[A-Za-z])[^\s\"',;]{{8,}}",
             re.IGNORECASE,
         ),
     ),
     Pattern("user-info", ("@",), re.compile(r"://[^/\s@:\"']{1,100}:[^/\s@\"']{1,200}@")),
 )
-"""Secrets as they are found in texts that are published."""
+"""Secrets as they are found in texts that are published. What is looked ahead at has an end: texts are anybody's."""
 
 _USER = re.compile(r"(?<=://)[^/\s\"'<>]{1,300}(?=@)")
 """What an address has before its host."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -181,11 +182,14 @@ class SecretFinder:
         spans: dict[str, list[tuple[int, int]]] = {}
         for pattern in (*SECRETS, *_PRIVATE_TEXTS):
             if pattern.may_be_in(lower):
-                earlier = tuple(spans.get(pattern.kind, ()))
+                # Both come in the order of their beginnings: of very many each is looked at once.
+                earlier, reach = deque(sorted(spans.get(pattern.kind, ()))), -1
                 # What is shown of a private host or folder has no secret within.
                 for match in pattern.expression.finditer(text if pattern in SECRETS else hidden):
                     begin, end = match.span()
-                    if not any(first <= begin and end <= last for first, last in earlier):
+                    while earlier and earlier[0][0] <= begin:
+                        reach = max(reach, earlier.popleft()[1])
+                    if end > reach:
                         spans.setdefault(pattern.kind, []).append((begin, end))
                         yield pattern.kind, match[0], pattern in SECRETS
 

@@ -4,6 +4,7 @@ import pytest
 
 from evalcube.flows.share.publish.check_secrets import SecretFinder, SecretsError, named_by
 from evalcube.flows.share.publish.part import UNPUBLISHED
+from tests.growth import grows_in_proportion
 
 SECRETS = {
     "api-key": [
@@ -131,6 +132,11 @@ def test_findings__show_no_secret_within_what_another_rule_finds(text, shown, mo
     findings = found(text, variables=["TEAM_KEY"])
     assert shown in {one.excerpt for one in findings}
     assert "hunter2" not in "".join(map(str, findings)).lower()
+
+
+@pytest.mark.parametrize("text", ["10.0.0.1:80 ", "password=", "eyJ"])
+def test_search__takes_time_in_proportion_to_what_a_model_wrote(text):
+    assert grows_in_proportion(lambda size: SecretFinder((), ()).search("reply", text * size), 8000)
 
 
 def test_findings__show_no_secret_in_their_place():
