@@ -14,6 +14,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+LAST_YEAR = 253_370_764_800
+"""When the year 9999 begins, seconds since the epoch: what is said to be later is no time, and no calendar has it."""
+
 
 def elapsed() -> float:
     """Seconds by a clock that nobody sets, and that goes on while the machine sleeps where there is such a clock."""

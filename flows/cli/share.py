@@ -11,6 +11,7 @@ from rich.filesize import decimal as size_text
 
 from evalcube.flows.cli import options
 from evalcube.flows.cli.output import ExitStatus, complain, print_rows, progress, safe, show, show_json
+from evalcube.storage.clocks import LAST_YEAR
 
 if TYPE_CHECKING:
     from evalcube.flows.read.merged.dataset import Conflict
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from evalcube.flows.share.difference import Difference
     from evalcube.flows.share.imports.logs import ImportSummary
     from evalcube.flows.share.merge import Merged
-
-
-_LAST_DAY = 253_370_764_800  # the year 9999
 
 
 def merge(
@@ -167,7 +165,7 @@ def _day(seconds: int | None) -> str:
     """A time of day of this machine; a dash where there is none, or none that a calendar has."""
     from datetime import UTC, datetime
 
-    if seconds is None or not 0 <= seconds < _LAST_DAY:
+    if seconds is None or not 0 <= seconds < LAST_YEAR:
         return "-"
     return datetime.fromtimestamp(seconds, tz=UTC).astimezone().strftime("%Y-%m-%d %H:%M")
 

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
+from evalcube.storage.clocks import LAST_YEAR
 from evalcube.storage.cube.regions import Region
 from evalcube.storage.cube.space import LogConflictError, Space
 from evalcube.storage.errors import StorageError, guarded
@@ -161,7 +162,7 @@ def _can_be_written(receipt: Receipt) -> bool:
     numbers = [region.model, region.trial, region.repeat, *(getattr(receipt, name) for name in _NUMBERS)]
     numbers += [*receipt.causes.values(), *receipt.fingerprints.values()]
     whole = all(type(number) is int and 0 <= number < _MOST for number in numbers)
-    return whole and tuple(map(type, others)) == (bool, str, str)
+    return whole and receipt.at < LAST_YEAR and tuple(map(type, others)) == (bool, str, str)
 
 
 def _check(text: str) -> str:

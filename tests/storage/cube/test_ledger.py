@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from evalcube.storage.clocks import LAST_YEAR
 from evalcube.storage.cube.directory import Directory
 from evalcube.storage.cube.ledger import MAX_LINE, Ledger, Receipt, from_line, most_fingerprints, to_line
 from evalcube.storage.cube.regions import Region
@@ -57,11 +58,17 @@ def test_to_line__round_trip_is_exact(causes):
     assert len(line) <= MAX_LINE
 
 
-@given(causes=causes, at=st.integers(0, 2**40))
+@given(causes=causes, at=st.integers(0, LAST_YEAR - 1))
 def test_to_line__round_trip_with_a_time(causes, at):
     receipt = Receipt(Region(1, 2, 3), 4, 32, 1, 320, False, 5, 6, causes, "ab" * 16, "2", at)
 
     assert from_line(to_line(receipt)) == receipt
+
+
+def test_from_line__knows_no_time_that_no_calendar_has(workers):
+    receipt = replace(workers.make_receipt(1, Region(0, 0, 0)), at=LAST_YEAR)
+
+    assert from_line(to_line(receipt)) is None
 
 
 LINE = (
