@@ -27,7 +27,7 @@ from evalcube.storage.cube.layout import SIDE
 from evalcube.storage.cube.ledger import NAME as LEDGER
 from evalcube.storage.cube.ledger import Ledger
 from evalcube.storage.cube.space import Space
-from evalcube.storage.errors import CubeDamagedError, CubeExistsError, CubeNotFoundError
+from evalcube.storage.errors import CubeDamagedError, CubeExistsError, CubeNotFoundError, guarded
 from evalcube.storage.urls import (
     Address,
     MadeCube,
@@ -145,7 +145,8 @@ def _damaged(what: str, source: str, remedy: str = "Get it from another place.")
 
 def _opened(url: str, source: str, space: Space, tag: str) -> tuple[record.Publication, str]:
     """The record of a publication, and its digest; compared with what the list of tags says."""
-    found = space.get(record.KEY, record.MOST_RECORD_BYTES)
+    with guarded(redacted(source), "read the publication"):
+        found = space.get(record.KEY, record.MOST_RECORD_BYTES)
     if found is None:
         raise _not_found(url, source, space, tag)
     publication, digest = record.decode(found.data, redacted(source)), record.digest_of(found.data)
@@ -191,7 +192,8 @@ class _Pulling:
     def run(self, cache: str | None) -> Pulled:
         """Make the copy."""
         address = self._cache(cache) if self._publication.replies else None
-        space_of(self._target).assemble(lambda draft: self._fill(draft, address))
+        with guarded(self._target, "pull the publication"):
+            space_of(self._target).assemble(lambda draft: self._fill(draft, address))
         with Ledger(Cube.open(self._target).records) as ledger:
             receipts = list(ledger.newest().values())
         trials = sum(one.finished for one in receipts)

@@ -12,9 +12,10 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evalcube.flows.errors import SweepError, need_text
+from evalcube.storage.clocks import LAST_YEAR
 from evalcube.storage.cube.bounds import parsed
 from evalcube.storage.cube.space import Space, When
-from evalcube.storage.errors import CubeDamagedError, StorageError
+from evalcube.storage.errors import CubeDamagedError, StorageError, guarded
 from evalcube.storage.urls import is_zip
 
 NAME = "published.json"
@@ -81,7 +82,7 @@ class Publication(_Record):
     format: int = Field(ge=1)
     name: str = Field(default="", max_length=_LONGEST)
     tag: str = Field(default="", max_length=64)
-    time: int = Field(ge=0, le=2**53)
+    time: int = Field(ge=0, lt=LAST_YEAR)
     """Seconds since the epoch."""
     evalcube: str = Field(default="", max_length=_LONGEST)
     """Version that made the copy."""
@@ -182,7 +183,7 @@ class Tagged(_Record):
 
     tag: str = Field(pattern=f"^{TAG.pattern}$")
     digest: str = Field(pattern="^sha256:[0-9a-f]{64}$")
-    time: int = Field(ge=0, le=2**53)
+    time: int = Field(ge=0, lt=LAST_YEAR)
     trials: int = Field(ge=0, le=2**53)
 
 
@@ -194,7 +195,8 @@ def tags_at(space: Space) -> list[Tagged]:
     CubeDamagedError
         What is there is no list of tags.
     """
-    found = space.get(TAGS, _MOST_TAGS_BYTES)
+    with guarded(space.address, "read the list of tags"):
+        found = space.get(TAGS, _MOST_TAGS_BYTES)
     return [] if found is None else _read_tags(found.data, space.address)
 
 
@@ -207,15 +209,16 @@ def add_tag(space: Space, tagged: Tagged) -> None:
         The list cannot be read or written.
     """
     for _ in range(_ATTEMPTS):
-        found = space.get(TAGS, _MOST_TAGS_BYTES)
-        tags = [] if found is None else _read_tags(found.data, space.address)
-        if any(one.tag == tagged.tag for one in tags):
-            return
-        document = {"format": FORMAT, "tags": [one.model_dump() for one in (*tags, tagged)]}
-        data = (json.dumps(document, indent=1) + "\n").encode()
-        # Two teams may tag at the same time: whoever comes second reads the list again.
-        if space.put(TAGS, data, when=When.ABSENT if found is None else found.version) is not None:
-            return
+        with guarded(space.address, "add to the list of tags"):
+            found = space.get(TAGS, _MOST_TAGS_BYTES)
+            tags = [] if found is None else _read_tags(found.data, space.address)
+            if any(one.tag == tagged.tag for one in tags):
+                return
+            document = {"format": FORMAT, "tags": [one.model_dump() for one in (*tags, tagged)]}
+            data = (json.dumps(document, indent=1) + "\n").encode()
+            # Two teams may tag at the same time: whoever comes second reads the list again.
+            if space.put(TAGS, data, when=When.ABSENT if found is None else found.version) is not None:
+                return
     raise StorageError("others write its list of tags all the time", space.address, "Run again.")
 
 

@@ -19,9 +19,16 @@ from evalcube.flows.share.publish import record
 from evalcube.flows.share.publish.publish import publish_cube
 from evalcube.flows.share.publish.pull import pull_cube
 from evalcube.flows.state.verify import verify_cube
+from evalcube.storage.clocks import LAST_YEAR
 from evalcube.storage.cube.address import space_of
 from evalcube.storage.cube.cube import Cube
-from evalcube.storage.errors import CubeDamagedError, CubeExistsError, CubeNotFoundError, StorageError
+from evalcube.storage.errors import (
+    CubeDamagedError,
+    CubeExistsError,
+    CubeNotFoundError,
+    NotWritableError,
+    StorageError,
+)
 from tests.flows.keep.own_metadata import change_own, longer, unpickling
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import assert_same_cube, reset, simulator_stats, sweep_config
@@ -209,6 +216,30 @@ def test_pull__refuses_a_record_that_is_not_the_tagged_one(out, tmp_path):
 
     with pytest.raises(CubeDamagedError, match="list of tags"):
         pull_cube(out, str(tmp_path / "mine.zarr"), tag="v1")
+
+
+def test_pull__says_where_nothing_can_be_written(out, tmp_path):
+    (tmp_path / "file").touch()
+
+    with pytest.raises(NotWritableError, match="cannot pull the publication"):
+        pull_cube(out, str(tmp_path / "file" / "mine.zarr"), tag="v1")
+
+
+def test_tags_at__knows_no_time_that_no_calendar_has(out):
+    tags = Path(out) / "tags.json"
+    listed = json.loads(tags.read_text())
+    listed["tags"][0]["time"] = LAST_YEAR
+    tags.write_text(json.dumps(listed))
+
+    with pytest.raises(CubeDamagedError, match="no list of tags"):
+        record.tags_at(space_of(out))
+
+
+def test_tags_at__says_what_cannot_be_read(tmp_path):
+    (tmp_path / "tags.json").mkdir()
+
+    with pytest.raises(NotWritableError, match="list of tags"):
+        record.tags_at(space_of(tmp_path))
 
 
 def test_pull__refuses_a_cube_that_was_damaged_before_it_was_published(out, tmp_path):
