@@ -337,10 +337,11 @@ def test_lease__counts_its_takers(space):
     assert space.lease("lease.json").read() is None
 
 
-def test_lease__that_is_not_ours_is_somebodys(space):
-    space.put("lease.json", b"\xff not a lease")
+@pytest.mark.parametrize("data", [b"\xff not a lease", b'{"epoch": 1e999, "at": 0}\n', b"[" * 50_000])
+def test_lease__that_is_not_ours_is_somebodys(space, data):
+    space.put("lease.json", data)
 
-    assert space.lease("lease.json").read().data == b"\xff not a lease"
+    assert space.lease("lease.json").read().data == data
 
 
 @pytest.mark.usefixtures("stores")
