@@ -233,7 +233,8 @@ def directory_of(url: str | Path) -> Path:
     found = _FILE.fullmatch(text)
     path = unquote(found["path"]) if found else "\0"
     if "\0" in path:
-        raise UnsupportedUrlError("a file: URL has three slashes and nothing but a path", text, REMEDY)
+        what = "a file: URL has three slashes and nothing but a path"
+        raise UnsupportedUrlError(what, redacted(text), REMEDY)
     return Path(path)
 
 

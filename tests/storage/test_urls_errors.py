@@ -58,6 +58,13 @@ def test_directory_of__malformed(url):
         directory_of(url)
 
 
+def test_directory_of__repeats_no_secret():
+    with pytest.raises(StorageError) as caught:
+        directory_of("file://ann:hunter2@host/a?token=hunter2")
+
+    assert "hunter2" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("url", "kind"),
     [
