@@ -188,9 +188,10 @@ def remake(
 
 
 def recorded_window(cube: Cube, receipt: Receipt) -> Window:
-    """The part of a region that was there when it was recorded."""
+    """The part of a region that was there when it was recorded, as far as it is there: anyone may write a receipt."""
     window = window_of(cube.sizes, receipt.region, cube.chunks)
-    return replace(window, shape=(*window.shape[:2], receipt.trials, receipt.repeats))
+    trials, repeats = min(receipt.trials, window.shape[2]), min(receipt.repeats, window.shape[3])
+    return replace(window, shape=(*window.shape[:2], trials, repeats))
 
 
 GRADED = (Status.CORRECT, Status.INCORRECT, Status.INVALID)

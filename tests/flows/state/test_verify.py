@@ -4,6 +4,7 @@ import json
 import shutil
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from evalcube.flows.state.verify import verify_cube
 from evalcube.storage.cache.cache import open_cache
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.lease import Lease
+from evalcube.storage.cube.ledger import Ledger
 from tests.flows.keep.own_metadata import change_own, killed_growth, longer, of_another_type, unpickling
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import evalcube, reset, set_faults, simulator_stats, sweep_config, write_config
@@ -246,6 +248,19 @@ def test_verify__command(sweep):
     code, output, _ = evalcube("cube", "verify", "--heal", cube, cwd=cube.parent)
     assert (code, "healed: `counters`" in output) == (0, True)
     assert evalcube("run", "sweep.yaml", "--quiet", cwd=cube.parent)[0] == 0
+
+
+def test_heal__with_a_receipt_that_says_more_than_there_is(sweep):
+    cube, _ = sweep
+    expected = content(cube)
+    with Ledger(Cube.open(cube).records) as ledger:
+        for receipt in list(ledger.newest().values()):
+            ledger.append(replace(receipt, trials=2**40, repeats=2**40))
+    truncate(next(path for path in chunks(cube) if path.relative_to(cube).parts[0] == "tokens"), 21)
+    truncate(next(path for path in chunks(cube) if path.relative_to(cube).parts[0] == "planned_trials"), 21)
+
+    assert verify_cube(cube, heal=True, cache=cube.parent / "cache").whole
+    assert content(cube) == expected
 
 
 @pytest.mark.parametrize(
