@@ -62,14 +62,18 @@ def gate(
 
     form = form_of(as_json=as_json, markdown=markdown)
     rules = load_policy(policy)
-    named = [name for name in (control, treatment) if name is not None]
     if config is not None:
-        found = _run(rules, config, [*named, *(cubes or ())], quiet=quiet)
+        addresses, others = [], list(cubes or ())
     elif cubes:
-        addresses, models = cubes_and_models(cubes[0], cubes[1:])
-        found = gate_of(rules, addresses, [*named, *models], part_of())
+        addresses, others = cubes_and_models(cubes[0], cubes[1:])
     else:
         raise SweepError("nothing to decide about", "Give a cube, or --run CONFIG")
+    # The control is first, and the treatment last: an argument beside one option is the other of the two.
+    models = [name for name in (control, *others, treatment) if name is not None]
+    if config is not None:
+        found = _run(rules, config, models, quiet=quiet)
+    else:
+        found = gate_of(rules, addresses, models, part_of())
     with outlived():
         if form == "json":
             show_json(found.to_dict())

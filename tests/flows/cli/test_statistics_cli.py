@@ -340,3 +340,15 @@ def test_analyze__png_is_a_picture(cube, tmp_path):
     run("analyze", "cost", cube, "--plot", tmp_path / "a.png")
 
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    "named",
+    ["strong weak", "strong --treatment weak", "weak --control strong", "--treatment weak --control strong"],
+)
+def test_gate__takes_an_argument_for_the_one_that_no_option_names(cube, tmp_path, named):
+    (tmp_path / "policy.yaml").write_text("policy: {critical: [{noninferior: 1}]}")
+
+    found = document("gate", tmp_path / "policy.yaml", cube, *named.split())
+
+    assert (found["control"], found["treatment"]) == ("strong", "weak")
