@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evalcube.flows.cli import options
-from evalcube.flows.cli.output import ExitStatus, complain, safe, show, show_json, show_table
+from evalcube.flows.cli.output import ExitStatus, complain, exclusive, safe, show, show_json, show_table
 
 if TYPE_CHECKING:
     from evalcube.flows.config.models import Sweep
@@ -224,9 +224,17 @@ def plan(
     from dataclasses import asdict
 
     from evalcube.flows.config.suites import load_sweep
+    from evalcube.flows.errors import SweepError
     from evalcube.flows.plan.part import Only
     from evalcube.flows.read.estimate import estimate, planned_points
 
+    way = exclusive({"--check": check, "--detect": detect is not None, "--task": task is not None})
+    for name, one in {"--only": only, "--trials": trials, "--repeats": repeats}.items():
+        exclusive({way: bool(way), name: one not in (None, [])})
+    if way != "--check" and (scheduler is not None or cluster is not None):
+        raise SweepError("--scheduler and --cluster go with --check", "Add --check, or leave them out")
+    if way != "--detect" and (power is not None or against is not None):
+        raise SweepError("--power and --against go with --detect", "Add --detect 2, or leave them out")
     Only.of(only or (), trials)  # what is wrong with these is told before a data set is fetched
     sweep = load_sweep(config, models or (), key_envs or (), judges or ())
     if check:
@@ -235,10 +243,6 @@ def plan(
     if detect is not None:
         _detect(sweep, detect, power, against, cube, cache, as_json=as_json)
         return
-    if power is not None or against is not None:
-        from evalcube.flows.errors import SweepError
-
-        raise SweepError("--power and --against go with --detect", "Add --detect 2, or leave them out")
     if task is not None:
         points = planned_points(sweep, task)
         if as_json:

@@ -290,6 +290,8 @@ def upsample(
     if is_dataset(source) or not isinstance(source, Sweep | Mapping | str):
         known = need_address(source, "source")
     _refuse_several(repeats, trials=trials, precision=precision, budget=budget)
+    if budget is None and purpose != "ranking":
+        raise SweepError("`purpose` goes with `budget`", "Give one, or leave `purpose` out")
     no_bare_text(models=models, tasks=tasks, tiers=tiers, where=where)
     _refuse_numbers(("trials", trials, MOST_TRIALS), ("repeats", repeats, MOST_REPEATS))
     settings = acting_config(

@@ -140,6 +140,8 @@ def probe(
             )
         paired, sent = compare_recorded(against, cache, chosen[0], limit)
         return ProbeResult((Probed(chosen[0].name, redacted(chosen[0].addresses[0]), sent),), paired)
+    if cache is not None:
+        raise SweepError("`cache` goes with `against`, as a probe keeps no replies", "Leave it out")
     before = [] if since is None else _former(since, len(chosen))
     with ExitStack() as stack:
         hosts = [stack.enter_context(host_of(model)) for model in chosen]

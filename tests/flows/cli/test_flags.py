@@ -194,6 +194,21 @@ def _unboxed(text):
     return " ".join(text.replace("│", " ").split())
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "plan quick --model sim: --check --only task=sort",
+        "plan quick --model sim: --detect 2 --repeats 3",
+        "plan quick --model sim: --task sort --check",
+        "plan quick --model sim: --scheduler tcp://host:8786",
+        "probe sim: --cache replies",
+        "upsample sweep.yaml --trials 4 --goal intervals",
+    ],
+)
+def test_command__refuses_an_option_that_would_say_nothing(arguments):
+    assert re.search("exclude each other|go(es)? with", error_of(*arguments.split()))
+
+
 def test_command__takes_flags_and_lists_again(tmp_path):
     result = CliRunner().invoke(
         app, ["metrics", str(tmp_path / "no"), "--json", "--json", "--where", "task=a", "--where", "tier=b"]
