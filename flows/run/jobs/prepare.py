@@ -78,7 +78,10 @@ def cut(settings: Sweep) -> list[SweepPart]:
 
 def _names(names: Sequence[str]) -> list[str]:
     """The names, with numbers where several would be the same."""
-    return [name if names.count(name) == 1 else f"{name}-{index + 1}" for index, name in enumerate(names)]
+    if len(set(names)) == len(names):
+        return list(names)
+    # All of them: the number of one alone may be how another ends.
+    return [f"{name}-{index + 1}" for index, name in enumerate(names)]
 
 
 def _part(settings: Sweep, name: str, measured: str, cube: str) -> SweepPart:

@@ -58,10 +58,12 @@ def test_cut__a_part_does_not_say_where_it_works():
     assert all("cluster" not in part.config for part in cut(sweep()))
 
 
-def test_cut__names_that_look_alike_stay_apart():
-    settings = sweep(models=[{"name": name, "endpoint": "sim:"} for name in ("x:y", "x/y")])
+@pytest.mark.parametrize("names", [("x:y", "x/y"), ("x!", "x?", "x-1")])
+def test_cut__names_that_look_alike_stay_apart(names):
+    parts = cut(sweep(models=[{"name": name, "endpoint": "sim:"} for name in names]))
 
-    assert [part.name for part in cut(settings)] == ["x-y-1", "x-y-2"]
+    assert len({part.cube for part in parts}) == len(names)
+    assert all(part.name.endswith(f"-{number}") for number, part in enumerate(parts, 1))
 
 
 def test_cut__refuses_a_bound_that_would_hold_for_each_part():
