@@ -171,7 +171,7 @@ _UNBOUNDED_COMPLETION = 1024.0
 _WEIGHT = 0.05
 """Weight of the newest reply in the running means."""
 _UNSENT = frozenset({"connect", "dns", "tls", "address"})
-_BOUND = re.compile(rb'"max_(?:completion_)?tokens":(\d{1,9})')
+_BOUND = re.compile(rb'"max_(?:completion_|output_)?tokens":(\d{1,9})')
 
 
 class TokenEstimate:

@@ -9,8 +9,8 @@ from evalcube.stages.infer.endpoint_queue import TokenEstimate
 from evalcube.stages.infer.reply import Reply, RetryClass
 
 
-def body(text="", **sampler):
-    return build_request("m", [{"role": "user", "content": text}], sampler).body
+def body(text="", api="chat", **sampler):
+    return build_request("m", [{"role": "user", "content": text}], sampler, api=api).body
 
 
 def test_guess__takes_the_longest_completion_before_the_first_reply():
@@ -19,6 +19,7 @@ def test_guess__takes_the_longest_completion_before_the_first_reply():
     assert TokenEstimate().guess(request) == len(request) / 4 + 500
     assert TokenEstimate().guess(body(max_completion_tokens=70)) > 70
     assert TokenEstimate().guess(body()) > 1000
+    assert TokenEstimate().guess(body(api="responses", max_tokens=9000)) > 9000
 
 
 def test_guess__is_not_misled_by_a_prompt():
