@@ -194,7 +194,7 @@ def _url(value: str) -> str:
     if any(c.isspace() or ord(c) < 32 for c in value) or len(value) > LONGEST_PATH:
         raise refusal("a URL must have no spaces and at most 1024 characters", "Encode a space as %20")
     trimmed = value.rstrip("/")
-    for suffix in ("/chat/completions", "/completions", "/chat", "/messages"):
+    for suffix in ("/chat/completions", "/completions", "/chat", "/messages", "/responses"):
         if parts.path.rstrip("/").endswith(suffix):
             base = trimmed.removesuffix(suffix)
             raise refusal(f"must be the base URL, without {suffix}", f"Write {base}")

@@ -6,6 +6,7 @@ from evalcube.flows.config.load import parse_config
 from evalcube.flows.errors import ConfigError
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.plan import Plan
+from evalcube.stages.infer.apis import APIS
 
 BASE = """\
 models:
@@ -137,3 +138,11 @@ def test_build_plan__a_judges_api_is_part_of_the_identity():
     assert [judge.api for judge in plan.judges] == ["messages", "chat"]
     assert "api" not in plan.judges[1].spec()
     assert Plan.from_spec(plan.spec(), plan.trials, plan.repeats).judges == plan.judges
+
+
+@pytest.mark.parametrize("path", [api.path for api in APIS.values()])
+def test_endpoint__is_a_base_url_and_no_address_of_an_api(path):
+    assert any(
+        f"must be the base URL, without {path}" in one
+        for one in problems(text(other="true").replace("http://host/v1", f"http://host/v1{path}"))
+    )
