@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -40,7 +39,6 @@ _LASTING = frozenset(
     }
 )
 """Causes that are there again in the next run, unless somebody mends them."""
-_NAMED = re.compile(r"([^=:/#]+)=(.+)")
 
 
 @contextmanager
@@ -89,14 +87,18 @@ def _complain_if_urgent(event: Event) -> None:
 
 def by_model(flag: str, texts: Sequence[str]) -> dict[str, str] | str:
     """What ``[NAME=]VALUE`` texts mean: a value for each name, or one for all models."""
+    from evalcube.flows.config.suites import NAMED
     from evalcube.flows.errors import SweepError
 
-    named = [_NAMED.fullmatch(text) for text in texts]
+    named = [NAMED.fullmatch(text) for text in texts]
     if len(texts) == 1 and named[0] is None:
         return texts[0]
     if None in named:
         raise SweepError(f"{flag}: several values need names", f"Write each as in {flag} NAME={texts[0]}")
-    return {match[1]: match[2] for match in named if match is not None}
+    found = {match[1]: match[2] for match in named if match is not None}
+    if len(found) < len(texts):
+        raise SweepError(f"{flag}: a name is given twice", "Give each once")
+    return found
 
 
 def tell(summary: RunSummary, *, as_json: bool) -> None:

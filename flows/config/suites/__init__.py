@@ -16,7 +16,8 @@ from evalcube.flows.config.secrecy import show
 from evalcube.flows.config.text import yaml_text
 from evalcube.flows.errors import SweepError, need_text, no_bare_text
 
-_NAMED = re.compile(r"([^=:/#]+)=(.+)", re.DOTALL)
+NAMED = re.compile(r"(?!(?:https?|sim|local):)([^=#]+)=(.+)", re.DOTALL)
+"""A value for one model: the name may have slashes and colons, as those of servers have, and no address begins so."""
 _KEY_OF = re.compile(r"(.+)=([^=]+)", re.DOTALL)
 
 
@@ -44,6 +45,10 @@ def model_section(models: Sequence[str], key_envs: Sequence[str] = ()) -> list[d
     """
     section = [_model(text) for text in models]
     remote = [model for model in section if str(model["endpoint"]).startswith("http")]
+    whose = [match and match[1] for match in map(_KEY_OF.fullmatch, key_envs)]
+    if len(set(whose)) < len(whose):
+        rule = "two variables are for the same models"
+        raise failure("`key_envs`", rule, "Give one for all, and NAME=VARIABLE once for each other model")
     for text in key_envs:
         if not remote:
             remedy = "Give one with `models`, or leave it out"
@@ -56,7 +61,7 @@ def _with_judges(
     models: Sequence[str], key_envs: Sequence[str], judges: Sequence[str]
 ) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
     """The sections ``models`` and ``judges``; a judge is asked and not measured, and called judge without a name."""
-    named = [text if _NAMED.fullmatch(text) else f"judge={text}" for text in judges]
+    named = [text if NAMED.fullmatch(text) else f"judge={text}" for text in judges]
     section = model_section([*models, *named], key_envs)
     asked = section[len(models) :]
     for model in asked:
@@ -65,7 +70,7 @@ def _with_judges(
 
 
 def _model(text: str) -> dict[str, object]:
-    named = _NAMED.fullmatch(need_text("models", text))
+    named = NAMED.fullmatch(need_text("models", text))
     name, endpoint = (named[1], named[2]) if named else ("", text)
     if not endpoint.startswith(("http://", "https://")):
         return {"name": name or _local_name(endpoint), "endpoint": endpoint}

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 import evalcube as ec
 from evalcube.flows.cli.app import app
+from evalcube.flows.cli.measure import by_model
 from evalcube.flows.cli.options import Command, in_flags
 from evalcube.flows.config.suites import load_suite
 from evalcube.flows.errors import SweepError
@@ -207,6 +208,13 @@ def _unboxed(text):
 )
 def test_command__refuses_an_option_that_would_say_nothing(arguments):
     assert re.search("exclude each other|go(es)? with", error_of(*arguments.split()))
+
+
+def test_by_model__names_may_be_those_of_servers():
+    assert by_model("--endpoint", ["org/m:7b=http://h:1/v1"]) == {"org/m:7b": "http://h:1/v1"}
+    assert by_model("--endpoint", ["http://h:1/a=b/v1"]) == "http://h:1/a=b/v1"
+    with pytest.raises(SweepError, match="--key-env: a name is given twice"):
+        by_model("--key-env", ["a=ONE", "a=TWO"])
 
 
 def test_command__takes_flags_and_lists_again(tmp_path):

@@ -120,6 +120,7 @@ def test_quick__has_each_task_and_short_prompts() -> None:
         ("local:/a/b=c/my.gguf", {"name": "my", "endpoint": "local:/a/b=c/my.gguf"}),
         ("https://h/v1#org/m:7b", {"name": "org/m:7b", "endpoint": "https://h/v1", "model": "org/m:7b"}),
         ("big=http://h:1/v1#m", {"name": "big", "endpoint": "http://h:1/v1", "model": "m"}),
+        ("org/m:7b=https://h/v1#m", {"name": "org/m:7b", "endpoint": "https://h/v1", "model": "m"}),
     ],
 )
 def test_model_section__forms_of_a_model(text: str, expected: dict[str, str]) -> None:
@@ -168,6 +169,14 @@ BAD = {
         ["sim:"],
         ["MY_KEY"],
         "`key_envs`: no model has an http(s) endpoint, got 'MY_KEY'. Give one with `models`, or leave it out",
+    ),
+    "two keys for all": (
+        ["https://h/v1#abc"],
+        ["MY_KEY", "OTHER"],
+        (
+            "`key_envs`: two variables are for the same models. Give one for all, and NAME=VARIABLE once for each "
+            "other model"
+        ),
     ),
     "key for an unknown model": (
         ["https://h/v1#abc"],
