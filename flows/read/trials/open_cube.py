@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsFloat
 
 import numpy as np
 import numpy.typing as npt
 
 from evalcube.flows.cube_like import Selected
-from evalcube.flows.errors import SweepError, no_bare_text, refused
+from evalcube.flows.errors import SweepError, no_bare_text, refused, told
 from evalcube.flows.plan.coordinates import ROW_ID
 from evalcube.flows.plan.plan import Plan, PlannedCell, TaskPlan
 from evalcube.flows.plan.targets import SampleTargets
@@ -51,6 +52,16 @@ def split_where(where: Mapping[str, object] | Sequence[str]) -> tuple[Any, dict[
 
     if isinstance(where, Mapping):
         measured = {name: condition for name, condition in where.items() if name in MEASURED}
+        for name, condition in measured.items():
+            parts = condition if isinstance(condition, list | tuple) else [condition]
+            numbers = callable(condition) or all(
+                one is None or isinstance(one, SupportsFloat) for one in parts
+            )
+            if name != ROW_ID and not numbers:
+                raise SweepError(
+                    f"`where`: {name} is a number, and {told(condition)} is none",
+                    f'Give one, a list of them or a pair; or conditions as texts, such as ["{name}=1..9"]',
+                )
         return {name: condition for name, condition in where.items() if name not in MEASURED}, measured
     rest = []
     for text in where:
@@ -81,8 +92,9 @@ def fulfils(values: npt.NDArray[Any], condition: object) -> npt.NDArray[np.bool_
         found &= values >= (-np.inf if low is None else low)
         found &= values <= (np.inf if high is None else high)
         return found
-    options: Any = condition if isinstance(condition, list) else [condition]
-    found &= np.isin(values, options)
+    options = np.asarray(condition if isinstance(condition, list) else [condition])
+    # A number as it is shown stands for the stored one, which may be in single precision.
+    found &= np.isin(values, options.astype(values.dtype) if values.dtype.kind == "f" else options)
     return found
 
 
@@ -264,7 +276,7 @@ def _of_point(column: TrialColumn, task: TaskPlan, planned: PlannedCell) -> obje
         case "tiers":
             return list(planned.tiers)
         case "difficulty":
-            return float(cell.difficulty)
+            return None if math.isnan(cell.difficulty) else float(cell.difficulty)
     value = cell.plain_params.get(column.name.removeprefix(PARAM))
     odd = column.kind == "text" and value is not None and not isinstance(value, str)
     return json.dumps(value, sort_keys=True) if odd else value

@@ -383,6 +383,14 @@ def test_regex__that_runs_out_of_time_is_no_match_and_given_up_if_it_goes_on(swe
         list(trials(swept / "cube.zarr", cache=cache, regex="(a|a)+$", within=["response"]).rows())
 
 
+def test_conditions__take_a_number_as_it_is_shown(swept):
+    shown = [row["latency"] for row in rows(swept)]
+
+    found = rows(swept, where=[f"latency={shown[0]}"])
+
+    assert [row["latency"] for row in found] == [one for one in shown if one == shown[0]]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -397,6 +405,8 @@ def test_regex__that_runs_out_of_time_is_no_match_and_given_up_if_it_goes_on(swe
         ({"limit": -1}, "`limit`: -1 is less than 0"),
         ({"where": ["tokens=1", "tokens=2"]}, "`where`: 'tokens' is given twice"),
         ({"where": ["tokens=many"]}, "tokens is a number, but 'many' is none"),
+        ({"where": {"tokens": "15..20"}}, "tokens is a number, and '15..20' is none"),
+        ({"where": {"latency": (1, [])}}, "latency is a number"),
         ({"where": ["model=gamma"]}, "model is never 'gamma'"),
     ],
 )
