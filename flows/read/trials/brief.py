@@ -123,7 +123,7 @@ def brief_table(
         widths["model"] = _told_apart({row["model"] for row in texts}, widths["model"])
     shown = [
         Column(
-            column.name,
+            visible(column.name),
             lambda row, name=column.name: (shorten if name == "model" else cut)(row[name], widths[name]),  # type: ignore[misc]
             keep=0 if column in kept else _FIRST_TO_GO,
             right=column.kind in ("integer", "single", "number"),

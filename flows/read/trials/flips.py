@@ -280,6 +280,6 @@ def _object(text: str) -> dict[str, Any]:
     """Parameters from their JSON; empty if that is no object, as in a foreign cube."""
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

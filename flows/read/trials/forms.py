@@ -24,7 +24,7 @@ def csv_lines(table: Trials) -> Iterator[str]:
     Texts are those of `csv_text`, lists are JSON, absent values are empty.
     """
     writer = csv.writer(_Echo(), lineterminator="\n")
-    yield writer.writerow([column.name for column in table.columns])
+    yield writer.writerow([csv_text(column.name) for column in table.columns])  # parameters are anyone's
     for block in table.blocks():
         for row in zip(*(_cells(column, block[column.name]) for column in table.columns), strict=True):
             yield writer.writerow(row)

@@ -65,7 +65,7 @@ def facets(text: str) -> dict[str, Facet]:
     """A model's facets from their JSON text; empty if it is no object, lists and objects left out."""
     try:
         data = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     items = data.items() if isinstance(data, dict) else ()
     return {str(key): value for key, value in items if isinstance(value, str | int | float | bool)}

@@ -11,6 +11,7 @@ from rich import table as rich_table
 from rich.cells import cell_len
 from rich.text import Text
 
+from evalcube.stages.analyze.labelled.axes import revealed
 from evalcube.stages.analyze.render.text import ABSENT, cell_markdown, sentence, shorten
 
 NAME_WIDTH = 40
@@ -107,9 +108,12 @@ def left_out(table: TableSpec, *, width: int) -> tuple[str, ...]:
 
 
 def shown_notes(table: TableSpec, *, width: int) -> tuple[str, ...]:
-    """The notes without those that explain a column that `terminal` leaves out at this width."""
+    """The notes without those that explain a column that `terminal` leaves out at this width.
+
+    They may quote names that come from anyone.
+    """
     hidden = left_out(table, width=width)
-    return tuple(note for note in table.notes if table.explains.get(note) not in hidden)
+    return tuple(revealed(note) for note in table.notes if table.explains.get(note) not in hidden)
 
 
 def fold(text: str, width: int) -> str:

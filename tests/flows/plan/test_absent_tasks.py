@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import pathlib
 from importlib.metadata import EntryPoint
 
+import numpy as np
 import pytest
+import zarr
 
 from evalcube.flows.keep.rescore import rescore_cube
 from evalcube.flows.read.reader import Reader
 from evalcube.flows.read.report import report
 from evalcube.flows.read.statistics import leaderboard
+from evalcube.flows.read.trials.flips import flips
+from evalcube.flows.read.trials.forms import csv_lines
 from evalcube.flows.read.trials.read import trials
 from evalcube.flows.run.sweep import run
 from evalcube.flows.share.merge import merge_cubes
@@ -22,7 +27,7 @@ from evalcube.flows.state.verify import verify_cube
 from evalcube.stages.generate import TaskError, plugins
 from evalcube.stages.generate.tasks.arithmetic import Arithmetic
 from evalcube.storage.cube.cube import Cube
-from tests.flows.support import evalcube, sweep_config
+from tests.flows.support import change_attributes, evalcube, sweep_config
 
 REMEDY = "It is of package sum-games 1.2: pip install sum-games==1.2"
 
@@ -48,6 +53,23 @@ def cube(tmp_path, simulator, monkeypatch):
     opened.records.put(NOTES, json.dumps(noted).encode())
     installed(monkeypatch)
     return config["cube"]
+
+
+def test_readers__what_a_stranger_calls_params_and_facets_does_nothing(cube):
+    """Nobody checks the params of a task that is not installed, and labels are arrays of their own."""
+    change_attributes(
+        pathlib.Path(cube), lambda spec: spec["tasks"][2]["points"][0]["params"].update({"=\x1b[2J": 1})
+    )
+    opened = zarr.open_group(cube, mode="r+")
+    for name in ("facets", "params_json"):
+        opened[name][...] = np.full(opened[name].shape, "[" * 100_000, dtype=np.dtypes.StringDType())
+
+    table = trials(cube, columns=["param_=\x1b[2J", "difficulty"], where=["task=sums"], limit=1)
+
+    assert list(csv_lines(table)) == ["param_=\\x1b[2J,difficulty", "1,"]
+    assert "\x1b" not in str(table)
+    assert leaderboard(cube).rows[0].facets == {}
+    assert flips([cube, cube]).varying["sums"] == set()
 
 
 def plan_of(address):
