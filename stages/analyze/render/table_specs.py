@@ -41,7 +41,11 @@ _BAYESIAN = (
 
 
 def group_spec(
-    rows: Sequence[PlainRow], by: Sequence[str], head: str, notes: tuple[str, ...] = ()
+    rows: Sequence[PlainRow],
+    by: Sequence[str],
+    head: str,
+    notes: tuple[str, ...] = (),
+    confidence: float = 0.95,
 ) -> TableSpec:
     """Groups with their estimate; ones that lack points carry ``*``."""
     cut = any(row["truncated"] > CUT for row in rows)
@@ -49,7 +53,7 @@ def group_spec(
     columns = [
         *_names(by),
         Column(head, lambda row: percent(row["point"]) + (INCOMPLETE if _lacks(row) else "")),
-        Column("95 %", lambda row: shares(row["lower"], row["upper"])),
+        Column(f"{100 * confidence:g} %", lambda row: shares(row["lower"], row["upper"])),
         *(
             [Column("done", lambda row: share_done(row["counters"]["trials"], _asked(row)), 0)]
             if lacking

@@ -21,7 +21,7 @@ from evalcube.stages.analyze.render.table import (
     shown_notes,
     terminal,
 )
-from evalcube.stages.analyze.render.table_specs import metric_spec, pair_spec, pairs_spec
+from evalcube.stages.analyze.render.table_specs import group_spec, metric_spec, pair_spec, pairs_spec
 from evalcube.stages.analyze.render.text import ABSENT
 from tests.stages.analyze.synthetic import PROFILES, Profile, dataset
 
@@ -289,3 +289,26 @@ def test_terminal__cuts_no_head(width):
 
     assert heads == [column.head for column in table.columns if column.head not in hidden]
     assert len(heads) > 1
+
+
+def test_terminal__what_notes_quote_does_nothing():
+    gap = Estimate(0.5, 0.4, 0.6)
+    tasks = (
+        PairedDifference(name, 9, 9, 1, 6, 1, 0.6, 0.1, gap, 1e-6, 1e-6, 99.0) for name in ("\x1b[31mred", "")
+    )
+    first, overall = tasks
+    spec = pair_spec(Pair("a", "b", (first,), overall, (0, 0)))
+
+    notes = " ".join(shown_notes(spec, width=200))
+
+    assert "ahead in ⟨U+001B⟩[31mred" in notes
+    assert "\x1b" not in notes
+
+
+def test_group_spec__says_the_level_of_its_intervals():
+    row = {"task": "sort", "point": 0.5, "lower": 0.4, "upper": 0.6, "points": 1, "points_planned": 1}
+    row |= {"truncated": 0.0, "counters": {"trials": 9.0}}
+
+    heads = [column.head for column in group_spec([row], ["task"], "C_P", confidence=0.9).columns]
+
+    assert heads[1:3] == ["C_P", "90 %"]
