@@ -266,10 +266,10 @@ def _places(
     """
     hits = [np.argwhere(status == wanted[(turn + offset) % len(wanted)]) for offset in range(len(wanted))]
     found: list[tuple[int, int, int]] = []
-    for turns in range(count):
+    for turns in range(min(count, max(map(len, hits)))):
         for places in hits:
-            if turns < min(len(places), count):
-                slot, trial, repeat = places[turns * len(places) // count].tolist()
+            if turns < (kept := min(len(places), count)):
+                slot, trial, repeat = places[turns * len(places) // kept].tolist()
                 found.append((slot, trial, repeat))
     return found[:count]
 

@@ -3,16 +3,20 @@
 import shutil
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import evalcube as ec
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.filters import matching_points
 from evalcube.flows.read.reader import Reader
-from evalcube.flows.read.report import report
+from evalcube.flows.read.report import _places, report
 from evalcube.flows.read.statistics import leaderboard
 from evalcube.flows.read.status import cube_status
 from evalcube.flows.state.trust import STATE_VARIABLE
+from evalcube.stages.reply.status import Status
 from tests.flows.support import change_attributes, evalcube, refused
 
 
@@ -146,3 +150,17 @@ def test_evaluation_index__takes_a_label_as_any_output_writes_it(name):
         SweepError, match=r"several evaluations are called 'a'.* 0 = a · greedy, 1 = a · warm"
     ):
         Reader.evaluation_index(SimpleNamespace(plan=plan), "a")
+
+
+@given(
+    st.lists(st.sampled_from(list(Status)), min_size=1, max_size=9), st.integers(0, 10**12), st.integers(0, 5)
+)
+def test_report__shows_no_trial_twice_and_as_many_as_there_are(outcomes, count, turn):
+    wanted = (Status.CORRECT, Status.INCORRECT)
+    status = np.array(outcomes, dtype=np.uint8).reshape(1, -1, 1)
+
+    found = _places(status, count, turn, wanted)
+
+    there = [(0, place, 0) for place, one in enumerate(outcomes) if one in wanted]
+    assert len(set(found)) == len(found) == min(count, len(there))
+    assert set(found) <= set(there)
