@@ -345,10 +345,10 @@ def _gold(
 ) -> dict[str, Mapping[str, float]]:
     """Scores by variant and unit, of the variants here; those of rows that name none are of `rated`, or the first."""
     found = read_gold(path, units_by_id(reader.plan, data.places)).scores
-    named = {
-        reader.plan.labels[reader.evaluation_index(name, "variant")] if name else rated or names[0]: scores
-        for name, scores in found.items()
-    }
+    named: dict[str, dict[str, float]] = {}
+    for name, scores in found.items():  # one variant may have rows that name it, in several ways, and others
+        label = reader.plan.labels[reader.evaluation_index(name, "variant")] if name else rated or names[0]
+        named.setdefault(label, {}).update(scores)
     units = [unit for scores in named.values() for unit in scores]
     if set(data.units).isdisjoint(units):
         first = units[0].removeprefix("id:") if units else "none has a score"

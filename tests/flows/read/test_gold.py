@@ -58,6 +58,16 @@ def test_cube_verdict__an_id_is_that_of_the_part_that_is_asked_for(tmp_path):
     assert (found.units, found.verdict.gold.units) == (10, 1)
 
 
+def test_cube_verdict__ratings_of_one_variant_count_however_rows_name_it(written, tmp_path):
+    names = ({}, {"variant": "before"}, {"variant": "0"})
+    rows = [{"unit": f"dataset/0/{i}", "score": 4, **names[i % 3]} for i in range(UNITS)]
+    (tmp_path / "gold.jsonl").write_text("\n".join(map(json.dumps, rows)))
+
+    found = cube_verdict(written, "before", ["after"], gold=tmp_path / "gold.jsonl")
+
+    assert found.verdict.gold.units == UNITS
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
