@@ -26,6 +26,8 @@ from evalcube.stages.reply.status import COMPLETED, COUNTERS, OUTCOMES, Status
 
 WIDTH = 256
 """Tokens in a bin of the life table."""
+MOST_BINS = 1 << 18
+"""More than a context has tokens; an endpoint may say that a reply has 2^31, for which there is no memory."""
 
 ENDS = ("right", "wrong", "censored")
 """How a trial ends: the last axis of the counts. Wrong includes unreadable and refused answers."""
@@ -80,7 +82,7 @@ def count_ends(
     Raises
     ------
     ValueError
-        If the shapes differ, `width` < 1, or a trial lies beyond the last bin.
+        If the shapes differ, `width` < 1, a trial lies beyond the last bin, or they would be more than `MOST_BINS`.
     """
     outcome, length = np.atleast_1d(status), np.atleast_1d(tokens)
     if outcome.shape != length.shape:
@@ -94,6 +96,11 @@ def count_ends(
     if bins is not None and needed > bins:
         raise ArgumentError(f"`bins` is {bins}, but the longest trial needs {needed} bins of {width} tokens")
     size = max(needed, 1) if bins is None else bins
+    if size > MOST_BINS:
+        raise ArgumentError(
+            f"`width` = {width} makes {size:,} bins of the tokens that a reply is said to have, more than "
+            f"{MOST_BINS:,}; give a larger one"
+        )
     end = np.where(completed, np.where(outcome == Status.CORRECT, 0, 1), 2)
     groups = int(np.prod(outcome.shape[:-1]))
     group = np.arange(groups).reshape(*outcome.shape[:-1], 1)

@@ -105,11 +105,12 @@ def test_count_ends__of_nothing():
     [
         ({"width": 0}, "`width` must be at least 1, got 0"),
         ({"bins": 3}, "`bins` is 3, but the longest trial needs 4"),
+        ({"tokens": [*TOKENS[1:], 2**31 - 1]}, "`width` = 256 makes 8,388,608 bins.* give a larger one"),
     ],
 )
 def test_count_ends__refuses(options, message):
     with pytest.raises(ValueError, match=message):
-        count_ends(STATUS, TOKENS, **options)
+        count_ends(**{"status": STATUS, "tokens": TOKENS, **options})
 
 
 def test_count_ends__refuses_arrays_of_another_shape():
