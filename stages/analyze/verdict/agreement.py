@@ -160,8 +160,11 @@ def weighted_kappa(a: ArrayLike, b: ArrayLike) -> float:
         Ratings (unit,) of two coders.
     """
     x, y = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
-    expected = ((x[:, np.newaxis] - y[np.newaxis, :]) ** 2).mean() if len(x) else 0.0
-    return math.nan if expected == 0 else float(1.0 - ((x - y) ** 2).mean() / expected)
+    if not len(x) or np.ptp(np.concatenate([x, y])) == 0:
+        return math.nan
+    # The mean over all pairs of one rating of each, without a table of these.
+    expected = x.var() + y.var() + (x.mean() - y.mean()) ** 2
+    return float(1.0 - ((x - y) ** 2).mean() / expected)
 
 
 @dataclass(frozen=True)

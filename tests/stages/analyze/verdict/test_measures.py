@@ -86,6 +86,24 @@ def test_standardised__scales_layers_and_leaves_constant_ones():
     assert (treatment - control)[:, 1].tolist() == [0.0, 0.0]
 
 
+@given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=1, max_size=9))
+def test_weighted_kappa__is_that_of_all_pairs(pairs):
+    a, b = np.array(pairs, dtype=float).T
+
+    found = weighted_kappa(a, b)
+
+    expected = ((a[:, np.newaxis] - b) ** 2).mean()
+    assert found == pytest.approx(
+        1 - ((a - b) ** 2).mean() / expected if expected else math.nan, abs=1e-12, nan_ok=True
+    )
+
+
+def test_weighted_kappa__of_very_many_ratings_takes_no_table_of_all_pairs():
+    ratings = np.arange(300_000) % 5 + 1.0
+
+    assert weighted_kappa(ratings, ratings) == 1.0
+
+
 @pytest.mark.parametrize("case", **named("krippendorff"))
 def test_agreement__equals_that_of_omk(case):
     a, b, expected = case["input"]["coder_a"], case["input"]["coder_b"], case["expected"]
