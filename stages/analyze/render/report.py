@@ -180,7 +180,8 @@ def _by_task(tasks: Sequence[Sequence[report_data.TaskView]]) -> dict[str, objec
     return {
         "tasks": tasks,
         "shades": [[_shade(view.accuracy.value, view.truncated) for view in row] for row in tasks],
-        "most_tokens": max((view.tokens for row in tasks for view in row if view.trials), default=1.0) or 1.0,
+        # Of an endpoint that counts none they are NaN, which may be the maximum of anything.
+        "most_tokens": max((view.tokens for row in tasks for view in row if view.tokens > 0), default=1.0),
     }
 
 
