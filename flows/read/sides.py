@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from evalcube.flows.errors import SweepError, no_bare_text
+from evalcube.flows.errors import SweepError, need_number, no_bare_text
 from evalcube.flows.plan.evaluations import evaluation_place
 from evalcube.flows.read.selection import OpenPart, Part, open_part
 from evalcube.stages.analyze.labelled import axes, pairing
@@ -162,6 +162,7 @@ def side_by_side(
         If the two are not named clearly, a name is unknown, or the part is wrong.
     """
     no_bare_text(cubes=cubes, models=models)
+    check_repeats(repeats)
     if len(cubes) > 2:
         raise SweepError(
             f"`cube`: answers of two are laid side by side, got {len(cubes)} cubes", "Name one cube or two"
@@ -172,6 +173,21 @@ def side_by_side(
     warnings = tuple(dict.fromkeys(text for one in opened for text in one.warnings))
     first, second = _chosen([str(cube) for cube in cubes], opened, models)
     return _aligned(first, second, opened[0].selection, warnings, repeats)
+
+
+def check_repeats(repeats: int | None) -> None:
+    """Refuse what is no number of answers to a question.
+
+    Raises
+    ------
+    SweepError
+        If it is something else, or less than 1.
+    """
+    if repeats is None:
+        return
+    need_number("repeats", repeats, whole=True)
+    if repeats < 1:
+        raise SweepError(f"`repeats`: {repeats} is less than 1", "Give a number from 1, or none for all")
 
 
 def _chosen(cubes: Sequence[str], opened: Sequence[OpenPart], models: Sequence[str]) -> tuple[Side, Side]:

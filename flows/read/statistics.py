@@ -31,7 +31,7 @@ from evalcube.flows.read.results import (
     TableResult,
 )
 from evalcube.flows.read.selection import OpenPart, Part, open_part
-from evalcube.flows.read.sides import full_labels
+from evalcube.flows.read.sides import check_repeats, full_labels
 from evalcube.stages.analyze.formulas.design import Weigh
 from evalcube.stages.analyze.formulas.estimators import MODES, Joint, Mode
 from evalcube.stages.analyze.formulas.outcomes.table import METRICS
@@ -304,8 +304,7 @@ def compare(
     checked_option("truncated", truncated, pairing.TRUNCATED)
     checked_option("weigh", weigh, get_args(Weigh))
     no_bare_text(models=models)
-    if repeats is not None:
-        need_number("repeats", repeats, whole=True)
+    check_repeats(repeats)
     opened = open_part(cube, part)
     labels = axes.evaluation_labels(opened.dataset)
     known = labels, axes.names(opened.dataset, "model_name"), full_labels(opened.dataset)

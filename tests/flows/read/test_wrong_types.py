@@ -23,6 +23,7 @@ WRONG = {
     "models as nothing": (lambda cube: ec.compare(cube, [None]), "`models`: None in the list is no text"),
     "models as one number": (lambda cube: ec.compare(cube, 1), "`models`: 1 is no list"),
     "a place too many": (lambda cube: ec.compare(cube, [0, 9]), "no evaluation is called '9'"),
+    "less than a repeat": (lambda cube: ec.compare(cube, repeats=-1), "`repeats`: -1 is less than 1"),
     "half a repeat": (lambda cube: ec.compare(cube, repeats=1.5), "`repeats`: 1.5 is no whole number"),
     "how to take truncated": (lambda cube: ec.compare(cube, truncated=None), "`truncated`: None is no text"),
     "a mode": (lambda cube: ec.leaderboard(cube, mode=Path("C_P")), "`mode`: a PosixPath is no text"),
