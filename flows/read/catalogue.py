@@ -81,8 +81,8 @@ def _allowed(field: Mapping[str, Any]) -> str:
     if "const" in field:
         return str(field["const"])
     low, high = field.get("minimum"), field.get("maximum")
+    if low is not None and high is not None:
+        return f"{low:g} to {high:g}"
     if low is not None or high is not None:
-        return (
-            f"{low:g} to {high:g}" if low is not None and high is not None else f"{low or ''} to {high or ''}"
-        )
+        return f"from {low:g}" if high is None else f"to {high:g}"
     return str(field.get("type", "any"))
