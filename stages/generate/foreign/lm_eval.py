@@ -228,12 +228,15 @@ class LmEval(Dataset):
 
     def theirs(self, text: str, params: TaskParams, trial: Trial) -> float | None:
         """The score of the filter and metric that count; None where the filter leaves nothing."""
-        p = LmEvalParams.of(params)
-        found = self.scores(text, p, trial)
-        if found is None or found[p.filter]["left"].strip() in ("", "[invalid]"):
-            return None
-        score = found[p.filter]["scores"][p.metric]
-        return None if score is None else min(1.0, max(0.0, score))
+        return self._counting(text, LmEvalParams.of(params), trial)[0]
+
+    def _counting(self, text: str, params: LmEvalParams, trial: Trial) -> tuple[float | None, str]:
+        """The score that counts, and what the filter that counts leaves; graded once, which takes long."""
+        found = (self.scores(text, params, trial) or {}).get(params.filter)
+        if found is None or found["left"].strip() in ("", "[invalid]"):
+            return None, ""
+        score = found["scores"][params.metric]
+        return None if score is None else min(1.0, max(0.0, score)), found["left"][:_LONGEST]
 
     def scores(self, text: str, params: TaskParams, trial: Trial) -> Mapping[str, Any] | None:
         """By filter what it leaves of a reply, and its score by each metric; None if grading it does not end.
@@ -261,12 +264,11 @@ class LmEval(Dataset):
         p = LmEvalParams.of(params)
         if p.graded_by != DOOR:
             return super().parse_reply(_cut(text, trial), p, trial)
-        score = self.theirs(text, p, trial)
+        score, left = self._counting(text, p, trial)
         if score is None:
             return None
         if score >= 1:
             return trial.answer
-        left = (self.scores(text, p, trial) or {})[p.filter]["left"][:_LONGEST]
         return left if left != trial.answer else _WRONG
 
     def grade_reply(self, answer: str, params: TaskParams, trial: Trial) -> bool:

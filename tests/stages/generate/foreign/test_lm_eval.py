@@ -13,6 +13,7 @@ from evalcube.stages.generate import TASKS, Cell, Trial
 from evalcube.stages.generate.dataset.hub.address import shareable
 from evalcube.stages.generate.errors import CodeError, TaskError
 from evalcube.stages.generate.foreign import lm_eval
+from evalcube.stages.generate.foreign.bounded import Failure
 from evalcube.stages.generate.foreign.lm_eval import LmEvalParams, task
 from evalcube.stages.infer.apis import APIS
 from evalcube.stages.named_code import _NAMED, allow_code, folder_code
@@ -162,6 +163,16 @@ def test_theirs__runs_no_code_of_a_folder_that_only_a_cube_names(folder):
 
     with pytest.raises(CodeError, match="only the cube names it"):
         cell.task.theirs("#### 4", cell.params, trial)
+
+
+def test_parse_reply__grades_a_reply_once(monkeypatch):
+    said = iter([{"strict": {"left": "5", "scores": {"exact_match": 0.0}}}])
+    monkeypatch.setattr(lm_eval, "ask", lambda *_: next(said, Failure("grader ran out of time")))
+    params = LmEvalParams(filter="strict", metric="exact_match", graded_by="lm-eval")
+    trial = Trial("", "4", extras={"lm_eval": {"task": {"sampler": {"stop": []}}, "doc": {}}})
+
+    assert task("mine").parse_reply("#### 5", params, trial) == "5"
+    assert task("mine").parse_reply("#### 5", params, trial) is None
 
 
 def test_resolve__asks_for_the_extra(monkeypatch):
