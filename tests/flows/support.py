@@ -1,8 +1,10 @@
 """Sweeps for tests: small configs against a simulator that the test owns."""
 
 import atexit
+import copy
 import json
 import os
+import shutil
 import subprocess
 import sys
 import urllib.request
@@ -71,6 +73,19 @@ def arrays(cube):
     timed = opened.read_label("counter").tolist().index("latency_sum")
     counters = np.delete(opened.read_counters(), timed, axis=-1)
     return {**{name: stored(opened, name) for name in UNTIMED}, "counters": counters}
+
+
+def copied(config, folder):
+    """A finished sweep in another folder, where a test changes it."""
+    config = copy.deepcopy(config)
+    for name in ("cube", "cache"):
+        config[name] = str(shutil.copytree(config[name], folder / Path(config[name]).name))
+    return config
+
+
+def loaded(url):
+    """A cube as `dataset` has it, without the detour of Dask."""
+    return Cube.open(url)._open(chunks=None).load()
 
 
 def stored(cube, name):

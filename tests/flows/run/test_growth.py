@@ -3,6 +3,7 @@
 import copy
 import shutil
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,12 +18,23 @@ from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.directory.objects import Directory
 from tests.flows.judging import judged_config
 from tests.flows.shared_cluster import SHARED
-from tests.flows.support import UNTIMED, evalcube, set_faults, simulator_stats, sweep_config, write_config
+from tests.flows.support import (
+    UNTIMED,
+    copied,
+    evalcube,
+    loaded,
+    reset,
+    set_faults,
+    simulator_stats,
+    stored,
+    sweep_config,
+    write_config,
+)
 
 
 def cells(url):
     """What a cube holds, by evaluation, task and point: the same for cubes whose axes stand in another order."""
-    dataset = Cube.open(url)._open(chunks=None).load()  # as `dataset` has it, without the detour of Dask
+    dataset = loaded(url)
     counters = dataset["counters"].drop_sel(counter="latency_sum")
     places = ("model", "task", "params", ...)
     arrays = [array.transpose(*places).values for array in (*(dataset[name] for name in UNTIMED), counters)]
@@ -42,6 +54,21 @@ def cells(url):
 
 def config_in(tmp_path, simulator, **changes):
     return sweep_config(tmp_path, simulator.base_url, **changes)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, _served):
+    """A finished sweep of two models."""
+    reset(_served)
+    config = config_in(tmp_path_factory.mktemp("finished"), _served, models=("alpha", "beta"))
+    run(config, cluster=SHARED)
+    return config
+
+
+@pytest.fixture
+def two_models(finished, tmp_path):
+    """That sweep in a folder of the test."""
+    return copied(finished, tmp_path)
 
 
 def add_model(config):
@@ -64,7 +91,7 @@ def add_task(config):
 
 
 def add_points(config):
-    config["tasks"]["arithmetic"]["manifold"][0]["grid"]["length"] += [8, 9]
+    config["tasks"]["arithmetic"]["manifold"][0]["grid"]["length"] += [5, 6]
 
 
 def add_tier(config):
@@ -72,7 +99,7 @@ def add_tier(config):
 
 
 def add_trials(config):
-    config["trials"] += 4
+    config["trials"] += 2
 
 
 def another_order(config):
@@ -82,17 +109,12 @@ def another_order(config):
 
 EVALUATIONS = [add_model, add_template, add_sampler]
 QUESTIONS = [add_task, add_points, add_tier]
-ADDITIONS = {
-    "evaluations": EVALUATIONS,
-    "questions": QUESTIONS,
-    "trials": [add_trials],
-    "everything": [*EVALUATIONS, *QUESTIONS, add_trials],
-}
+ADDITIONS = {"questions": QUESTIONS, "everything": [*EVALUATIONS, *QUESTIONS, add_trials]}
 
 
 @pytest.mark.parametrize("added", ADDITIONS)
 def test_run__a_config_that_adds_something_asks_only_that(tmp_path, simulator, added):
-    before = config_in(tmp_path, simulator)
+    before = config_in(tmp_path, simulator, trials=2, cells=2)
     after = copy.deepcopy(before)
     for add in ADDITIONS[added]:
         add(after)
@@ -110,9 +132,8 @@ def test_run__a_config_that_adds_something_asks_only_that(tmp_path, simulator, a
     assert verify_cube(before["cube"]).damages == []
 
 
-def test_run__what_the_config_no_longer_names_is_kept_and_not_asked(tmp_path, simulator):
-    whole = config_in(tmp_path, simulator, models=("alpha", "beta"))
-    run(whole, cluster=SHARED)
+def test_run__what_the_config_no_longer_names_is_kept_and_not_asked(two_models):
+    whole = two_models
     kept = cells(whole["cube"])
     part = copy.deepcopy(whole)
     del part["models"][0], part["tasks"]["boolean"]
@@ -133,28 +154,21 @@ def test_run__what_the_config_no_longer_names_is_kept_and_not_asked(tmp_path, si
     assert run(whole, cluster=SHARED).sent == 0
 
 
-def test_run__another_order_in_the_config_is_no_difference(tmp_path, simulator):
-    config = config_in(tmp_path, simulator, models=("alpha", "beta"))
-    run(config, cluster=SHARED)
+def test_run__another_order_in_the_config_is_no_difference(tmp_path, two_models):
     metadata = (tmp_path / "cube.zarr/zarr.json").read_bytes()
-    another_order(config)
+    another_order(two_models)
 
-    assert run(config, cluster=SHARED).sent == 0
+    assert run(two_models, cluster=SHARED).sent == 0
     assert (tmp_path / "cube.zarr/zarr.json").read_bytes() == metadata
 
 
-def test_run__a_new_name_for_the_same_evaluation_is_taken_over(tmp_path, simulator):
-    config = config_in(tmp_path, simulator)
-    run(config, cluster=SHARED)
+def test_run__a_new_name_for_the_same_evaluation_is_taken_over(two_models):
+    config = two_models
     config["samplers"] = {"cold": config["samplers"]["greedy"]}
 
     assert run(config, cluster=SHARED).sent == 0
-    assert Cube.open(config["cube"]).read_label("sampler").tolist() == ["cold"]
+    assert Cube.open(config["cube"]).read_label("sampler").tolist() == ["cold", "cold"]
     assert verify_cube(config["cube"]).damages == []
-
-
-def rename_nothing(config):
-    config["samplers"]["greedy"]["max_tokens"] = 77
 
 
 @pytest.mark.parametrize(
@@ -191,11 +205,10 @@ def rename_nothing(config):
         ),
     ],
 )
-def test_run__a_contradiction_is_told_once_with_what_to_type(tmp_path, simulator, change, words):
-    config = config_in(tmp_path, simulator, models=("alpha", "beta"))
-    config["tasks"]["boolean"]["manifold"][0]["points"] = [{"length": 4}]
-    run(config, cluster=SHARED)
-    metadata = (tmp_path / "cube.zarr/zarr.json").read_bytes()
+def test_run__a_contradiction_is_told_once_with_what_to_type(finished, change, words):
+    config = copy.deepcopy(finished)  # refused before anything is changed
+    described = Path(config["cube"]) / "zarr.json"
+    metadata = described.read_bytes()
     change(config)
 
     with pytest.raises(SweepError) as caught:
@@ -206,12 +219,12 @@ def test_run__a_contradiction_is_told_once_with_what_to_type(tmp_path, simulator
         assert text.count(word) == 1, (word, text)
     with pytest.raises(SweepError, match="contradicts the config"):
         estimate(config)
-    assert (tmp_path / "cube.zarr/zarr.json").read_bytes() == metadata
+    assert described.read_bytes() == metadata
 
 
 def judges_of(url):
     """Readings, by judge, with all else that grading has made of each trial."""
-    dataset = Cube.open(url).dataset().load()
+    dataset = loaded(url)
     names = dataset["judge_name"].values.tolist()
     readings = {
         name: dataset["judge_readings"].isel(judge_name=place).dropna("judge_repeat", how="all").values
@@ -221,7 +234,7 @@ def judges_of(url):
 
 
 def test_run__a_new_judge_rates_what_is_recorded_and_no_model_is_asked(tmp_path, simulator):
-    born = judged_config(tmp_path, simulator.base_url, cube=str(tmp_path / "born.zarr"))
+    born = judged_config(tmp_path, simulator.base_url, trials=6, cube=str(tmp_path / "born.zarr"))
     config = {**born, "cube": str(tmp_path / "cube.zarr"), "judges": born["judges"][:1]}
     config["judges"] = [{**config["judges"][0], "repeats": 1}]
     run(config, cluster=SHARED)
@@ -241,12 +254,21 @@ def test_run__a_new_judge_rates_what_is_recorded_and_no_model_is_asked(tmp_path,
     assert run({**born, "cube": config["cube"]}, cluster=SHARED).sent == 0
 
 
-def test_run__a_new_judge_leaves_trials_whose_answers_the_cache_lacks_as_they_were(tmp_path, simulator):
-    born = judged_config(tmp_path, simulator.base_url, trials=4)
-    config = {**born, "judges": born["judges"][:1]}
-    run(config, cluster=SHARED)
-    before = Cube.open(config["cube"]).dataset().load()
-    shutil.rmtree(config["cache"])
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory, _served):
+    """A sweep of two judges, of which the first alone has rated so far."""
+    reset(_served)
+    config = judged_config(tmp_path_factory.mktemp("judged"), _served.base_url, trials=4)
+    run({**config, "judges": config["judges"][:1]}, cluster=SHARED)
+    return config
+
+
+def test_run__a_new_judge_leaves_trials_whose_answers_the_cache_lacks_as_they_were(
+    judged, tmp_path, simulator
+):
+    born = copied(judged, tmp_path)
+    before = loaded(born["cube"])
+    shutil.rmtree(born["cache"])
     asked = simulator_stats(simulator)["models"]
 
     summary = run(born, cluster=SHARED)
@@ -254,29 +276,28 @@ def test_run__a_new_judge_leaves_trials_whose_answers_the_cache_lacks_as_they_we
     assert simulator_stats(simulator)["models"] == asked
     assert summary.reason == "complete"
     assert summary.causes == {"not rated: the cache lacks the answer": 8}
-    after = Cube.open(config["cube"]).dataset().load()
+    after = loaded(born["cube"])
     for name in ("status", "judge", "tokens"):
         np.testing.assert_array_equal(after[name].values, before[name].values)
     assert run(born, cluster=SHARED).causes == {}
 
 
-def test_run__judges_out_of_reach_leave_recorded_trials_to_be_rated_later(tmp_path, simulator):
-    born = judged_config(tmp_path, simulator.base_url, trials=4)
+def test_run__judges_out_of_reach_leave_recorded_trials_to_be_rated_later(judged, tmp_path, simulator):
+    born = copied(judged, tmp_path)
     born["models"][-1]["limits"]["retries"] = 0
-    run({**born, "judges": born["judges"][:1]}, cluster=SHARED)
-    before = Cube.open(born["cube"]).dataset().load()
+    before = stored(Cube.open(born["cube"]), "status")
     set_faults(simulator, [{"kind": "status", "status": 500, "share": 1.0}])
 
     summary = run(born, cluster=SHARED)
 
     set_faults(simulator, [])
     assert (summary.reason, summary.done, summary.unrated) == ("incomplete", 8, 8)
-    np.testing.assert_array_equal(Cube.open(born["cube"]).dataset()["status"].values, before["status"].values)
+    np.testing.assert_array_equal(stored(Cube.open(born["cube"]), "status"), before)
     assert run(born, cluster=SHARED).reason == "complete"
-    assert (Cube.open(born["cube"]).dataset()["judge_readings"][..., 1, 0] > 0).all()
+    assert (stored(Cube.open(born["cube"]), "judge_readings")[..., 1, 0] > 0).all()
 
 
-def test_run__only_a_part_is_asked_and_the_rest_stays_pending(tmp_path, simulator):
+def test_run__only_a_part_is_asked_and_the_rest_stays_pending(finished, tmp_path, simulator):
     config = config_in(tmp_path, simulator, models=("alpha", "beta"))
     assert (estimate(config, only=["model=beta"]).to_send, estimate(config, only=["model=beta"]).pending) == (
         40,
@@ -291,9 +312,7 @@ def test_run__only_a_part_is_asked_and_the_rest_stays_pending(tmp_path, simulato
     assert (planned[planned > 0] == 8).all()
     rest = run(config, cluster=SHARED)
     assert (rest.reason, rest.trials, rest.done, rest.sent, rest.pending) == ("complete", 80, 80, 72, 0)
-    born = {**config, "cube": str(tmp_path / "born.zarr")}
-    run(born, cluster=SHARED)
-    assert cells(config["cube"]) == cells(born["cube"])
+    assert cells(config["cube"]) == cells(finished["cube"])
 
 
 def test_run__what_the_cube_was_grown_to_and_is_not_done_is_pending(tmp_path, simulator):
@@ -309,17 +328,20 @@ def test_run__what_the_cube_was_grown_to_and_is_not_done_is_pending(tmp_path, si
 
 
 def test_run__trials_of_a_range_are_asked_and_the_others_stay_pending(tmp_path, simulator):
-    config = config_in(tmp_path, simulator)
+    config = config_in(tmp_path, simulator, cells=2)
 
     late = run(config, cluster=SHARED, trials="16:40")
 
-    assert (late.reason, late.trials, late.sent, late.pending) == ("complete", 5 * 24, 5 * 24, 5 * 16)
-    status = Cube.open(config["cube"]).dataset()["status"].load()
-    assert (status[..., :16, :] == 255).all()
-    assert (status.where(Cube.open(config["cube"]).dataset()["cell_id"] != "", 0)[..., 16:40, :] < 5).all()
+    assert (late.reason, late.trials, late.sent, late.pending) == ("complete", 3 * 24, 3 * 24, 3 * 16)
+    dataset = loaded(config["cube"])
+    assert (dataset["status"][..., :16, :] == 255).all()
+    assert (dataset["status"].where(dataset["cell_id"] != "", 0)[..., 16:40, :] < 5).all()
     assert run(config, cluster=SHARED, trials="16:40").sent == 0
+    part = run(config, cluster=SHARED)
+    assert (part.reason, part.trials, part.sent, part.pending) == ("complete", 3 * 8, 3 * 8, 3 * 8)
+    assert "done with the part that was asked for; 24 of the plan are pending" in str(part)
     early = run(config, cluster=SHARED, trials="16")
-    assert (early.sent, early.pending) == (5 * 16, 0)
+    assert (early.sent, early.pending) == (3 * 8, 0)
     born = {**config, "cube": str(tmp_path / "born.zarr"), "trials": 40}
     run(born, cluster=SHARED)
     assert cells(config["cube"]) == cells(born["cube"])
@@ -351,9 +373,8 @@ def test_run__a_part_that_is_none_is_refused_before_anything_is_made(tmp_path, o
     assert not (tmp_path / "cube.zarr").exists()
 
 
-def test_run__what_is_kept_is_told_wherever_it_is_shown(tmp_path, simulator):
-    config = config_in(tmp_path, simulator, models=("alpha", "beta"))
-    run(config, cluster=SHARED)
+def test_run__what_is_kept_is_told_wherever_it_is_shown(tmp_path, two_models):
+    config = two_models
     del config["models"][0]
     config["tasks"]["arithmetic"]["manifold"][0]["grid"]["length"] = [3, 4]
     path = write_config(tmp_path, config)
@@ -375,6 +396,7 @@ def test_run__what_is_kept_is_told_wherever_it_is_shown(tmp_path, simulator):
 
 def test_run__data_sets_with_row_ids_come_before_and_after_one_another(tmp_path, simulator):
     config = judged_config(tmp_path, simulator.base_url, trials=6, judges=[])
+    config["models"] = config["models"][:1]
     rows = (tmp_path / "rows.jsonl").read_text().splitlines()
     more = tmp_path / "more.jsonl"
     more.write_text("".join(line.replace("capital", "chief town") + "\n" for line in rows[:5]))
