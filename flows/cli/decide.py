@@ -63,7 +63,8 @@ def gate(
     form = form_of(as_json=as_json, markdown=markdown)
     rules = load_policy(policy)
     if config is not None:
-        addresses, others = [], list(cubes or ())
+        addresses: list[str] = []
+        others = list(cubes or ())
     elif cubes:
         addresses, others = cubes_and_models(cubes[0], cubes[1:])
     else:
