@@ -14,19 +14,11 @@ from evalcube.flows.run.follow.events import BlockDone
 from evalcube.flows.run.sweep import run
 from evalcube.storage.cube.cube import Cube
 from tests.flows.bare_cluster import bare_cluster
-from tests.flows.shared_cluster import PROCESSES, SHARED
+from tests.flows.shared_cluster import SHARED
 from tests.flows.support import assert_same_cube, hooked, simulator_stats, sweep_config
 from tests.simulator.managed import Simulator
 
 STAGES = {"generate", "infer", "process", "score", "analyze"}
-
-
-def test_run__shows_five_stages_on_the_dashboard(tmp_path, simulator):
-    run(sweep_config(tmp_path, simulator.base_url), cluster=PROCESSES)
-
-    with PROCESSES.connect() as connection:
-        seen = connection.client.run_on_scheduler(lambda dask_scheduler: set(dask_scheduler.task_prefixes))
-    assert seen == STAGES
 
 
 @pytest.mark.integration  # the short campaign of kills has this one, too
@@ -92,7 +84,7 @@ def completes(config):
 
 def test_run__workers_that_join_add_no_connections(tmp_path, simulator):
     config = slow_config(tmp_path, simulator, 4, trials=40)
-    join = once_running(lambda: CLIENTS[0].cluster.scale(3))
+    join = once_running(lambda: CLIENTS[0].cluster.scale(2))
 
     summary = run(config, cluster=hooked(keep, 1), subscribers=[join])
 
@@ -101,19 +93,10 @@ def test_run__workers_that_join_add_no_connections(tmp_path, simulator):
     assert simulator_stats(simulator)["most_in_flight"] <= 4 + 2
 
 
-def test_run__more_workers_than_connections_keep_to_the_limit(tmp_path, simulator):
-    config = slow_config(tmp_path, simulator, 1, trials=8)
-
-    summary = run(config, cluster=PROCESSES)
-
-    assert summary.reason == "complete"
-    assert simulator_stats(simulator)["most_in_flight"] == 1
-
-
 def test_run__ends_with_a_message_when_no_worker_is_left(tmp_path, simulator, monkeypatch):
     monkeypatch.setattr(LocalProcesses, "patience", 4.0)
     monkeypatch.setattr("evalcube.flows.run.workers._NOTE_SECONDS", 0.5)
-    config = slow_config(tmp_path, simulator, 2, trials=80)
+    config = slow_config(tmp_path, simulator, 2, trials=40)
     notes = []
     leave = once_running(lambda: CLIENTS[0].cluster.scale(0))
 
@@ -129,9 +112,9 @@ def test_run__ends_with_a_message_when_no_worker_is_left(tmp_path, simulator, mo
 
 
 def test_run__ends_with_a_message_when_the_scheduler_dies(tmp_path, simulator):
-    config = slow_config(tmp_path, simulator, 2, trials=80)
+    config = slow_config(tmp_path, simulator, 2, trials=40)
 
-    with bare_cluster(tmp_path / "cluster", workers=1) as cluster:
+    with bare_cluster(tmp_path / "cluster", workers=1, options=("--no-nanny",)) as cluster:
         kill = once_running(cluster.processes[0].kill)
         with pytest.raises(ClusterError, match="its scheduler may have ended"):
             run(config, scheduler=cluster.address, subscribers=[kill])
@@ -159,18 +142,22 @@ def test_run__ends_with_a_message_when_the_scheduler_dies_with_a_result(tmp_path
     assert completes(config)
 
 
+KEY = "sk-verysecret-0123456789"
+
+
 @pytest.fixture(scope="module")
 def nodes(tmp_path_factory):
-    """The address of a scheduler that others started, with two workers."""
-    with bare_cluster(tmp_path_factory.mktemp("nodes") / "cluster") as cluster:
-        yield cluster.address
+    """A scheduler that others started, with a worker that has a key."""
+    folder = tmp_path_factory.mktemp("nodes") / "cluster"
+    with bare_cluster(folder, workers=1, env={"SIMULATED_KEY": KEY}) as cluster:
+        yield cluster
 
 
 def test_run__on_a_scheduler_that_somebody_started(tmp_path, simulator, nodes):
     config = sweep_config(tmp_path, simulator.base_url)
 
-    summary = run(config, scheduler=nodes)
-    again = run({**config, "trials": 10}, scheduler=nodes)
+    summary = run(config, scheduler=nodes.address)
+    again = run({**config, "trials": 10}, scheduler=nodes.address)
 
     assert (summary.reason, summary.done) == ("complete", 40)
     assert (again.reason, again.sent) == ("complete", 10)
@@ -181,38 +168,39 @@ def test_run__on_a_cluster_or_client_of_dasks_that_is_left_as_it_is(tmp_path, si
     config = sweep_config(tmp_path, simulator.base_url)
 
     with (
-        LocalCluster(n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0") as cluster,
+        LocalCluster(processes=False, n_workers=1, dashboard_address="127.0.0.1:0") as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
         on_cluster = run(config, cluster=cluster)
         on_client = run({**config, "trials": 10}, cluster=client)
+        stages = client.run_on_scheduler(lambda dask_scheduler: set(dask_scheduler.task_prefixes))
         after = client.submit(abs, -3).result()
 
     assert (on_cluster.reason, on_cluster.sent) == ("complete", 40)
     assert (on_client.reason, on_client.sent) == ("complete", 10)
+    assert stages == STAGES  # as its dashboard shows them
     assert after == 3
 
 
 @pytest.mark.cluster
 def test_run__keys_are_read_on_the_worker_and_leave_no_trace(tmp_path, nodes, monkeypatch):
-    secret = "sk-verysecret-0123456789"
-    monkeypatch.setenv("SIMULATED_KEY", secret)
+    monkeypatch.setenv("SIMULATED_KEY", KEY)
     with Simulator(key_env="SIMULATED_KEY") as guarded:
         monkeypatch.delenv("SIMULATED_KEY")
         config = sweep_config(tmp_path, guarded.base_url)
         config["models"][0]["key_env"] = "SIMULATED_KEY"
 
-        with bare_cluster(tmp_path / "cluster", workers=1, env={"SIMULATED_KEY": secret}) as cluster:
-            summary = run(config, scheduler=cluster.address)
+        summary = run(config, scheduler=nodes.address)
+        config["models"][0]["key_env"] = "ANOTHER_KEY"
         with pytest.raises(SweepError) as caught:
-            run({**config, "trials": 9}, scheduler=nodes)
+            run({**config, "trials": 9}, scheduler=nodes.address)
 
     assert summary.reason == "complete"
-    assert "SIMULATED_KEY" in str(caught.value)
+    assert "ANOTHER_KEY" in str(caught.value)
     assert "is not set on the worker" in str(caught.value)
-    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    files = [path for place in (tmp_path, nodes.folder) for path in place.rglob("*") if path.is_file()]
     assert len(files) > 50
-    assert not [path for path in files if secret.encode() in path.read_bytes()]
+    assert not [path for path in files if KEY.encode() in path.read_bytes()]
 
 
 @pytest.mark.model
