@@ -159,8 +159,21 @@ def cluster(folder):
                 process.wait()
 
 
-def sweep(folder, name, endpoint):
-    """A config of two trials for an endpoint that behaves as it is called."""
+RUNS = {"pass": (["pass"], 0), "fails": (["denied", "reset"], 1), "defect": (["defect"], 70)}
+"""What the endpoints of a run's models do, and how the run ends."""
+
+
+def sweep(folder, name, host):
+    """A config of two trials for each model, whose endpoint behaves as the model is called."""
+    models = [
+        {
+            "name": model,
+            "endpoint": f"{host}/{model}/v1",
+            "key_env": VARIABLE,
+            "limits": {"connections": 2, "retries": 1, "timeout": 60},
+        }
+        for model in RUNS[name][0]
+    ]
     return write_config(
         folder,
         {
@@ -168,14 +181,7 @@ def sweep(folder, name, endpoint):
             "trials": 2,
             "cube": str(folder / f"{name}.zarr"),
             "cache": str(folder / "cache" / name),
-            "models": [
-                {
-                    "name": name,
-                    "endpoint": endpoint,
-                    "key_env": VARIABLE,
-                    "limits": {"connections": 2, "retries": 1, "timeout": 60},
-                }
-            ],
+            "models": models,
             "samplers": {"greedy": {"temperature": 0, "max_tokens": 50}},
             "tasks": {"boolean": {"manifold": [{"points": [{"length": 4}], "tiers": ["easy"]}]}},
         },
@@ -183,26 +189,26 @@ def sweep(folder, name, endpoint):
     )
 
 
-CODES = {"pass": 0, "denied": 1, "reset": 1, "defect": 70}
-
-
-@pytest.fixture(scope="module")
-def trail(tmp_path_factory):
+@pytest.fixture
+def trail(tmp_path):
     """A folder with everything that the runs left or said, and the endpoint's address."""
-    folder = tmp_path_factory.mktemp("secrets")
+    folder = tmp_path / "secrets"
+    folder.mkdir()
     with Echo(answer) as echo, cluster(folder) as address:
         host = echo.base_url.removesuffix("/v1")
         environment = {VARIABLE: KEY, "DASK_LOGGING__DISTRIBUTED": "debug", "PYTHONASYNCIODEBUG": "1"}
         runs = {}
-        for name in CODES:
-            path = sweep(folder, name, f"{host}/{name}/v1")
+        for name in RUNS:
+            path = sweep(folder, name, host)
             arguments = ("run", path, "--scheduler", address, "--log", "events.jsonl", "--json")
             runs[name] = command(*arguments, cwd=folder, env=environment)
         for name, process in runs.items():
             output, errors = process.communicate()
             (folder / f"{name}.out").write_text(output)
             (folder / f"{name}.err").write_text(errors)
-        assert {name: process.returncode for name, process in runs.items()} == CODES
+        assert {name: process.returncode for name, process in runs.items()} == {
+            name: code for name, (_, code) in RUNS.items()
+        }
         with Client(address, set_as_default=False) as client:
             kept = {
                 "worker logs": client.get_worker_logs(),
@@ -220,7 +226,7 @@ def trail(tmp_path_factory):
 
 def read_as_users_do(folder):
     """Write what people look at: status, leaderboard, report with samples, a trial."""
-    for name in CODES:
+    for name in RUNS:
         cube = folder / f"{name}.zarr"
         (folder / f"{name}.status").write_text(json.dumps(cube_status(cube)))
         (folder / f"{name}.board").write_text(json.dumps(leaderboard(cube).to_dict()))
@@ -230,7 +236,7 @@ def read_as_users_do(folder):
 
 def decoded(folder):
     """All that is compressed where it lies: entries of caches and arrays of cubes, by name."""
-    for name in CODES:
+    for name in RUNS:
         cache = open_cache(folder / "cache" / name)
         for entry in cache.entries():
             yield f"cache {name}", entry.key.encode() + (cache.get(entry.key) or b"")
@@ -242,53 +248,45 @@ def decoded(folder):
         yield f"{name}.zarr attributes", json.dumps(dataset.attrs, default=str).encode()
 
 
-def holders(folder, needles):
+def corpus(folder):
+    """All bytes, by where they are."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return [*((str(path.relative_to(folder)), path.read_bytes()) for path in files), *decoded(folder)]
+
+
+def holders(everything, *needles):
     """Whatever contains one of `needles`."""
-    files = (
-        (str(path.relative_to(folder)), path.read_bytes()) for path in folder.rglob("*") if path.is_file()
-    )
-    return {
-        name
-        for source in (files, decoded(folder))
-        for name, data in source
-        if any(n in data for n in needles)
-    }
+    return {name for name, data in everything if any(needle in data for needle in needles)}
 
 
-def test_key__is_nowhere(trail):
-    folder, _ = trail
+# All in one test: what is looked at is made in half a minute, by processes that log everything.
+def test_key__is_nowhere_and_all_else_where_it_should_be(trail):
+    folder, host = trail
+    everything = corpus(folder)
 
-    assert holders(folder, forms(KEY)) == set()
+    assert holders(everything, *forms(KEY)) == set()
+    _trail_holds_what_it_should(folder, everything)
+    found = holders(everything, host.removeprefix("http://").encode())
+    assert "worker.log" in found or "graph.bin" in found
+    assert not {name for name in found if name.startswith("cache")}
+    _log_has_no_answer_in_it((folder / "events.jsonl").read_text())
 
 
-def test_trail__holds_what_it_should(trail):
-    folder, _ = trail
-
+def _trail_holds_what_it_should(folder, everything):
     assert VARIABLE.encode() in (folder / "graph.bin").read_bytes()
     assert "a defect" in (folder / "defect.err").read_text()
     assert "Traceback" in (folder / "defect.err").read_text()
-    assert "Incorrect key [key]." in (folder / "denied.err").read_text()
+    assert "Incorrect key [key]." in (folder / "fails.err").read_text()
     assert "DEBUG" in (folder / "worker.log").read_text()
     assert "DEBUG" in (folder / "scheduler.log").read_text()
-    assert {"cache pass", "pass.trial", "pass.html"} <= holders(folder, [b"Your key is [key]."])
-    assert {"events.jsonl"} <= holders(folder, [b'"event": "failed"'])
+    assert {"cache pass", "pass.trial", "pass.html"} <= holders(everything, b"Your key is [key].")
+    assert {"events.jsonl"} <= holders(everything, b'"event": "failed"')
 
 
-def test_endpoint__is_no_part_of_what_is_cached(trail):
-    folder, host = trail
-    found = holders(folder, [host.removeprefix("http://").encode()])
-
-    assert "worker.log" in found or "graph.bin" in found
-    assert not {name for name in found if name.startswith("cache")}
-
-
-def test_log__has_no_answer_in_it(trail):
-    folder, _ = trail
-    lines = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
-
-    assert len({line["run"] for line in lines}) == len(CODES)
-    assert "Your key" not in (folder / "events.jsonl").read_text()
-    assert "Incorrect key" not in (folder / "events.jsonl").read_text()
+def _log_has_no_answer_in_it(log):
+    assert len({json.loads(line)["run"] for line in log.splitlines()}) == len(RUNS)
+    assert "Your key" not in log
+    assert "Incorrect key" not in log
 
 
 def test_forms__are_found_in_encoded_text():
