@@ -11,7 +11,7 @@ from evalcube.flows.run.cluster import default_cluster
 from evalcube.flows.run.follow.events import BlockDone
 from evalcube.flows.run.sweep import run
 from evalcube.flows.run.worker import region_tasks
-from tests.flows.shared_cluster import SHARED
+from tests.flows.shared_cluster import PROCESSES
 from tests.flows.support import assert_same_cube, simulator_stats, sweep_config
 from tests.waiting import PATIENCE
 
@@ -43,7 +43,7 @@ def test_run__in_this_process_gives_the_cube_of_worker_processes(tmp_path, simul
     )
 
     summary = run(ours)
-    run(theirs, cluster=SHARED)
+    run(theirs, cluster=PROCESSES)
 
     assert (summary.reason, summary.sent) == ("complete", simulator_stats(simulator)["requests"] / 2)
     assert_same_cube(ours["cube"], theirs["cube"])
