@@ -4,6 +4,7 @@ import copy
 import os
 import signal
 import sys
+from functools import partial
 
 import pytest
 from distributed import Client
@@ -11,6 +12,7 @@ from distributed import Client
 from evalcube.flows.read.status import cube_status
 from evalcube.flows.run.jobs.dask_driver import _with_paths
 from evalcube.flows.run.sweep import run
+from tests import waiting
 from tests.flows.bare_cluster import bare_cluster, bare_python
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import (
@@ -21,9 +23,10 @@ from tests.flows.support import (
     sweep_config,
     write_config,
 )
-from tests.waiting import PATIENCE, wait_until
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.cluster
+wait_until = partial(waiting.wait_until, pause=0.5)  # each look at the cube takes a tenth of a second
 
 
 @pytest.fixture(scope="module")
@@ -108,13 +111,21 @@ def test_submit__refuses_what_a_run_refuses_before_it_asks(tmp_path, cluster, si
     assert simulator_stats(simulator)["requests"] == 0
 
 
-def test_submit__refuses_workers_without_evalcube(tmp_path, simulator):
+@pytest.fixture
+def with_bare_worker(tmp_path, cluster):
+    """The cluster, with one more worker that has no evalcube."""
+    process = cluster.add_worker(nanny=False, python=bare_python(tmp_path))
+    with Client(cluster.address, set_as_default=False) as client:
+        client.wait_for_workers(3, timeout=PATIENCE)
+        yield cluster
+        os.killpg(process.pid, signal.SIGKILL)
+        waiting.wait_until(lambda: len(client.scheduler_info(n_workers=-1)["workers"]) == 2)
+
+
+def test_submit__refuses_workers_without_evalcube(tmp_path, with_bare_worker, simulator):
     config = sweep_config(tmp_path, simulator.base_url)
-    with bare_cluster(tmp_path / "cluster", 1, options=("--no-nanny",)) as bare:
-        bare.add_worker(python=bare_python(tmp_path))
-        with Client(bare.address, set_as_default=False) as client:
-            client.wait_for_workers(2, timeout=PATIENCE)
-        refused(submit(tmp_path, bare, config), "has no evalcube")
+
+    refused(submit(tmp_path, with_bare_worker, config), "has no evalcube")
 
 
 def test_submit__says_what_it_can_do(tmp_path, simulator, monkeypatch):
