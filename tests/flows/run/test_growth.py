@@ -331,7 +331,6 @@ def test_run__trials_of_a_range_are_asked_and_the_others_stay_pending(tmp_path, 
     config = config_in(tmp_path, simulator, cells=2)
 
     late = run(config, cluster=SHARED, trials="16:40")
-
     assert (late.reason, late.trials, late.sent, late.pending) == ("complete", 3 * 24, 3 * 24, 3 * 16)
     dataset = loaded(config["cube"])
     assert (dataset["status"][..., :16, :] == 255).all()
