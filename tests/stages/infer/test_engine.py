@@ -322,20 +322,20 @@ def test_run__a_reply_without_end_needs_little_memory(engine_for, remote, jobs, 
 
 
 def test_run__many_large_replies_at_once_need_little_memory(remote, jobs):
-    endpoint = Endpoint("m", remote.base_url, connections=256, timeout=200.0)
+    endpoint = Endpoint("m", remote.base_url, connections=128, timeout=200.0)
     engine = Engine({"m": endpoint}, Discard())
-    engine.run("m", jobs(300))
+    engine.run("m", jobs(150))
     remote.faults({"kind": "huge", "megabytes": 1})
     peak = Peak()
 
     with peak:
-        results = engine.run("m", jobs(600, label="large", latency=1.5))
+        results = engine.run("m", jobs(300, label="large", latency=1.5))
     engine.close()
 
-    assert kinds(results) == ["stored"] * 600
-    assert remote.stats()["most_in_flight"] == 256
-    # One body for each connection at the very most, on a machine that is late with all of them; 600 if they were kept.
-    assert peak.grown < 320 << 20
+    assert kinds(results) == ["stored"] * 300
+    assert remote.stats()["most_in_flight"] == 128
+    # One body for each connection at the very most, on a machine that is late with all of them; 300 if they were kept.
+    assert peak.grown < 160 << 20
 
 
 def test_run__a_server_that_restarts_costs_retries_only(store, jobs, wait_until):
