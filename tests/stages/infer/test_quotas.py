@@ -92,9 +92,9 @@ def test_limit__that_is_neither_declared_nor_announced_costs_no_trial(engine_for
     remote.limits(rpm=6000, window=0.05, style="none", says_when=False)
 
     engine = engine_for(connections=32, retries=0, backoff_base=0.05, patience=PATIENCE)
-    results = engine.run("m", jobs(200, latency=0.01))
+    results = engine.run("m", jobs(100, latency=0.01))
 
-    assert kinds(results) == ["stored"] * 200
+    assert kinds(results) == ["stored"] * 100
     assert engine.stats.failures == {}
 
 
