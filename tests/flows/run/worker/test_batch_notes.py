@@ -27,6 +27,7 @@ from tests.flows.support import (
     hooked,
     set_batches,
     simulator_stats,
+    stored,
     subprocess_of,
     sweep_config,
     write_config,
@@ -85,7 +86,7 @@ def test_run__killed_and_stopped_while_in_batches_it_pays_for_nothing_twice(tmp_
     assert (summary.reason, summary.sent, summary.limits, summary.in_batches) == ("complete", 0, (), 0)
     stats = simulator_stats(simulator)
     assert (stats["requests"], stats["distinct"]) == (120, 120)
-    assert np.isnan(Cube.open(config["cube"]).dataset()["latency"].to_numpy()).all()
+    assert np.isnan(stored(Cube.open(config["cube"]), "latency")).all()
     calm = {**plain, "cube": str(tmp_path / "calm.zarr"), "cache": str(tmp_path / "calm")}
     run(calm, cluster=SHARED)
     assert_same_cube(config["cube"], calm["cube"])
@@ -112,7 +113,8 @@ def test_run__killed_while_it_creates_a_batch_that_has_no_metadata_it_pays_once(
 
 
 def test_run__a_killed_workers_batch_is_collected_by_another_and_judges_have_batches_too(tmp_path, simulator):
-    config = batched(judged_config(tmp_path, simulator.base_url))
+    judged = judged_config(tmp_path, simulator.base_url, trials=8)
+    config = batched(judged)
     set_batches(simulator, seconds=2.0)
     victims = []
 
@@ -130,9 +132,9 @@ def test_run__a_killed_workers_batch_is_collected_by_another_and_judges_have_bat
     assert (summary.reason, len(victims)) == ("complete", 1)
     stats = simulator_stats(simulator)
     assert (stats["requests"], stats["most_attempts"]) == (stats["distinct"], 1)
-    assert stats["batches"]["requests"] == stats["requests"] > 48
-    calm = {**judged_config(tmp_path, simulator.base_url), "cube": str(tmp_path / "calm.zarr")}
-    run(calm | {"cache": str(tmp_path / "calm")}, cluster=SHARED)
+    assert stats["batches"]["requests"] == stats["requests"] > 16
+    calm = {**judged, "cube": str(tmp_path / "calm.zarr"), "cache": str(tmp_path / "calm")}
+    run(calm, cluster=SHARED)
     assert_same_cube(config["cube"], calm["cube"])
 
 
