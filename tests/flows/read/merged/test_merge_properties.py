@@ -39,9 +39,9 @@ def recipes() -> st.SearchStrategy[Recipe]:
         lengths=parts(LENGTHS),
         depths=parts(DEPTHS, 0),
         tiers=parts(("easy", "medium")),
-        trials=st.tuples(st.integers(0, 4), st.integers(5, 9)),
-        repeats=st.integers(1, 3),
-        chunks=st.tuples(st.sampled_from((2, 3, 4, 32)), st.sampled_from((1, 2, 8))),
+        trials=st.tuples(st.integers(0, 3), st.integers(4, 7)),
+        repeats=st.integers(1, 2),
+        chunks=st.tuples(st.sampled_from((3, 4, 32)), st.sampled_from((1, 8))),
         failed=st.sampled_from((0.0, 0.3)),
     )
 
@@ -96,13 +96,14 @@ def test_merge_cubes__one_cube_stays_what_it_is(tmp_path: Any, one: Recipe) -> N
     assert bytes_of(merged(tmp_path, a, a)) == bytes_of(merged(tmp_path, a))
 
 
-JUDGED = Recipe(judges=("tom", "ann"), repeats=2)
+JUDGED = Recipe(judges=("tom", "ann"), lengths=(3, 4), depths=(3,), trials=(0, 4), repeats=2)
 WHOLE = Recipe(trials=(0, 8), repeats=2, chunks=(32, 2))
 HALVES = {
-    "models": [replace(WHOLE, models=("gamma",)), replace(WHOLE, models=("beta", "alpha"))],
-    "tasks": [replace(WHOLE, depths=()), replace(WHOLE, lengths=())],
-    "points": [replace(WHOLE, lengths=(5, 3), depths=(6,)), replace(WHOLE, lengths=(4,), depths=(3,))],
-    "chunks": [replace(WHOLE, chunks=(3, 1), models=("alpha",)), replace(WHOLE, models=("beta", "gamma"))],
+    "models and chunks": [
+        replace(WHOLE, chunks=(3, 1), models=("gamma",)),
+        replace(WHOLE, models=("beta", "alpha")),
+    ],
+    "tasks and points": [replace(WHOLE, lengths=(5, 3), depths=()), replace(WHOLE, lengths=(4,))],
     "repeats": [replace(WHOLE, repeats=1, chunks=(2, 1)), WHOLE],
 }
 
