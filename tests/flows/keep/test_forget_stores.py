@@ -11,7 +11,7 @@ from tests.flows.support import reset, simulator_stats, sweep_config
 from tests.storage.support.cache_stores import SECRET, RedisPlace, redis_server, s3_server
 
 pytestmark = pytest.mark.cluster
-TRIALS = 3 * 4
+TRIALS = 3 * 2
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def forgotten_and_asked_again(config, served):
 @pytest.mark.usefixtures("bucket")
 def test_forget__a_cube_and_its_cache_in_a_bucket(tmp_path, served):
     reset(served)
-    config = sweep_config(tmp_path, served.base_url, models=("alpha", "beta"), trials=4, cells=2)
+    config = sweep_config(tmp_path, served.base_url, models=("alpha", "beta"), trials=2, cells=2)
     forgotten_and_asked_again(
         {**config, "cube": "s3://bucket/forget/cube.zarr", "cache": "s3://bucket/forget/cache"}, served
     )
@@ -68,5 +68,5 @@ def test_forget__a_cube_and_its_cache_in_a_bucket(tmp_path, served):
 
 def test_forget__replies_on_redis(tmp_path, served, redis_cache):
     reset(served)
-    config = sweep_config(tmp_path, served.base_url, models=("alpha", "beta"), trials=4, cells=2)
+    config = sweep_config(tmp_path, served.base_url, models=("alpha", "beta"), trials=2, cells=2)
     forgotten_and_asked_again({**config, "cache": redis_cache}, served)
