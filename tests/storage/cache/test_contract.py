@@ -88,10 +88,10 @@ def test_put__the_first_of_two_waiting_wins(cache):
 
 def test_put_many__more_than_a_batch_in_order(cache, workers, monkeypatch):
     monkeypatch.setattr(contract, "BATCH_BYTES", 2000)
-    items = [workers.entry("order", i) for i in range(103)]
+    items = [workers.entry("order", i) for i in range(53)]
     cache.put_many(items[::3])
 
-    assert cache.put_many(items) == [i % 3 != 0 for i in range(103)]
+    assert cache.put_many(items) == [i % 3 != 0 for i in range(53)]
     assert cache.get_many([key for key, _ in items]) == [value for _, value in items]
 
 
@@ -263,7 +263,7 @@ def test_names_and_values__hold_no_secret_and_no_address(cache, place):
 
 
 def test_threads__share_a_cache(cache, workers):
-    items = [workers.entry("threads", i) for i in range(90)]
+    items = [workers.entry("threads", i) for i in range(45)]
     stored, wrong = [], []
 
     def work(seed):

@@ -9,7 +9,7 @@ from storage_workers import acknowledge, entry, wait_for
 
 from evalcube.storage.cache.cache import open_cache
 
-COUNT = 300
+COUNT = 120
 
 
 def race(url, env, name, step, start, result):
