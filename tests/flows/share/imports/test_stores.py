@@ -32,8 +32,8 @@ def test_import_logs__into_a_bucket(bucket, tmp_path):
     with pytest.raises(SweepError, match="`data` is missing"):
         import_logs(logs, bucket, **options)
 
-    import_logs([INSPECT], bucket, data=tmp_path / "data", **options)
-    import_logs([INSPECT], tmp_path / "cube.zarr", **options)
+    import_logs(logs, bucket, data=tmp_path / "data", **options)
+    import_logs(logs, tmp_path / "cube.zarr", **options)
 
     assert verify_cube(bucket).damages == []
     ours, theirs = arrays(bucket), arrays(tmp_path / "cube.zarr")
