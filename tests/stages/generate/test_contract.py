@@ -10,7 +10,6 @@ import pickle
 import random
 import subprocess
 import sys
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -149,11 +148,11 @@ def test_trial__same_in_another_process_and_order_with_another_hash_seed() -> No
 
 def test_trial__smaller_sample_is_the_start_of_a_larger_one(task: Task) -> None:
     for cell in some_cells(task, 3):
-        larger = [cell.trial(i) for i in reversed(range(cell.size or 128))][::-1]
+        larger = [cell.trial(i) for i in reversed(range(cell.size or 64))][::-1]
 
-        smaller = [Cell(task, cell.params, cell.seed).trial(i) for i in range(min(32, len(larger)))]
+        smaller = [Cell(task, cell.params, cell.seed).trial(i) for i in range(min(16, len(larger)))]
 
-        assert smaller == larger[:32]
+        assert smaller == larger[:16]
 
 
 def test_trial__streams_of_neighbours_differ(task: Task) -> None:
@@ -220,14 +219,15 @@ FRAMES = [
 def test_parse__reads_the_reference_answer(task: Task) -> None:
     if task.name in OWN_TEXT:
         pytest.skip("only what stands behind the mark is the model's text")
-    for frame, cell in product(FRAMES, some_cells(task, 40)):
+    for cell in some_cells(task, 40):
         trial = cell.trial(0)
-        text = frame.format(shown(task, cell.params, trial.answer))
+        for frame in FRAMES:
+            text = frame.format(shown(task, cell.params, trial.answer))
 
-        parsed = cell.parse(text, trial)
+            parsed = cell.parse(text, trial)
 
-        assert parsed is not None, text
-        assert cell.grade(parsed, trial), text
+            assert parsed is not None, text
+            assert cell.grade(parsed, trial), text
 
 
 def test_parse__reference_and_options_parse_to_themselves(task: Task) -> None:
