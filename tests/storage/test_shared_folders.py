@@ -127,9 +127,12 @@ def go_on(folder, *, elsewhere):
     cache.close()
 
 
-@pytest.mark.parametrize("mask", [GROUP_MASK, USUAL_MASK, OWN_MASK], ids=oct)
-@pytest.mark.parametrize("elsewhere", [False, True], ids=["same machine", "another machine"])
-def test_shared_folder__a_colleague_goes_on_with_what_a_killed_run_left(shared, elsewhere, mask):
+@pytest.mark.parametrize(
+    ("mask", "elsewhere"),
+    [(GROUP_MASK, False), (USUAL_MASK, True), (OWN_MASK, False)],
+    ids=["group", "usual, another machine", "own"],
+)
+def test_shared_folder__a_colleague_goes_on_with_what_a_killed_run_left(shared, mask, elsewhere):
     work_as(ANNE, mask, lambda: begin(shared, die=True))
 
     work_as(BERT, USUAL_MASK, lambda: go_on(shared, elsewhere=elsewhere))
