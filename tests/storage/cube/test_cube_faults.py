@@ -223,7 +223,7 @@ def test_sweep__removes_old_temporaries_only(tmp_path, cube, workers):
 def test_kill__regions_acknowledged_are_there_and_none_is_torn(tmp_path, cube, workers, processes):
     rng = np.random.default_rng(1)
     acks = tmp_path / "acks"
-    for _ in range(10):
+    for _ in range(5):
         acks.unlink(missing_ok=True)
         lines = processes.killed(workers.write_regions, cube.url, acks, acks=acks, delay=rng.uniform(0, 0.15))
         newest = {Region(*map(int, line.split()[:3])): int(line.split()[3]) for line in lines}
@@ -238,7 +238,7 @@ def test_kill__regions_acknowledged_are_there_and_none_is_torn(tmp_path, cube, w
 
 def test_kill__creation_leaves_all_or_nothing(tmp_path, workers, processes):
     rng = np.random.default_rng(2)
-    for number in range(10):
+    for number in range(5):
         folder, acks = tmp_path / str(number), tmp_path / f"acks{number}"
         lines = processes.killed(workers.create_cubes, folder, acks, acks=acks, delay=rng.uniform(0, 0.2))
         assert lines
@@ -261,7 +261,7 @@ def test_kill__growth_is_all_or_nothing_and_can_be_finished(tmp_path, cube, work
     old = cube.read_region(region)
     rng = np.random.default_rng(3)
     acks = tmp_path / "acks"
-    for _ in range(10):
+    for _ in range(5):
         lines = processes.killed(workers.grow_cube, cube.url, acks, acks=acks, delay=rng.uniform(0, 0.2))
         trial, repeat = map(int, lines[-1].split())
         plain = xr.open_zarr(cube.url)
@@ -277,7 +277,7 @@ def test_kill__growth_is_all_or_nothing_and_can_be_finished(tmp_path, cube, work
 
 
 def test_create__of_two_one_wins(tmp_path, workers, processes):
-    for number in range(5):
+    for number in range(3):
         results = [tmp_path / f"{number}.{i}" for i in range(2)]
         start = tmp_path / f"start{number}"
         for result in results:
