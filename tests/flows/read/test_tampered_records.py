@@ -146,11 +146,15 @@ TAMPERED: dict[str, Callable[[Path], None]] = {
 }
 
 
+ONE_OF_EACH = ("status", "leaderboard", "trials", "diff", "merge", "verify")
+"""Readers of counters, of trials, of two cubes, and of every byte. A publication and a report begin as these do."""
+
+
 @pytest.mark.parametrize("how", TAMPERED)
 def test_reading__what_was_tampered_with_is_told_in_one_line(sweep: Path, how: str) -> None:
     TAMPERED[how](sweep / "CUBE")
 
-    assert_told(sweep)
+    assert_told(sweep, ONE_OF_EACH)
 
 
 RECORDS = ("zarr.json", "spec", "array", "receipt", "lease.json", "sweep.json", "live.json", "spent.json")
@@ -232,7 +236,7 @@ def test_reading__any_other_value_in_a_record_is_told_in_one_line(
 
     tamper(sweep / "CUBE", record, draw)
 
-    assert_told(sweep, draw.sample(sorted(READING), 4))
+    assert_told(sweep, draw.sample(sorted(READING), 3))
 
 
 def test_verify_and_merge__refuse_a_description_that_was_changed(sweep: Path) -> None:
