@@ -80,18 +80,26 @@ def test_reading__a_damaged_chunk_is_named_in_one_line(sweep, how, array, gone):
         }  # fmt: skip
 
 
-@pytest.mark.parametrize("array", ["cluster", "base_trials"])
-def test_reading__clusters_and_weights_that_are_gone_are_told_by_every_reader(tmp_path, array):
-    """They would read as no clusters, and as the weights of the cube's description."""
+@pytest.fixture(scope="module")
+def clustered(tmp_path_factory):
+    """A folder with imported cubes, whose questions are drawn in clusters: of one model, and of two merged."""
+    folder = tmp_path_factory.mktemp("clustered")
     for model in "ab":
         rows = [
             {"id": i, "prompt": f"Q{i}", "response": "x", "correct": i % 2, "model": model, "task": "t"}
             | {"cluster": i // 5}
             for i in range(20)
         ]
-        log = write_lines(tmp_path / f"{model}.jsonl", rows)
-        import_logs([log], tmp_path / f"{model}.zarr", cache=tmp_path / "cache")
-    ec.merge(tmp_path / "m.zarr", [tmp_path / "a.zarr", tmp_path / "b.zarr"])
+        log = write_lines(folder / f"{model}.jsonl", rows)
+        import_logs([log], folder / f"{model}.zarr", cache=folder / "cache")
+    ec.merge(folder / "m.zarr", [folder / "a.zarr", folder / "b.zarr"])
+    return folder
+
+
+@pytest.mark.parametrize("array", ["cluster", "base_trials"])
+def test_reading__clusters_and_weights_that_are_gone_are_told_by_every_reader(clustered, tmp_path, array):
+    """They would read as no clusters, and as the weights of the cube's description."""
+    shutil.copytree(clustered, tmp_path, dirs_exist_ok=True)
     next(one for one in sorted((tmp_path / "m.zarr" / array / "c").rglob("*")) if one.is_file()).unlink()
 
     for command in (
@@ -105,7 +113,7 @@ def test_reading__clusters_and_weights_that_are_gone_are_told_by_every_reader(tm
         assert "cube verify" in errors
 
 
-@pytest.mark.parametrize("how", READING)
+@pytest.mark.parametrize("how", ["metrics", "leaderboard", "show"])
 @pytest.mark.filterwarnings("error")
 def test_reading__without_consolidated_metadata_is_the_same(sweep, how):
     _, expected, _ = evalcube(*READING[how], cwd=sweep)
@@ -155,18 +163,31 @@ def test_open__a_folder_that_is_no_cube_is_not_to_be_made_one_by_a_run(sweep):
     assert "or run the sweep" not in one_line(errors)
 
 
-@pytest.mark.parametrize("array", ["counters", "planned_trials", "planned_repeats"])
-def test_planning__counts_what_a_damaged_array_said_of_all_models(sweep, array):
+def write_all(files):
+    for path, data in files.items():
+        path.write_bytes(data)
+
+
+def test_planning__counts_what_a_damaged_array_said_of_all_models(sweep):
     plan, budget = (
         ("plan", "sweep.yaml", "--json"),
         ("upsample", "sweep.yaml", "--budget", "2000 tokens", "--goal", "intervals"),
     )
     whole = evalcube(*plan, cwd=sweep)
-    for chunk in (sweep / "cube.zarr" / array / "c").rglob("*"):
-        if chunk.is_file():
-            chunk.write_bytes(chunk.read_bytes()[:-5])
 
-    assert evalcube(*plan, cwd=sweep) == whole
+    broken = {}
+    for array in ("counters", "planned_trials", "planned_repeats"):
+        chunks = {
+            path: path.read_bytes()
+            for path in (sweep / "cube.zarr" / array / "c").rglob("*")
+            if path.is_file()
+        }
+        broken |= {path: data[:-5] for path, data in chunks.items()}
+        write_all({path: broken[path] for path in chunks})
+        assert evalcube(*plan, cwd=sweep) == whole, array
+        write_all(chunks)
+    write_all(broken)
+
     code, _, errors = evalcube(*budget, "--quiet", "--workers", 1, cwd=sweep)
     assert (code, errors) == (0, "")
     assert evalcube("cube", "verify", "cube.zarr", cwd=sweep)[0] == 0
