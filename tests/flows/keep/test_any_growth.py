@@ -8,8 +8,6 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from hypothesis import HealthCheck, Phase, example, given, settings
-from hypothesis import strategies as st
 
 from evalcube.flows.errors import SweepError
 from evalcube.flows.keep.choice import Choice
@@ -112,17 +110,12 @@ def merged(folder: Any, *cubes: str) -> str:
     return output
 
 
-STEPS = (
-    "more_trials",
-    "more_repeats",
-    "more_models",
-    "more_points",
-    "more_tasks",
-    "upsample",
-    "budget",
-    "forget",
-    "merge",
-)
+LIVES = [
+    [("more_points", 1), ("upsample", 1), ("forget", 3), ("more_models", 2)],
+    # Single steps have tests of their own.
+    pytest.param([("more_repeats", 2), ("more_tasks", 1), ("upsample", 3)], marks=pytest.mark.integration),
+    pytest.param([("budget", 3), ("merge", 1), ("more_trials", 3)], marks=pytest.mark.integration),
+]
 
 
 @pytest.fixture(scope="module")
@@ -134,25 +127,15 @@ def other(tmp_path_factory, _served):
     return config["cube"]
 
 
-@given(steps=st.lists(st.tuples(st.sampled_from(STEPS), st.integers(1, 3)), min_size=2, max_size=5))
-@example(steps=[("upsample", 3)])
-@example(steps=[("budget", 3), ("merge", 1), ("more_trials", 3)])
-@example(steps=[("more_points", 1), ("upsample", 1), ("forget", 3), ("more_models", 2)])
-@settings(
-    max_examples=1,
-    derandomize=True,
-    phases=[Phase.explicit, Phase.generate],  # what fails is small as it is
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-def test_cube__stays_whole_however_it_grew(tmp_path_factory, simulator, other, steps) -> None:
-    folder = tmp_path_factory.mktemp("life")
-    life = Life(folder, simulator.base_url, other)
+@pytest.mark.parametrize("steps", LIVES)
+def test_cube__stays_whole_however_it_grew(tmp_path, simulator, other, steps) -> None:
+    life = Life(tmp_path, simulator.base_url, other)
 
     for name, number in steps:
         getattr(life, name)(number)
         assert verify_cube(life.cube).damages == [], name
 
-    publish_cube(life.cube, str(folder / "out"))
-    pulled = pull_cube(str(folder / "out"), str(folder / "pulled.zarr")).cube
-    for cube in (pulled, merged(folder, pulled, other), merged(folder, life.cube, pulled)):
+    publish_cube(life.cube, str(tmp_path / "out"))
+    pulled = pull_cube(str(tmp_path / "out"), str(tmp_path / "pulled.zarr")).cube
+    for cube in (pulled, merged(tmp_path, pulled, other), merged(tmp_path, life.cube, pulled)):
         assert verify_cube(cube).damages == []
