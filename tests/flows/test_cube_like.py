@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from functools import cache
 
 import pytest
 import xarray as xr
@@ -93,25 +94,36 @@ CHEAP = {"leaderboard", "trials", "open_cube", "status"}
 """One of each kind of reader: what a noun means is one function for them all."""
 
 
+@pytest.fixture(scope="module")
+def of_first(made, tmp_path_factory):
+    """A function that gives what a reader says of the first cube by its address."""
+
+    @cache
+    def say(name):
+        return READERS[name](made[0].cube, tmp_path_factory.mktemp("first"))
+
+    return say
+
+
 @pytest.mark.parametrize("name", READERS)
-def test_reader__says_the_same_of_every_noun(name, made, cubes, tmp_path):
+def test_reader__says_the_same_of_every_noun(name, made, cubes, of_first, tmp_path):
     run, read = made[0], READERS[name]
     zarr = xr.open_zarr(run.cube)
 
-    nouns = [run.cube, zarr, [cubes[0], run.cube]]
+    nouns = [[zarr, cubes[0], run.cube]]
     if name in CHEAP:
-        nouns += [run, cubes[0], [run]]
+        nouns += [zarr, run, cubes[0], [run]]
 
-    said = [read(cube, tmp_path) for cube in nouns]
-
-    assert [one for one in said[1:] if one != said[0]] == []
+    assert [noun for noun in nouns if read(noun, tmp_path) != of_first(name)] == []
 
 
 @pytest.mark.parametrize("name", ARRAYS | WHOLE)
-def test_reader__reads_several_as_one(name, made, cubes, tmp_path):
-    said = [READERS[name](several, tmp_path) for several in ([one.cube for one in made], [made[0], cubes[1]])]
+def test_reader__reads_several_as_one(name, made, cubes, of_first, tmp_path):
+    said = READERS[name]([made[0], cubes[1]], tmp_path)
 
-    assert said[0] == said[1] != READERS[name](made[0], tmp_path)
+    assert said != of_first(name)
+    if name in CHEAP:
+        assert READERS[name]([one.cube for one in made], tmp_path) == said
 
 
 @pytest.mark.parametrize("name", ONE | VERDICT)
@@ -121,10 +133,10 @@ def test_reader__of_one_cube_refuses_several(name, made, tmp_path):
 
 
 @pytest.mark.parametrize("name", ARRAYS)
-def test_reader__of_a_part_reads_what_was_selected(name, cubes, tmp_path):
+def test_reader__of_a_part_reads_what_was_selected(name, cubes, of_first, tmp_path):
     part = cubes[0].sel(task=["boolean"]).isel(trial=[1, 3])
 
-    assert READERS[name](part, tmp_path) != READERS[name](cubes[0], tmp_path)
+    assert READERS[name](part, tmp_path) != of_first(name)
 
 
 @pytest.mark.parametrize("name", WHOLE | ONE)
