@@ -95,7 +95,6 @@ def test_rescore_cube__gives_what_a_new_run_would_and_asks_nothing(
     ("target", "name", "call"),
     [
         (Cube, "write_region", 2),
-        (Ledger, "append", 1),
         (Ledger, "append", 2),
         (Cube, "write_counters", 1),
     ],
