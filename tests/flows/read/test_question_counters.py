@@ -31,7 +31,7 @@ def swept(tmp_path_factory, _served):
 
 
 def config_of(folder, served, **changes):
-    config = sweep_config(folder, served.base_url, models=("alpha", "beta"), trials=40, cells=2, **changes)
+    config = sweep_config(folder, served.base_url, models=("alpha", "beta"), trials=16, cells=2, **changes)
     config["samplers"] = {"warm": {"temperature": 1, "max_tokens": 200}}
     for model in config["models"]:
         model["simulate"] = {"ability": 0.3, "tokens": 20}
