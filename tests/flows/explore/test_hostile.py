@@ -83,7 +83,7 @@ def look(at):
         at.go(view)
         for plot in at.page.query_selector_all(".plot[data-drawn]"):
             box = plot.bounding_box()
-            for part in (0.1, 0.3, 0.5, 0.7, 0.9):
+            for part in (0.1, 0.5, 0.9):
                 at.page.mouse.move(
                     box["x"] + part * box["width"], box["y"] + (0.2 + 0.6 * part) * box["height"]
                 )
@@ -98,7 +98,7 @@ def test_views__make_nothing_of_hostile_names(cube, chromium):
         look(at)
 
         at.go("ranking")
-        assert at.page.locator("tbody a.name").all_text_contents().sort() == list(NAMES).sort()
+        assert sorted(at.page.locator("tbody a.name").all_text_contents()) == sorted(NAMES)
 
 
 def test_charts__show_hostile_names_as_they_are(cube, chromium):
