@@ -99,10 +99,8 @@ def read_all(cube):
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize(
-    "part", ["zarr.json", "ledger", "/status/c/", "/counters/c/", "/params_json/c/", "/planned_trials/c/"]
-)
-@pytest.mark.parametrize("length", [HUGE, MOST_OBJECT - 1, 2**62])
+@pytest.mark.parametrize("part", ["zarr.json", "ledger", "/status/c/", "/params_json/c/"])
+@pytest.mark.parametrize("length", [MOST_OBJECT - 1, 2**62])
 def test_reading__ends_at_a_length_that_is_only_claimed(tmp_path, cube, part, length):
     with lying(tmp_path, claiming(part, length)) as url, pytest.raises(StorageError):
         read_all(Cube.open(f"{url}/c.zarr"))
@@ -112,7 +110,7 @@ def test_reading__ends_at_a_length_that_is_only_claimed(tmp_path, cube, part, le
 
 @pytest.mark.cluster
 @pytest.mark.usefixtures("cube")
-@pytest.mark.parametrize("part", ["zarr.json", "ledger", "/status/c/", "/params_json/c/"])
+@pytest.mark.parametrize("part", ["zarr.json", "ledger", "/status/c/"])
 def test_reading__follows_no_redirect_to_another_origin(tmp_path, part):
     with serving(tmp_path) as (other, asked):
 
@@ -190,7 +188,7 @@ def test_same_origin__is_scheme_host_and_port(target):
 @pytest.mark.cluster
 @pytest.mark.usefixtures("cube")
 def test_ledger__of_a_server_that_has_every_object_ends(tmp_path, monkeypatch):
-    monkeypatch.setattr("evalcube.storage.cube.bucket.records.MOST_OBJECTS", 200)
+    monkeypatch.setattr("evalcube.storage.cube.bucket.records.MOST_OBJECTS", 20)
 
     def every(handler):
         if "ledger.jsonl" in handler.path:
@@ -203,7 +201,7 @@ def test_ledger__of_a_server_that_has_every_object_ends(tmp_path, monkeypatch):
         handler.end_headers()
         return True
 
-    with lying(tmp_path, every) as url, pytest.raises(CubeDamagedError, match="more than 200 objects"):
+    with lying(tmp_path, every) as url, pytest.raises(CubeDamagedError, match="more than 20 objects"):
         list(Ledger(Cube.open(f"{url}/c.zarr").records).receipts())
 
 
@@ -235,17 +233,17 @@ def test_ledger__of_endless_lines_is_not_read_to_their_end(tmp_path, part, said)
 
 def test_ledger__of_many_lines_in_a_zip_file_is_read_one_by_one(tmp_path):
     with zipfile.ZipFile(tmp_path / "c.zip", "w", zipfile.ZIP_DEFLATED) as file:
-        file.writestr("ledger.jsonl", b"{}\n" * 2**20)
+        file.writestr("ledger.jsonl", b"{}\n" * 2**18)
     lines = space_of(tmp_path / "c.zip").log("ledger.jsonl").lines()
 
     tracemalloc.start()
     try:
-        assert sum(1 for _ in lines) == 2**20
+        assert sum(1 for _ in lines) == 2**18
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
 
-    assert peak < 10 * 3 * 2**20
+    assert peak < 10 * 3 * 2**18
 
 
 @pytest.mark.cluster
@@ -282,8 +280,14 @@ def test_refuse_bomb__leaves_the_rest_to_the_decoder(data):
     refuse_bomb("label/c/0", data, "here")
 
 
-@pytest.mark.parametrize("kind", BOMBS)
-@pytest.mark.parametrize("name", ["params_json/c/0/0", "counters/c/0/0/0/0", "status/c/0/0/0/0/0"])
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("zstd", "params_json/c/0/0"),
+        ("zstd of untold length", "counters/c/0/0/0/0"),
+        ("blosc", "status/c/0/0/0/0/0"),
+    ],
+)
 def test_reading__ends_at_a_chunk_that_is_a_bomb(tmp_path, cube, kind, name):
     path = tmp_path / "c.zarr" / name
     path.parent.mkdir(parents=True, exist_ok=True)
