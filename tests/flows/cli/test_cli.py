@@ -159,7 +159,7 @@ def test_run__scheduler_unreachable(tmp_path, simulator, monkeypatch):
     ids=["ctrl-c", "terminal closed"],
 )
 def test_run__a_signal_stops_cleanly_and_says_how_to_resume(number, tmp_path, simulator):
-    config = sweep_config(tmp_path, simulator.base_url, trials=80)
+    config = sweep_config(tmp_path, simulator.base_url, trials=40)
     config["models"][0]["simulate"]["latency"] = 0.1
     path = write_config(tmp_path, config)
     process = command("run", path, "--workers", 2, "--quiet", cwd=tmp_path)
@@ -172,14 +172,14 @@ def test_run__a_signal_stops_cleanly_and_says_how_to_resume(number, tmp_path, si
     assert "Traceback" not in errors
     assert "Run the same command again to resume" in errors
     stopped = simulator_stats(simulator)
-    done = int(re.search(r"(\d+) of 400 trials done", output)[1])
-    assert 0 < done < 400
+    done = int(re.search(r"(\d+) of 200 trials done", output)[1])
+    assert 0 < done < 200
     assert stopped["abandoned"] == 0
     assert done == stopped["finished"]  # what was paid for is recorded
     wait_until(lambda: not _alive_in_group(process.pid))
     code, output, _ = evalcube("run", path, "--workers", 2, "--quiet", cwd=tmp_path)
-    assert (code, "400 of 400" in output) == (0, True)
-    assert simulator_stats(simulator)["requests"] == 400
+    assert (code, "200 of 200" in output) == (0, True)
+    assert simulator_stats(simulator)["requests"] == 200
 
 
 @pytest.mark.parametrize(
