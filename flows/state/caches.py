@@ -150,12 +150,14 @@ def default_cache_addresses(cube: Cube, noted: object) -> list[str]:
     list of str
         Each once, in the order in which they are read.
     """
-    found = [default_cache_address(cube, noted), *remembered_caches(cube)]
+    found = [default_cache_address(cube, noted)]
     if is_directory(cube.url):
         # A cube that was pulled and then measured further has replies in two places.
         path = Path(resolved(cube.url))
         replies = path.with_name(replies_name(path.name))
         found += [str(replies)] if is_cache_without_links(replies) else []
+    # Last, as they may be of a like cube elsewhere, in which another answer to the same request was kept.
+    found += remembered_caches(cube)
     return list(dict.fromkeys(filter(None, found)))
 
 
