@@ -34,13 +34,25 @@ OURS = Recipe(models=("alpha", "beta"), depths=(), trials=(0, 4), at=1_000)
 THEIRS = replace(OURS, models=("beta", "gamma"), salt="theirs", at=2_000)
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two teams' cubes, which tests copy."""
+    folder = tmp_path_factory.mktemp("made")
+    make_cube(folder / "ours.zarr", OURS)
+    make_cube(folder / "theirs.zarr", THEIRS)
+    return folder
+
+
 @pytest.fixture
-def pair(tmp_path: Path) -> tuple[str, str]:
+def ours(made: Path, tmp_path: Path) -> str:
+    """The address of one team's cube."""
+    return str(shutil.copytree(made / "ours.zarr", tmp_path / "ours.zarr"))
+
+
+@pytest.fixture
+def pair(made: Path, ours: str, tmp_path: Path) -> tuple[str, str]:
     """Two teams' cubes, which have one model in common."""
-    urls = str(tmp_path / "ours.zarr"), str(tmp_path / "theirs.zarr")
-    make_cube(urls[0], OURS)
-    make_cube(urls[1], THEIRS)
-    return urls
+    return ours, str(shutil.copytree(made / "theirs.zarr", tmp_path / "theirs.zarr"))
 
 
 def test_merge_cubes__contradictions_are_refused_and_named(pair: tuple[str, str], tmp_path: Path) -> None:
@@ -86,32 +98,33 @@ def test_merge_cubes__what_no_time_decides_is_refused(pair: tuple[str, str], tmp
         merge_cubes(str(tmp_path / "out.zarr"), pair, prefer="newer")
 
 
-@pytest.mark.parametrize(("prefer", "shown"), [("first", "ours"), ("newer", "theirs")])
+@pytest.mark.usefixtures("ours")
 def test_show__reads_the_cache_of_the_side_that_was_kept(
-    prefer: str, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    for name, recipe in (("ours", OURS), ("theirs", replace(OURS, salt="theirs", at=2_000))):
-        make_cube(tmp_path / f"{name}.zarr", recipe)
+    make_cube(tmp_path / "theirs.zarr", replace(OURS, salt="theirs", at=2_000))
+    for name in ("ours", "theirs"):
         view = Reader(tmp_path / f"{name}.zarr").view(0, 0, 0, 0)
         body = {"choices": [{"message": {"content": name}, "finish_reason": "stop"}]}
         open_cache(str(tmp_path / f"{name}.replies")).put_many(
             [(view.digest, Record(200, view.latency, json.dumps(body).encode()).encode())]
         )
 
-    code, said, errors = evalcube(
-        "merge", "out.zarr", "ours.zarr", "theirs.zarr", "--prefer", prefer, cwd=tmp_path
-    )
+    for prefer, shown in (("first", "ours"), ("newer", "theirs")):
+        output = f"{prefer}.zarr"
+        code, said, errors = evalcube(
+            "merge", output, "ours.zarr", "theirs.zarr", "--prefer", prefer, cwd=tmp_path
+        )
 
-    assert code == 0, errors
-    assert f"24 trials had other outcomes in two cubes; decided by --prefer {prefer}" in said
-    assert Reader(tmp_path / "out.zarr").view(0, 0, 0, 0).response == shown
+        assert code == 0, errors
+        assert f"24 trials had other outcomes in two cubes; decided by --prefer {prefer}" in said
+        assert Reader(tmp_path / output).view(0, 0, 0, 0).response == shown
 
 
-def test_merge_cubes__finished_trials_hide_transport_errors(tmp_path: Path) -> None:
-    urls = [str(tmp_path / "failed.zarr"), str(tmp_path / "whole.zarr")]
+def test_merge_cubes__finished_trials_hide_transport_errors(ours: str, tmp_path: Path) -> None:
+    urls = [str(tmp_path / "failed.zarr"), ours]
     make_cube(urls[0], replace(OURS, failed=0.5))
-    make_cube(urls[1], OURS)
 
     done = merge_cubes(str(tmp_path / "out.zarr"), urls)
 
@@ -140,10 +153,9 @@ REFUSED = {
 
 @pytest.mark.parametrize(("changes", "message"), REFUSED.values(), ids=REFUSED)
 def test_merge_cubes__what_does_not_fit_is_refused(
-    tmp_path: Path, changes: dict[str, Any], message: str
+    ours: str, tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
-    urls = [str(tmp_path / "ours.zarr"), str(tmp_path / "theirs.zarr")]
-    make_cube(urls[0], OURS)
+    urls = [ours, str(tmp_path / "theirs.zarr")]
     make_cube(urls[1], replace(OURS, changes=changes))
 
     with pytest.raises(SweepError, match=message):
@@ -152,9 +164,8 @@ def test_merge_cubes__what_does_not_fit_is_refused(
     assert not (tmp_path / "out.zarr").exists()
 
 
-def test_merge_cubes__renamed_models_stand_side_by_side(tmp_path: Path) -> None:
-    urls = [str(tmp_path / "ours.zarr"), str(tmp_path / "theirs.zarr")]
-    make_cube(urls[0], OURS)
+def test_merge_cubes__renamed_models_stand_side_by_side(ours: str, tmp_path: Path) -> None:
+    urls = [ours, str(tmp_path / "theirs.zarr")]
     make_cube(urls[1], replace(OURS, changes={"samplers": {"greedy": {"temperature": 1}}}))
     output = str(tmp_path / "out.zarr")
 
