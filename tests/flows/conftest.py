@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.flows.judging import judged_config
 from tests.flows.shared_cluster import PROCESSES
 from tests.flows.support import evalcube, reset, sweep_config, write_config
 from tests.simulator.managed import Simulator
@@ -31,6 +32,17 @@ def small_sweep(tmp_path_factory, _served):
     reset(_served)
     folder = tmp_path_factory.mktemp("finished")
     path = write_config(folder, sweep_config(folder, _served.base_url, trials=2))
+    code, _, errors = evalcube("run", path, "--workers", 1, "--quiet", cwd=folder)
+    assert code == 0, errors
+    return folder
+
+
+@pytest.fixture(scope="session")
+def judged(tmp_path_factory, _served):
+    """A folder with a finished sweep of a data set that judges rated, which tests read or copy."""
+    reset(_served)
+    folder = tmp_path_factory.mktemp("judged")
+    path = write_config(folder, judged_config(folder, _served.base_url))
     code, _, errors = evalcube("run", path, "--workers", 1, "--quiet", cwd=folder)
     assert code == 0, errors
     return folder

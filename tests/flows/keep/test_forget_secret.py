@@ -12,31 +12,18 @@ import zstandard
 from evalcube.flows.keep import forget as forget_module
 from evalcube.flows.keep.choice import Choice
 from evalcube.flows.keep.forget import forget
-from evalcube.flows.run.sweep import run
 from evalcube.flows.state.verify import verify_cube
 from evalcube.stages.reply.forms import Record
 from evalcube.storage.cache.cache import open_cache
 from evalcube.storage.cache.directory import DirectoryCache
-from tests.flows.judging import judged_config
 from tests.flows.keep.forgetting import (
     BETA,
     TRIALS,
     KilledError,
     killed_at,
 )
-from tests.flows.shared_cluster import SHARED
-from tests.flows.support import reset
 
 SECRET = b"Project-Nightingale-7731"
-
-
-@pytest.fixture(scope="module")
-def judged(tmp_path_factory, _served):
-    """A folder with a judged sweep of a data set; the replies to one question, and to its judges, quote a secret."""
-    reset(_served)
-    folder = tmp_path_factory.mktemp("judged")
-    run(judged_config(folder, _served.base_url), cluster=SHARED)
-    return folder
 
 
 @pytest.mark.parametrize("killed", [0, 1, 2])

@@ -20,7 +20,6 @@ from evalcube.stages.reply.forms import Record
 from evalcube.stages.reply.status import Status
 from evalcube.storage.cache.cache import open_cache
 from evalcube.storage.cube.cube import Cube
-from tests.flows.judging import judged_config
 from tests.flows.support import evalcube, reset, sweep_config, write_config
 
 
@@ -34,16 +33,6 @@ def swept(tmp_path_factory, _served):
     for model in config["models"]:
         model["simulate"] = {"ability": 1.0, "tokens": 20}
         model["prices"] = {"prompt": 1, "completion": 2}
-    assert evalcube("run", write_config(folder, config), "--quiet", cwd=folder)[0] == 0
-    return folder
-
-
-@pytest.fixture(scope="module")
-def judged(tmp_path_factory, _served):
-    """A folder with a data set that judges rated."""
-    reset(_served)
-    folder = tmp_path_factory.mktemp("judged")
-    config = judged_config(folder, _served.base_url)
     assert evalcube("run", write_config(folder, config), "--quiet", cwd=folder)[0] == 0
     return folder
 

@@ -17,7 +17,6 @@ from evalcube.flows.read.trials.read import trials
 from evalcube.flows.share.exports.export import FORMATS, export
 from evalcube.stages.reply.status import Status
 from evalcube.storage.cube.cube import Cube
-from tests.flows.judging import judged_config
 from tests.flows.support import evalcube, refused, reset, sweep_config, write_config
 from tests.tiers import need
 from tests.waiting import PATIENCE
@@ -45,20 +44,6 @@ def swept(tmp_path_factory, _served):
         model["prices"] = {"prompt": 1, "completion": 2}
     code, _, errors = evalcube("run", write_config(folder, config), "--quiet", cwd=folder)
     assert code == 0, errors
-    return folder
-
-
-@pytest.fixture(scope="module")
-def judged(tmp_path_factory, _served):
-    """A folder with a data set that judges rated."""
-    reset(_served)
-    folder = tmp_path_factory.mktemp("judged")
-    assert (
-        evalcube("run", write_config(folder, judged_config(folder, _served.base_url)), "--quiet", cwd=folder)[
-            0
-        ]
-        == 0
-    )
     return folder
 
 
