@@ -168,7 +168,7 @@ def test_recover__leaves_the_pack_of_a_living_process(cache, workers, processes,
 
 
 def test_recover__by_two_processes_at_once(cache, tmp_path, workers, processes):
-    for number in range(5):
+    for number in range(3):
         entries = [workers.entry(number, i) for i in range(ENTRIES)]
         cache.put_many(entries)
         cache.close()
@@ -208,7 +208,7 @@ def test_recover__a_pack_that_grows_after_it_was_taken_for_abandoned(cache, work
 def test_kill__nothing_that_a_put_returned_for_is_lost(tmp_path, workers, processes, writers):
     rng = np.random.default_rng(5)
     folder, left = tmp_path / "cache", 0
-    for seed in range(8):
+    for seed in range(4):
         acks = [tmp_path / f"acks{seed}-{writer}" for writer in range(writers)]
         started = [
             processes.start(workers.put_singly, folder, f"{seed}-{writer}", ack)
@@ -240,7 +240,7 @@ def test_kill__while_packs_are_rewritten_loses_no_entry(cache, tmp_path, workers
     cache.put_many(entries)
     cache.close()
     acks = tmp_path / "acks"
-    for seed in range(8):
+    for seed in range(4):
         processes.killed(workers.rewrite_packs, cache.path, seed, acks, acks=acks, delay=rng.uniform(0, 0.05))
 
         after = DirectoryCache(cache.path)
@@ -256,8 +256,8 @@ def test_sweep__while_others_put_loses_no_entry(cache, tmp_path, workers, proces
     for writer, ack in enumerate(acks):
         processes.start(workers.put_singly, cache.path, writer, ack)
         processes.wait_lines(ack, 1)
-    alien = [workers.entry("alien", number) for number in range(60)]
-    for number in range(6):
+    alien = [workers.entry("alien", number) for number in range(40)]
+    for number in range(4):
         cache.put_many(alien[10 * number : 10 * number + 10])
         cache.remove([key for key, _ in alien[10 * number + 1 : 10 * number + 10]])
         cache.sweep(delete=True)
