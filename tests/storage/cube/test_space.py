@@ -128,7 +128,7 @@ class Promises(RuleBasedStateMachine):
 @pytest.mark.long
 def test_space__is_a_dictionary_with_conditions(made):
     machine = type("Machine", (Promises,), {"make": staticmethod(made)}).TestCase
-    examples = 15 if made in SPACES.values() else 3  # each step is some requests
+    examples = 15 if made in SPACES.values() else 2  # each step is some requests
     machine.settings = settings(max_examples=examples, stateful_step_count=25, deadline=None)
     machine().runTest()
 
