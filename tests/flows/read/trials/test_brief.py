@@ -87,12 +87,12 @@ def test_brief_table__leaves_out_what_questions_of_a_task_begin_with():
 
 
 def test_brief_table__of_thousands_of_rows_is_made_at_once():
-    rows = [ROW | {"prompt": f"Compute this: {number} {'+ 1 ' * 20}"} for number in range(1000)]
+    rows = [ROW | {"prompt": f"Compute this: {number} {'+ 1 ' * 20}"} for number in range(2000)]
 
     begun = process_time()
     drawn(200, rows)
 
-    assert process_time() - begun < 10  # a minute, where all are sorted for each
+    assert process_time() - begun < 12  # much longer, where all are sorted for each
 
 
 @pytest.mark.parametrize(
