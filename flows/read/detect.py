@@ -18,12 +18,7 @@ from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.read.estimate import SweepEstimate, estimate
 from evalcube.flows.read.selection import Part, open_part
-from evalcube.stages.analyze.formulas.detect import (
-    Spread,
-    detect_power,
-    enough_questions,
-    told_difference,
-)
+from evalcube.stages.analyze.formulas.detect import Spread, detect_power, enough_questions, told_difference
 from evalcube.stages.analyze.formulas.margins import POWER
 from evalcube.stages.analyze.labelled import pairing
 from evalcube.stages.errors import ArgumentError

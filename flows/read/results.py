@@ -222,7 +222,7 @@ class TableResult(_Grouped):
         notes += found["points_told"]
         if axes.most_repeats(self.part.arrays) > 1 and found["joint"] == "none":
             notes.append("Questions were asked several times: intervals go by question.")
-        return group_spec(self.records(), self.by, found["mode"], tuple(notes), found["confidence"])
+        return group_spec(self.records(), self.by, found["mode"], found["confidence"], tuple(notes))
 
     def records(self) -> list[dict[str, Any]]:
         """A row for each group that has planned points."""

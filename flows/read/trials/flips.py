@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +18,7 @@ from evalcube.flows.read.reader import FoundTrial, Reader, status_name
 from evalcube.flows.read.selection import Part
 from evalcube.flows.read.sides import Side, SideBySide, SidePoint, side_by_side
 from evalcube.flows.read.trials.texts import AT_ONCE, READ
+from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.pairing import TRUNCATED, Pair
 from evalcube.stages.reply.status import Status
 
@@ -118,7 +118,7 @@ class Flips:
 
     @cached_property
     def _params(self) -> list[list[dict[str, Any]]]:
-        return [[_object(point.params) for point in points] for points in self.sides.points]
+        return [[axes.json_object(point.params) for point in points] for points in self.sides.points]
 
     @cached_property
     def tasks(self) -> tuple[Count, ...]:
@@ -274,12 +274,3 @@ def _fairly(places: npt.NDArray[np.intp], change: npt.NDArray[Any], limit: int) 
     count = min(int(lost.sum()), max(limit - limit // 2, limit - int((~lost).sum())))
     keep = [*np.flatnonzero(lost)[:count], *np.flatnonzero(~lost)[: limit - count]]
     return places[np.sort(np.array(keep, dtype=np.intp))]
-
-
-def _object(text: str) -> dict[str, Any]:
-    """Parameters from their JSON; empty if that is no object, as in a foreign cube."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}

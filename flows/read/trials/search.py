@@ -14,15 +14,7 @@ from evalcube.flows.errors import SweepError, need_text
 from evalcube.flows.plan.coordinates import ROW_ID
 from evalcube.flows.read.reader import ANSWERED, STATUSES, outcome_codes
 from evalcube.flows.read.trials import columns as places
-from evalcube.flows.read.trials.columns import (
-    DISAGREE,
-    TEXTS,
-    Rows,
-    TrialColumn,
-    Values,
-    chosen,
-    disagree,
-)
+from evalcube.flows.read.trials.columns import DISAGREE, TEXTS, Rows, TrialColumn, Values, chosen, disagree
 from evalcube.flows.read.trials.open_cube import OpenCube, fulfils
 from evalcube.stages.process.assertions.model import UnmeasuredError
 from evalcube.stages.process.assertions.patterns import SECONDS, compile_pattern, search

@@ -98,8 +98,7 @@ def count_ends(
     size = max(needed, 1) if bins is None else bins
     if size > MOST_BINS:
         raise ArgumentError(
-            f"`width` = {width} makes {size:,} bins of the tokens that a reply is said to have, more than "
-            f"{MOST_BINS:,}; give a larger one"
+            f"`width` = {width} makes {size:,} bins, more than {MOST_BINS:,}; give a larger one"
         )
     end = np.where(completed, np.where(outcome == Status.CORRECT, 0, 1), 2)
     groups = int(np.prod(outcome.shape[:-1]))

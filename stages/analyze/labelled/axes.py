@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,14 +61,20 @@ def most_repeats(ds: xr.Dataset) -> int:
     return int(ds.sizes.get("repeat", 1))
 
 
-def facets(text: str) -> dict[str, Facet]:
-    """A model's facets from their JSON text; empty if it is no object, lists and objects left out."""
+def json_object(text: str) -> dict[str, Any]:
+    """The JSON object of a text; empty if it is none, as anyone may have written the cube."""
     try:
-        data = json.loads(text)
+        found = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    items = data.items() if isinstance(data, dict) else ()
-    return {str(key): value for key, value in items if isinstance(value, str | int | float | bool)}
+    return found if isinstance(found, dict) else {}
+
+
+def facets(text: str) -> dict[str, Facet]:
+    """A model's facets from their JSON text; empty if it is no object, lists and objects left out."""
+    return {
+        key: value for key, value in json_object(text).items() if isinstance(value, str | int | float | bool)
+    }
 
 
 def plain(text: str) -> str:

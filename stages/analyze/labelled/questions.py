@@ -12,12 +12,7 @@ from numpy.typing import NDArray
 from evalcube.stages.analyze.formulas.clustering import unit_moments, units_of, widening
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.outcomes import table
-from evalcube.stages.analyze.formulas.outcomes.counts import (
-    Categories,
-    Integers,
-    Successes,
-    distinct_rows,
-)
+from evalcube.stages.analyze.formulas.outcomes.counts import Categories, Integers, Successes, distinct_rows
 from evalcube.stages.analyze.formulas.stratified import combine
 
 if TYPE_CHECKING:

@@ -41,11 +41,7 @@ _BAYESIAN = (
 
 
 def group_spec(
-    rows: Sequence[PlainRow],
-    by: Sequence[str],
-    head: str,
-    notes: tuple[str, ...] = (),
-    confidence: float = 0.95,
+    rows: Sequence[PlainRow], by: Sequence[str], head: str, confidence: float, notes: tuple[str, ...] = ()
 ) -> TableSpec:
     """Groups with their estimate; ones that lack points carry ``*``."""
     cut = any(row["truncated"] > CUT for row in rows)

@@ -9,12 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evalcube.stages.analyze.formulas.clustering import cluster_units
-from evalcube.stages.analyze.formulas.corrected import (
-    LEAST_SCORES,
-    Corrected,
-    corrected_mean,
-    next_to_label,
-)
+from evalcube.stages.analyze.formulas.corrected import LEAST_SCORES, Corrected, corrected_mean, next_to_label
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.verdict.composite import composite
 from evalcube.stages.analyze.verdict.inputs import JUDGE, Scores

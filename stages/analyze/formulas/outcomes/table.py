@@ -17,12 +17,7 @@ from evalcube.stages.analyze.formulas.outcomes import (
     spectrum,
     thresholds,
 )
-from evalcube.stages.analyze.formulas.outcomes.counts import (
-    Categories,
-    Successes,
-    categories,
-    successes,
-)
+from evalcube.stages.analyze.formulas.outcomes.counts import Categories, Successes, categories, successes
 from evalcube.stages.errors import ArgumentError
 
 Options = Mapping[str, Mapping[str, Any]]

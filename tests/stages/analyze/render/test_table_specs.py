@@ -309,6 +309,6 @@ def test_group_spec__says_the_level_of_its_intervals():
     row = {"task": "sort", "point": 0.5, "lower": 0.4, "upper": 0.6, "points": 1, "points_planned": 1}
     row |= {"truncated": 0.0, "counters": {"trials": 9.0}}
 
-    heads = [column.head for column in group_spec([row], ["task"], "C_P", confidence=0.9).columns]
+    heads = [column.head for column in group_spec([row], ["task"], "C_P", 0.9).columns]
 
     assert heads[1:3] == ["C_P", "90 %"]
