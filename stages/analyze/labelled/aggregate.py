@@ -215,13 +215,7 @@ def _attributes(mode: str, weigh: str, confidence: float, joint: str, *, exact: 
     interval = "wilson" if weigh == "trials" else "wilson at the effective number of trials"
     if exact:
         interval = "exact at the effective number of trials"
-    return {
-        "mode": mode,
-        "weigh": weigh,
-        "interval": interval,
-        "confidence": confidence,
-        "joint": joint,
-    }
+    return {"mode": mode, "weigh": weigh, "interval": interval, "confidence": confidence, "joint": joint}
 
 
 def _masked(ds: xr.Dataset, chosen: CellSelection) -> Floats:

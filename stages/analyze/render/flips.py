@@ -13,11 +13,7 @@ from evalcube.stages.analyze.render.table import Column, TableSpec
 from evalcube.stages.analyze.render.table_specs import p_text, pair_conclusion
 from evalcube.stages.analyze.render.text import ABSENT, CODE_MOST, code, number, percent, sentence
 
-NO_ANSWER = {
-    "truncated": "truncated",
-    "invalid": "no answer read",
-    "refused": "refused",
-}
+NO_ANSWER = {"truncated": "truncated", "invalid": "no answer read", "refused": "refused"}
 """Outcomes that are shown in the place of an answer."""
 
 
