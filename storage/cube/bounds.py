@@ -28,6 +28,8 @@ MOST_ARRAY = 2**33
 """Bytes of an array that is read as a whole."""
 
 _ZSTD = b"\x28\xb5\x2f\xfd"
+_TEXT_BYTES = 4
+"""Of the number of texts in a chunk, and of the length of each, before it."""
 _BLOSC_HEADER = struct.Struct("<4xI")
 _REMEDY = "No cube of evalcube has such an object: find out who made it."
 
@@ -79,6 +81,23 @@ def lines_in(file: IO[bytes], where: str | Path) -> Iterator[bytes]:
             remedy = "Move the file away, and run the sweep again; its cache has the replies."
             raise CubeDamagedError("a line is longer than any that is written", where, remedy)
         yield line
+
+
+def refuse_texts(key: str, data: bytes | bytearray, where: str) -> None:
+    """Raise for a chunk of texts that says to hold more of them than it has bytes for: room for all is made at once.
+
+    Raises
+    ------
+    CubeDamagedError
+        It does.
+    """
+    try:
+        count = zstandard.ZstdDecompressor().stream_reader(data).read(_TEXT_BYTES)
+        size = zstandard.frame_content_size(data)
+    except zstandard.ZstdError:
+        return  # cut off: it will not be decoded
+    if _TEXT_BYTES * (1 + int.from_bytes(count, "little")) > size:
+        raise CubeDamagedError(f"{key} says to hold more texts than it has bytes for", where, _REMEDY)
 
 
 def refuse_bomb(key: str, data: bytes | bytearray, where: str) -> None:

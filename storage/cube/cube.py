@@ -382,6 +382,7 @@ class Cube(GrowingCube):
         self.refresh()
         with guarded(self._where, "open the cube"), expected_warnings():
             store, consolidated = self._space.zarr(read_only=True), self._group.consolidated
+            self._group.bound_texts(store)
             try:
                 dataset: xr.Dataset = xr.open_zarr(store, consolidated=consolidated, chunks=chunks)
             except UNREADABLE as error:  # it reads the indexes at once

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 import zarr
 from numpy.typing import NDArray
+from zarr.abc.store import Store
 from zarr.codecs import BloscCodec, Crc32cCodec
 
 from evalcube.storage.cube.bounds import MOST_ARRAY, MOST_DECODED
@@ -36,12 +37,14 @@ from evalcube.storage.cube.metadata import (
 from evalcube.storage.cube.regions import Region, RegionShape, dims_of, shapes_from
 from evalcube.storage.cube.schema import DUPLICATE, LAYERS, SHARED, VARIABLES, Variable
 from evalcube.storage.cube.space import METADATA, Space
+from evalcube.storage.cube.space_store import SpaceStore
 from evalcube.storage.errors import CubeDamagedError, guarded, storage_error
 
 T = TypeVar("T")
 
 _THREADS = 16
-_CODECS = (("bytes", "vlen-utf8"), ("blosc", "zstd"), ("crc32c",))
+_CODECS = (("bytes",), ("blosc", "zstd"), ("crc32c",))
+_TEXT_CODECS = (("vlen-utf8",), ("zstd",))
 """How arrays may be stored, a name of each in turn, the last one if at all: as evalcube stores them. Others run what
 they read, or say in no header what they decode to."""
 _BLOSC_HEADER = struct.Struct("<BBBBIII")
@@ -84,6 +87,7 @@ class CubeGroup:
             present = set(self.names())  # layers are optional, and the arrays themselves say which there are
             self.layers = tuple(variable for name, variable in LAYERS.items() if name in present)
             self._refuse_foreign_codecs()
+            self.bound_texts(self._group.store)
             self.sizes = self._checked_sizes()
             self.shapes = shapes_from(self._group.attrs.get(SHAPES), self.sizes, self.layers)
             """What regions consisted of when the cube was made, and after each growth that changed it."""
@@ -329,10 +333,17 @@ class CubeGroup:
             # None in another format than 3, whose filters are any.
             codecs = getattr(array.metadata, "codecs", None)
             found = [] if codecs is None else [str(codec.to_dict().get("name")) for codec in codecs]
-            wanted = _CODECS[: max(2, len(found))]
+            known = _TEXT_CODECS if found[:1] == ["vlen-utf8"] else _CODECS
+            wanted = known[: max(2, len(found))]
             if len(found) != len(wanted) or any(map(lambda a, b: a not in b, found, wanted)):
                 how = "in another format" if codecs is None else f"with {', '.join(found)}"
                 raise ValueError(f"array {name!r} is stored {how}, which no cube is")
+
+    def bound_texts(self, store: Store) -> None:
+        """Have a store refuse chunks of this cube's texts that say to hold more than they can."""
+        if isinstance(store, SpaceStore):
+            arrays = self._arrays().items()
+            store.texts = frozenset(name for name, array in arrays if array.dtype.kind in "OUT")
 
     def _refuse_bombs(self, name: str, array: zarr.Array[Any]) -> None:
         """Raise for an array that would take more memory than any does, of whatever its chunks are."""

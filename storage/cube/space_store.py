@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, Store
 
-from evalcube.storage.cube.bounds import MOST_METADATA, MOST_OBJECT, refuse_bomb, refuse_larger
+from evalcube.storage.cube.bounds import MOST_METADATA, MOST_OBJECT, refuse_bomb, refuse_larger, refuse_texts
 from evalcube.storage.cube.space import METADATA, Space, Version, When
 from evalcube.storage.errors import LeaseLostError
 
@@ -36,6 +36,8 @@ class SpaceStore(Store):
         super().__init__(read_only=read_only)
         self._space = space
         self._expected: dict[str, Version | None] = {}
+        self.texts: frozenset[str] = frozenset()
+        """Names of the arrays whose chunks are texts."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SpaceStore) and other._space == self._space
@@ -48,7 +50,9 @@ class SpaceStore(Store):
 
     def with_read_only(self, read_only: bool = False) -> Self:
         """The same store, to be read only or written, too."""
-        return type(self)(self._space, read_only=read_only)
+        same = type(self)(self._space, read_only=read_only)
+        same.texts = self.texts
+        return same
 
     def expect(self, versions: Mapping[str, Version | None]) -> None:
         """Put each of these objects, the next time, only over its version, or where there is none."""
@@ -66,6 +70,8 @@ class SpaceStore(Store):
             return None
         refuse_larger(max(found.size, len(found.data)), most or MOST_OBJECT, f"{self._space.address}/{key}")
         refuse_bomb(key, found.data, self._space.address)
+        if key.partition("/")[0] in self.texts and not key.endswith(METADATA):
+            refuse_texts(key, found.data, self._space.address)
         return prototype.buffer.from_bytes(found.data[_part(byte_range, found.size)])
 
     async def get_partial_values(

@@ -307,6 +307,23 @@ def test_reading__ends_at_a_file_that_is_too_long(tmp_path, cube, name):
         read_all(Cube.open(cube.url))
 
 
+def test_label__of_more_texts_than_bytes_takes_no_memory(tmp_path, cube):
+    path = tmp_path / "c.zarr" / "task" / "c" / "0"
+    texts = zstandard.ZstdDecompressor().decompress(path.read_bytes())
+    path.write_bytes(zstandard.ZstdCompressor().compress(struct.pack("<I", 2**24) + texts[4:]))
+
+    tracemalloc.start()
+    try:
+        for read in (lambda: cube.read_label("task"), cube.summary, cube.dataset):
+            with pytest.raises(CubeDamagedError, match="more texts than it has bytes"):
+                read()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 2**26
+
+
 def test_zip__is_not_unpacked_by_what_has_no_bound(tmp_path):
     with zipfile.ZipFile(tmp_path / "c.zip", "w", zipfile.ZIP_BZIP2) as file:
         file.writestr("zarr.json", bytes(2**24))
