@@ -27,7 +27,7 @@ from evalcube.flows.state.recording import count_model, grader_of, prices_of, re
 from evalcube.flows.state.records import MERGED, read_record
 from evalcube.stages.generate.reader import SecondReader
 from evalcube.stages.process.grading import GRADER, IMPORTED, Outcome
-from evalcube.stages.reply.status import SECOND, Status
+from evalcube.stages.reply.status import LAST_FINISHED, SECOND, Status
 from evalcube.storage.cache.cache import Cache, find_cache
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.integrity import stored_problems
@@ -385,8 +385,9 @@ class _Rescore:
         recorded[:, :, : receipt.trials, : receipt.repeats] = True
         planned = recorded & self._planned.mask(window) & (status != Status.MISSING)
         prices = self._prices[receipt.region.model]
-        made, unanswered = regrade(self._plan, window, planned, receipt, self._cache, prices, status)
-        if unanswered > receipt.transport:
+        made, _ = regrade(self._plan, window, planned, receipt, self._cache, prices, status)
+        # By trial: a reply that has come since, to what was a transport error, does not make up for one that is gone.
+        if (planned & (status <= LAST_FINISHED) & (made["status"] > LAST_FINISHED)).any():
             return status, None
         digest = self._cube.write_region(receipt.region, made)
         grader = grader_of(self._plan.evaluations[receipt.region.model])

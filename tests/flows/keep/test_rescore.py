@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import closing
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evalcube.flows.errors import SweepError
+from evalcube.flows.keep.cache import request_keys
 from evalcube.flows.keep.rescore import rescore_cube
 from evalcube.flows.plan.targets import RegionWork
+from evalcube.flows.read.reader import Reader
 from evalcube.flows.read.selection import open_part
 from evalcube.flows.read.status import cube_status
 from evalcube.flows.run.sweep import run
 from evalcube.flows.state.verify import verify_cube
 from evalcube.stages.process.grading import GRADER
 from evalcube.stages.reply.status import Status
+from evalcube.storage.cache.cache import open_cache
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import FIRST_GRADER, Ledger, from_line, graders_of, to_line
+from evalcube.storage.cube.regions import Region
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import evalcube, reset, simulator_stats, sweep_config
 
@@ -152,6 +158,29 @@ def test_rescore_cube__keeps_regions_whose_replies_are_lost(
 
     assert (done.regions, done.lost > 0) == (0, True)
     assert content(sweep["cube"])[0] == spoiled
+
+
+def test_rescore_cube__a_reply_that_came_later_does_not_make_up_for_one_that_is_gone(
+    sweep: dict[str, Any],
+) -> None:
+    graded_by_an_older_one(sweep["cube"])
+    cube = Cube.open(sweep["cube"], writable=True)
+    _, _, gone = islice(request_keys(Reader(sweep["cube"])), 3)  # after those of both models' first trial
+    with Ledger(cube.records) as ledger:
+        receipt = ledger.newest()[Region(0, 0, 0)]
+        arrays = dict(cube.read_region(receipt.region))
+        arrays["status"][0, 0, 0, 0] = Status.TRANSPORT  # though the cache has an answer by now
+        digest = cube.write_region(receipt.region, arrays)
+        generation = receipt.generation + 1
+        ledger.append(replace(receipt, generation=generation, digest=digest, transport=1, complete=False))
+    spoiled = cube.read_region(receipt.region)["status"].tobytes()
+    with closing(open_cache(sweep["cache"])) as cache:
+        assert cache.remove([gone]) == 0
+
+    done = rescore_cube(sweep["cube"], cache=sweep["cache"])
+
+    assert done.lost == 1
+    assert cube.read_region(receipt.region)["status"].tobytes() == spoiled
 
 
 @pytest.mark.parametrize("grader", ["current", "pinned"])
