@@ -132,13 +132,13 @@ class ObjectBackend:
         return Stored(found.data if found.size <= MOST_BYTES else None, found.version)
 
     def _clock(self) -> float:
-        """What time it is by the store's clock, which objects have their times by."""
+        """What time it is by the store's clock, which objects have their times by; before all where nobody knows."""
         key = f"{PROBES}{secrets.token_hex(12)}"
         self._space.put(key, b"")
         now = self._space.stamped(key)
         with suppress(StorageError):  # not everybody who may write may delete; `evalcube cache gc` finds it
             self._space.delete(key)
-        return math.inf if now is None else now
+        return -math.inf if now is None else now
 
 
 def _path(key: str) -> str:

@@ -11,9 +11,11 @@ from cache_stores import S3_ENV, SECRET, RedisPlace, opened, redis_server
 
 from evalcube.storage.cache.cache import open_cache
 from evalcube.storage.cache.remote import Stored
+from evalcube.storage.cube.bucket.objects import Bucket
 from evalcube.storage.errors import DiskFullError, NotWritableError, StorageError, UnsupportedUrlError
 from evalcube.storage.urls import absolute, object_prefix, redacted, redis_address
 from tests.ports import free_port
+from tests.storage.support import buckets
 from tests.waiting import PATIENCE
 
 KEY, OTHER = "ab" * 32, "cd" * 32
@@ -115,6 +117,16 @@ def test_objects__no_bucket_and_no_store(careless, monkeypatch):
     with pytest.raises(StorageError) as caught:
         open_cache("s3://bucket/x")
     assert "Check the network" in told(caught.value)
+
+
+def test_objects__are_all_there_later_than_a_time_that_nobody_knows(monkeypatch):
+    buckets.in_memory(monkeypatch)
+    cache = open_cache("s3://bucket/cache")
+    cache.put_many([(KEY, b"1")])
+    monkeypatch.setattr(Bucket, "stamped", lambda *_: None)  # what was put to learn it is gone
+
+    assert list(cache.entries(there_now=True)) == []
+    assert [one.key for one in cache.entries()] == [KEY]
 
 
 def test_redis__passwords(redis_place, monkeypatch):
