@@ -34,7 +34,15 @@ OWN_CODES = {
 }
 """By command, what exit codes mean there and nowhere else."""
 
-_USED_UP = (errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN)
+_USED_UP = (
+    errno.ENOMEM,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.EAGAIN,
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EFBIG,
+)
 ISSUES = "https://github.com/evalcube/evalcube/issues"
 
 app = typer.Typer(
@@ -143,7 +151,7 @@ def _failed(error: Exception) -> int:
         return ExitStatus.REFUSED
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _USED_UP):
         complain(
-            f"this machine has run out of memory, processes or open files ({error}): free some, and try again"
+            f"this machine has run out of memory, processes, open files or disk space ({error}): free some, and retry"
         )
         return ExitStatus.REFUSED
     from evalcube.flows.cli.plugins import plugin_fault

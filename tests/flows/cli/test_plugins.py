@@ -1,5 +1,6 @@
 """Errors of a user's own code are told as such: whose it is, and where."""
 
+import errno
 import sys
 from importlib.metadata import EntryPoint
 from types import ModuleType, SimpleNamespace
@@ -109,6 +110,12 @@ def test_failed__of_a_plugin_is_refused_and_of_evalcube_a_bug(grader, capsys):
 
     assert app._failed(raised(raise_if_failed, None)) == ExitStatus.BUG
     assert "defect of evalcube" in capsys.readouterr().err
+
+
+def test_failed__for_want_of_disk_space_is_no_bug(capsys):
+    assert app._failed(OSError(errno.ENOSPC, "No space left on device", "/tmp/x")) == ExitStatus.REFUSED
+
+    assert "disk space" in capsys.readouterr().err
 
 
 def test_raise_if_failed__keeps_the_lines_of_the_worker(grader):
