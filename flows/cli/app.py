@@ -149,6 +149,9 @@ def _failed(error: Exception) -> int:
     if isinstance(error, EvalcubeError):
         complain(str(error))
         return ExitStatus.REFUSED
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        complain(f"this path is too long for its file system: {error.filename}. Give a shorter one")
+        return ExitStatus.REFUSED
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _USED_UP):
         complain(
             f"this machine has run out of memory, processes, open files or disk space ({error}): free some, and retry"

@@ -185,6 +185,11 @@ def test_show__odd_params_match_nothing(given, small_sweep):
     )
 
 
+@pytest.mark.parametrize("command", [("run",), ("cache", "stats"), ("run", "sweep.yaml", "--cube")])
+def test_commands__a_name_longer_than_any_file_may_have_is_refused(command, small_sweep):
+    refused(evalcube(*command, "a" * 300, cwd=small_sweep), "too long")
+
+
 def test_readers__foreign_labels_do_nothing_to_the_terminal(small_sweep, tmp_path):
     shutil.copytree(small_sweep / "cube.zarr", tmp_path / "cube.zarr")
     bell = "al\x1b[2Jpha"
