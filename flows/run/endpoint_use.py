@@ -10,6 +10,7 @@ import urllib.request
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from threading import Thread
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -165,6 +166,15 @@ def _listing(address: str) -> tuple[int, list[str]]:
     """Status of a list of models, and the names in it; 0 where nothing answers."""
     if urlsplit(address).scheme not in ("http", "https"):
         return 0, []
+    found: list[tuple[int, list[str]]] = []
+    # The time limit of a request is one of each piece of its reply: who sends byte by byte would hold the run's end.
+    asking = Thread(target=lambda: found.append(_asked(address)), daemon=True)
+    asking.start()
+    asking.join(2 * _SECONDS)
+    return found[0] if found else (0, [])
+
+
+def _asked(address: str) -> tuple[int, list[str]]:
     try:
         opener = urllib.request.build_opener(_NoRedirects)
         with opener.open(address, timeout=_SECONDS) as reply:

@@ -1,7 +1,11 @@
 """What "not found" means: no such model, a wrong path, or a forgotten /v1."""
 
 import io
+import socket
+import time
 import urllib.error
+from contextlib import suppress
+from threading import Thread
 from types import SimpleNamespace
 
 import pytest
@@ -74,3 +78,20 @@ def test_listing__takes_any_reply(monkeypatch, body, found):
 
     assert endpoint_use._listing(f"{BASE}/models") == found
     assert endpoint_use._listing("file:///etc/passwd") == (0, [])
+
+
+def test_listing__does_not_wait_for_who_sends_byte_by_byte(monkeypatch):
+    def drip(server):
+        connection, _ = server.accept()
+        with connection, suppress(OSError):
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+            for _ in range(200):
+                connection.sendall(b" ")
+                time.sleep(0.05)
+
+    monkeypatch.setattr(endpoint_use, "_SECONDS", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        Thread(target=drip, args=(server,), daemon=True).start()
+        began = time.monotonic()
+        assert endpoint_use._listing(f"http://127.0.0.1:{server.getsockname()[1]}/models") == (0, [])
+    assert time.monotonic() - began < 5
