@@ -62,13 +62,11 @@ def gate(
 
     form = form_of(as_json=as_json, markdown=markdown)
     rules = load_policy(policy)
-    if config is not None:
-        addresses: list[str] = []
-        others = list(cubes or ())
-    elif cubes:
+    addresses, others = list[str](), list(cubes or ())
+    if config is None:
+        if not cubes:
+            raise SweepError("nothing to decide about", "Give a cube, or --run CONFIG")
         addresses, others = cubes_and_models(cubes[0], cubes[1:])
-    else:
-        raise SweepError("nothing to decide about", "Give a cube, or --run CONFIG")
     # The control is first, and the treatment last: an argument beside one option is the other of the two.
     models = [name for name in (control, *others, treatment) if name is not None]
     if config is not None:
