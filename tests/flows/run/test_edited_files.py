@@ -1,7 +1,9 @@
 """Data files are edited, renamed and deleted: what was measured stays readable, and only what is new is asked."""
 
+import copy
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -30,7 +32,7 @@ from evalcube.stages.generate.dataset.books import Library
 from evalcube.stages.generate.recent import Recent
 from evalcube.storage.cube.cube import Cube
 from tests.flows.shared_cluster import SHARED
-from tests.flows.support import evalcube, simulator_stats, sweep_config, write_config
+from tests.flows.support import evalcube, reset, simulator_stats, sweep_config, write_config
 
 ROWS = [
     {"q": f"Which is {n}?", "o": [str(n), f"{n}0", f"{n}1", f"{n}2"], "a": n % 4, "key": f"k{n}"}
@@ -44,10 +46,35 @@ def file(tmp_path):
     return written(tmp_path / "rows.jsonl", ROWS)
 
 
+def config_in(folder, simulator, file):
+    tasks = {"own": {"task": "dataset", "params": {"file": str(file), **FIELDS}}}
+    return sweep_config(folder, simulator.base_url, trials=100, tasks=tasks)
+
+
 @pytest.fixture
 def config(tmp_path, simulator, file):
-    tasks = {"own": {"task": "dataset", "params": {"file": str(file), **FIELDS}}}
-    return sweep_config(tmp_path, simulator.base_url, trials=100, tasks=tasks)
+    return config_in(tmp_path, simulator, file)
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory, _served):
+    """The config of a finished sweep, and a copy of the folder that has its cube, its cache and its file."""
+    reset(_served)
+    folder = tmp_path_factory.mktemp("edited")
+    config = config_in(folder, _served, written(folder / "rows.jsonl", ROWS))
+    run(config, cluster=SHARED)
+    return config, shutil.copytree(folder, tmp_path_factory.mktemp("pristine") / "copy")
+
+
+@pytest.fixture
+def measured(pristine, simulator, monkeypatch):  # noqa: ARG001 - nothing has been asked yet
+    """The config and the file of that sweep, as they were, whatever another test has made of them."""
+    config, kept_folder = pristine
+    file = Path(config["tasks"]["own"]["params"]["file"])
+    shutil.rmtree(file.parent)
+    shutil.copytree(kept_folder, file.parent)
+    elsewhere(monkeypatch)
+    return copy.deepcopy(config), file
 
 
 def written(path, rows):
@@ -79,12 +106,11 @@ def texts(cube, **options):
 def test_run__asks_only_what_a_model_has_not_seen(config, file, simulator, monkeypatch):
     assert requests_of(simulator, config) == len(ROWS)
     before = texts(config["cube"])
+    nought, new = ({**ROWS[0], "q": f"Which is {what}?"} for what in ("nought", "new"))
     edits = [
-        (ROWS[:4] + ROWS[5:], 0),
-        (list(reversed(ROWS)), 0),
-        ([{**ROWS[0], "q": "Which is nought?"}, *ROWS[1:]], 1),
+        (list(reversed(ROWS[:4] + ROWS[5:])), 0),
+        ([nought, *ROWS[1:], new], 2),
         ([{**ROWS[0], "a": 3}, *ROWS[1:]], 0),
-        ([*ROWS, {**ROWS[0], "q": "Which is new?"}], 1),
         (ROWS, 0),
     ]
 
@@ -99,14 +125,12 @@ def test_run__asks_only_what_a_model_has_not_seen(config, file, simulator, monke
     assert [planned.older for planned in plan.tasks[0].cells] == [False] + [True] * (len(edits) - 1)
 
 
-@pytest.mark.parametrize("fate", ["edited", "renamed", "deleted"])
-def test_results__stay_readable_whatever_becomes_of_the_file(config, file, fate, tmp_path, monkeypatch):
-    run(config, cluster=SHARED)
+@pytest.mark.parametrize("fate", ["edited", "deleted"])
+def test_results__stay_readable_whatever_becomes_of_the_file(measured, fate, tmp_path, monkeypatch):
+    config, file = measured
     before = texts(config["cube"])
     if fate == "edited":
         written(file, ROWS[2:])
-    elif fate == "renamed":
-        file.rename(tmp_path / "other.jsonl")
     else:
         file.unlink()
 
@@ -125,12 +149,10 @@ def test_results__stay_readable_whatever_becomes_of_the_file(config, file, fate,
     assert rescore_cube(config["cube"], output=tmp_path / "again.zarr").changed == 0
 
 
-@pytest.mark.parametrize("versions", [1, 2])
-def test_run__goes_on_without_the_file(config, file, versions, tmp_path, monkeypatch):
+def test_run__goes_on_without_the_file(measured, tmp_path, monkeypatch):
+    config, file = measured
+    written(file, ROWS[2:])
     run(config, cluster=SHARED)
-    if versions == 2:
-        written(file, ROWS[2:])
-        run(config, cluster=SHARED)
     before = {row["row_id"] for row in trials(config["cube"]).rows()}
     file.unlink()
     written(tmp_path / "c.yaml", [config])
@@ -147,8 +169,8 @@ def test_run__goes_on_without_the_file(config, file, versions, tmp_path, monkeyp
     assert {row["row_id"] for row in trials(config["cube"]).rows()} == before
 
 
-def test_upsample__of_a_pulled_cube_needs_no_file(config, file, tmp_path, simulator, monkeypatch):
-    run(config, cluster=SHARED)
+def test_upsample__of_a_pulled_cube_needs_no_file(measured, tmp_path, simulator, monkeypatch):
+    config, file = measured
     publish_cube(config["cube"], tmp_path / "published")
     file.unlink()
     shutil.rmtree(config["cube"])
@@ -166,17 +188,18 @@ def test_upsample__of_a_pulled_cube_needs_no_file(config, file, tmp_path, simula
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_run__refuses_a_file_that_its_cube_never_asked(config, known, tmp_path):
-    if known:
-        run(config, cluster=SHARED)
+def test_run__refuses_a_file_that_its_cube_never_asked(measured, known, tmp_path):
+    config, _ = measured
+    if not known:
+        config["cube"] = str(tmp_path / "cube.zarr")
     config["tasks"]["own"]["params"]["file"] = str(tmp_path / "other.jsonl")
 
     with pytest.raises(ConfigError, match=r"other\.jsonl cannot be opened"):
         run(config, cluster=SHARED)
 
 
-def test_leaderboard__takes_the_newest_version_and_says_so(config, file):
-    run(config, cluster=SHARED)
+def test_leaderboard__takes_the_newest_version_and_says_so(measured, tmp_path):
+    config, file = measured
     written(file, ROWS[2:])
     run(config, cluster=SHARED)
     first, second = [str(one.cell.params.sha256)[:8] for one in Reader(config["cube"]).plan.tasks[0].cells]
@@ -190,23 +213,15 @@ def test_leaderboard__takes_the_newest_version_and_says_so(config, file):
     assert [len(texts) for texts in said] == [1, 0, 0]
     assert "12 trials of earlier ones are left out" in said[0][0]
     assert f"file_version={first} shows them" in said[0][0]
+    for command in ("leaderboard", "table"):
+        _, document, _ = evalcube(command, config["cube"], "--json", cwd=tmp_path)
+        _, table, _ = evalcube(command, config["cube"], "--markdown", cwd=tmp_path)
+        assert "only its newest version counts" in " ".join(json.loads(document)["warnings"])
+        assert "only its newest version counts" in table
 
 
-@pytest.mark.parametrize("command", ["leaderboard", "table"])
-def test_tables__say_beside_the_numbers_that_a_version_was_left_out(config, file, command, tmp_path):
-    run(config, cluster=SHARED)
-    written(file, ROWS[2:])
-    run(config, cluster=SHARED)
-
-    _, document, _ = evalcube(command, config["cube"], "--json", cwd=tmp_path)
-    _, table, _ = evalcube(command, config["cube"], "--markdown", cwd=tmp_path)
-
-    assert "only its newest version counts" in " ".join(json.loads(document)["warnings"])
-    assert "only its newest version counts" in table
-
-
-def test_leaderboard__shows_the_old_version_until_the_new_one_is_measured(config, file, monkeypatch):
-    run(config, cluster=SHARED)
+def test_leaderboard__shows_the_old_version_until_the_new_one_is_measured(measured, monkeypatch):
+    config, file = measured
     written(file, ROWS[2:])
     monkeypatch.setattr(sweep_module.Session, "run", _killed)
     with pytest.raises(KilledError):
@@ -243,8 +258,8 @@ def test_run__killed_before_its_first_request_has_kept_the_questions(config, sim
     assert list(Cube.open(config["cube"]).records.list("questions/")) == [key]
 
 
-def test_questions__go_with_the_cube_to_others_and_back(config, file, tmp_path, monkeypatch):
-    run(config, cluster=SHARED)
+def test_questions__go_with_the_cube_to_others_and_back(measured, tmp_path, monkeypatch):
+    config, file = measured
     before = texts(config["cube"])
     publish_cube(config["cube"], str(tmp_path / "out"), with_replies=True)
     file.unlink()
@@ -280,8 +295,8 @@ def test_publish__looks_for_secrets_in_the_questions(config, file, tmp_path):
         publish_cube(config["cube"], str(tmp_path / "out"))
 
 
-def test_verify__finds_and_heals_other_questions(config, file, monkeypatch):
-    run(config, cluster=SHARED)
+def test_verify__finds_and_heals_other_questions(measured, monkeypatch):
+    config, file = measured
     records = Cube.open(config["cube"], writable=True).records
     (key,) = records.list("questions/")
     whole = records.get(key).data
@@ -301,8 +316,8 @@ def test_verify__finds_and_heals_other_questions(config, file, monkeypatch):
     assert "is not at hand" in str(verify_cube(config["cube"], heal=True).damages[0])
 
 
-def test_forget__for_good_takes_the_questions_too(config, file):
-    run(config, cluster=SHARED)
+def test_forget__for_good_takes_the_questions_too(measured):
+    config, file = measured
     first = Reader(config["cube"]).plan.tasks[0].cells[0].cell.params.sha256
     written(file, ROWS[2:])
     run(config, cluster=SHARED)
