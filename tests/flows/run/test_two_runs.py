@@ -8,13 +8,13 @@ from tests.flows.shared_cluster import SHARED
 from tests.flows.support import assert_same_cube, command, simulator_stats, sweep_config, write_config
 from tests.waiting import wait_until
 
-TRIALS, CONNECTIONS = 120, 8
+TRIALS, CONNECTIONS = 60, 8
 REQUESTS = 5 * TRIALS
 
 
 def config_of(tmp_path, simulator, name):
     config = sweep_config(tmp_path, simulator.base_url, trials=TRIALS, cube=f"{name}.zarr")
-    config["models"][0]["simulate"]["latency"] = 0.05
+    config["models"][0]["simulate"]["latency"] = 0.1
     return config
 
 
