@@ -14,7 +14,7 @@ pytestmark = pytest.mark.cluster
 
 
 def test_run__stops_in_good_order_at_a_signal_and_raises_with_the_summary(tmp_path, simulator, caplog):
-    config = sweep_config(tmp_path, simulator.base_url, trials=32, cells=8)
+    config = sweep_config(tmp_path, simulator.base_url, trials=20, cells=8)
     config["models"][0]["simulate"]["latency"] = 0.05
     config["models"][0]["limits"] = {"connections": 4}
     # All tests share a handler, which pytest hangs on loggers of Dask, too: their silence may have been left on it.
