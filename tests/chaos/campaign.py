@@ -28,6 +28,8 @@ _LAST_RUNS = 8
 _COMMIT_PATIENCE, _COMMIT_SECONDS = 500, 15.0
 """Requests, and seconds of a run, after which a strike no longer waits for a receipt."""
 _TICK = 0.01
+_LOOK = 0.2
+"""Seconds between two looks at all processes of the machine, each of which takes a twentieth."""
 
 
 @dataclass(frozen=True)
@@ -186,6 +188,7 @@ class Chaos:
         victims = {target: self._victims(target) for target in strike.targets}
         pids = [pid for found in victims.values() for pid in found]
         if not pids:
+            time.sleep(_LOOK)
             return False  # it is starting just now
         before = ships.in_flight()
         if strike.stopped:
@@ -252,16 +255,7 @@ def run_campaign(campaign: Campaign, folder: Path, tell: Callable[[str], None]) 
 def run_calmly(campaign: Campaign, folder: Path) -> Path:
     """The same sweep without a strike, with a simulator of its own; its cube."""
     config = campaign.config(folder, "sim:", "calm")
-    command = (
-        sys.executable,
-        "-m",
-        "evalcube",
-        "run",
-        str(config),
-        "--workers",
-        str(campaign.workers),
-        "--quiet",
-    )
+    command = (sys.executable, "-m", "evalcube", "run", str(config), "--quiet")
     with fleet(folder / "calm") as ships:
         done = subprocess.run(command, env=ships.env, capture_output=True, text=True, check=False)
     if done.returncode:

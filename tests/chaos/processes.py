@@ -143,7 +143,8 @@ class Fleet:
         """Let the scheduler and all workers end in order, also those whose nanny was killed."""
         self.local = False  # a driver that had a cluster of its own is over
         send([*self.find("nanny"), *self.find("scheduler")], signal.SIGTERM)
-        wait_for(lambda: not self._at_work(), "the cluster to end")
+        # Each look reads the environment of all processes of the machine.
+        wait_for(lambda: not self._at_work(), "the cluster to end", pause=0.5)
 
     def _at_work(self) -> list[int]:
         """Workers, and whatever else was started for the cluster and runs; not the simulator."""
@@ -198,9 +199,9 @@ def send(pids: Sequence[int], number: signal.Signals) -> None:
             os.kill(pid, number)
 
 
-def wait_for(condition: object, what: str) -> None:
+def wait_for(condition: object, what: str, *, pause: float = 0.02) -> None:
     """Wait until `condition` returns true."""
-    wait_until(condition, told=lambda: f"waited in vain for {what}")
+    wait_until(condition, told=lambda: f"waited in vain for {what}", pause=pause)
 
 
 def _runs(process: subprocess.Popen[bytes] | None) -> bool:

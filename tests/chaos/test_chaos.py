@@ -21,7 +21,7 @@ def test_make_plan__is_the_seed_s_and_strikes_everything():
     assert any(strike.stopped for strike in plan)
 
 
-SHORT = (1465, 6, 400)
+SHORT = (983, 4, 400)
 """Seed, strikes and trials of a campaign whose few strikes are of all kinds."""
 
 
