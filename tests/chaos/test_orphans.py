@@ -10,7 +10,7 @@ pytestmark = pytest.mark.chaos
 
 def test_run__workers_send_nothing_more_when_their_driver_is_gone(tmp_path):
     campaign = Campaign(seed=0, strikes=0, trials=6000, latency=0.2)
-    with fleet(tmp_path) as ships:
+    with fleet(tmp_path, workers=1) as ships:
         ships.serve()
         ships.assemble()
         ships.drive(str(campaign.config(tmp_path, ships.endpoint, "struck")), local=False)
@@ -20,5 +20,5 @@ def test_run__workers_send_nothing_more_when_their_driver_is_gone(tmp_path):
         at_death = ships.requests()
         wait_for(lambda: ships.in_flight() == 0, "what is in flight")
 
-        # Blocks of 64 wait on both workers, thousands of requests in all; some more are sent until these hear of it.
+        # Blocks of 64 wait on the worker, thousands of requests in all; some more are sent until it hears of it.
         assert ships.requests() <= at_death + 500
