@@ -11,6 +11,7 @@ from evalcube.deploy.clusters.registrar import ClusterView
 from evalcube.flows.run import cluster, workers
 from evalcube.flows.run.cluster import wait_for_workers
 from evalcube.flows.run.follow.events import Noted
+from tests.flows.shared_cluster import PROCESSES
 from tests.flows.support import sweep_config
 
 ADMITTED = SimpleNamespace(admitted=lambda there, *_: sorted(there), named=str, undecided=False)
@@ -110,21 +111,25 @@ def test_workers__of_a_cluster_that_replaces_them_come_and_go_without_a_note(mon
     assert [event for event in notes if isinstance(event, Noted)] == []
 
 
-def test_run__a_config_that_names_its_cluster_is_run_there_and_the_cube_does_not_hold_it(tmp_path, simulator):
+def test_run__a_config_that_names_its_cluster_is_run_there_and_the_cube_does_not_hold_it(
+    tmp_path, simulator, monkeypatch
+):
     from evalcube.flows.run.sweep import run
     from evalcube.flows.state.records import read_notes
     from evalcube.storage.cube.cube import Cube
 
     plain = sweep_config(tmp_path, simulator.base_url, trials=2, cube="plain.zarr")
     run(plain)
-    notes = []
+    notes, made = [], []
+    monkeypatch.setattr(cluster, "LocalProcesses", lambda workers: made.append(workers) or PROCESSES)
 
     run(
         {**plain, "cube": str(tmp_path / "c.zarr"), "cluster": {"class": "local", "scale": 1}},
         subscribers=[notes.append],
     )
 
-    assert any("1 workers, dashboard" in getattr(note, "message", "") for note in notes)
+    assert made == [1]
+    assert any("2 workers, dashboard" in getattr(note, "message", "") for note in notes)  # of all tests
     left, right = (Cube.open(str(tmp_path / name)) for name in ("plain.zarr", "c.zarr"))
     assert left.attrs["spec"] == right.attrs["spec"]
     assert "cluster" not in read_notes(right.records)["config"]
