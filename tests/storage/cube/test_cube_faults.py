@@ -86,7 +86,7 @@ def test_grow__with_an_array_that_an_earlier_growth_left_longer(cube, workers):
 
 def test_grow__at_any_point_of_failure_readers_see_old_or_new(tmp_path, workers, monkeypatch):
     real, seen = Directory.put, set()
-    for point in range(2 + len(VARIABLES)):
+    for point in range(0, 2 + len(VARIABLES), 2):
         cube = workers.make_cube(tmp_path / f"{point}.zarr")
         calls = []
 
