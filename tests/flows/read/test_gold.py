@@ -16,14 +16,20 @@ from tests.flows.read.test_verdict import NOWHERE, UNITS, written_cube
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory):
-    """The address of a cube of two variants, which tests only read."""
-    return written_cube(tmp_path_factory.mktemp("written"))[0]
+def made(tmp_path_factory):
+    """A cube of two variants, which tests only read: its address and arrays."""
+    return written_cube(tmp_path_factory.mktemp("written"))
+
+
+@pytest.fixture
+def written(made):
+    """The address of the cube."""
+    return made[0]
 
 
 @pytest.mark.parametrize("name", ["gold.jsonl", "gold.csv"])
-def test_cube_verdict__gold_by_id_or_unit(tmp_path, name):
-    url, arrays = written_cube(tmp_path)
+def test_cube_verdict__gold_by_id_or_unit(made, tmp_path, name):
+    url, arrays = made
     plan = build_plan(from_mapping(judged_config(tmp_path, NOWHERE)))
     cell = plan.tasks[0].cells[0].cell
     judged = arrays[0]["judge"][0, 0, :, 0].tolist()
