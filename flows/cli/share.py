@@ -298,9 +298,6 @@ def tags(url: str, as_json: options.Json = False) -> None:
 
 
 def _date(seconds: int) -> str:
-    """A date; a dash where no calendar has it, since others write the list of tags."""
-    if seconds >= _LAST_DAY:
-        return "-"
     return datetime.datetime.fromtimestamp(seconds, tz=datetime.UTC).date().isoformat()
 
 

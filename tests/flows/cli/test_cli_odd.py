@@ -190,16 +190,6 @@ def test_commands__a_name_longer_than_any_file_may_have_is_refused(command, smal
     refused(evalcube(*command, "a" * 300, cwd=small_sweep), "too long")
 
 
-def test_tags__a_time_that_no_calendar_has_is_a_dash(tmp_path):
-    tag = {"tag": "v1", "digest": "sha256:" + "0" * 64, "time": 2**53, "trials": 7}
-    (tmp_path / "tags.json").write_text(json.dumps({"format": 1, "tags": [tag]}))
-
-    code, output, errors = evalcube("tags", str(tmp_path), cwd=tmp_path)
-
-    assert (code, errors) == (0, "")
-    assert output.startswith("v1  -  7 trials")
-
-
 def test_readers__foreign_labels_do_nothing_to_the_terminal(small_sweep, tmp_path):
     shutil.copytree(small_sweep / "cube.zarr", tmp_path / "cube.zarr")
     bell = "al\x1b[2Jpha"
