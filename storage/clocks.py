@@ -14,8 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-LAST_YEAR = 253_370_764_800
-"""When the year 9999 begins, seconds since the epoch: what is said to be later is no time, and no calendar has it."""
+LAST_YEAR = 253_370_764_800  # the year 9999 begins, seconds since the epoch: later ones are in no calendar
 
 
 def elapsed() -> float:

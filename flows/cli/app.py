@@ -34,15 +34,7 @@ OWN_CODES = {
 }
 """By command, what exit codes mean there and nowhere else."""
 
-_USED_UP = (
-    errno.ENOMEM,
-    errno.EMFILE,
-    errno.ENFILE,
-    errno.EAGAIN,
-    errno.ENOSPC,
-    errno.EDQUOT,
-    errno.EFBIG,
-)
+_USED_UP = [getattr(errno, name) for name in "ENOMEM EMFILE ENFILE EAGAIN ENOSPC EDQUOT EFBIG".split()]
 ISSUES = "https://github.com/evalcube/evalcube/issues"
 
 app = typer.Typer(

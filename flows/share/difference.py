@@ -127,7 +127,7 @@ class _Comparison:
         # Of each cell whether it has trials in one cube only, and whether any differ.
         self._only = np.zeros((2, shape[0], shape[1] * shape[2]), dtype=bool)
         self._differs = np.zeros((shape[0], shape[1] * shape[2]), dtype=bool)
-        self._trials = np.zeros(4, dtype=np.int64)
+        self._trials = np.zeros(2, dtype=np.int64)  # equal ones, and others
         self._changes: dict[tuple[int, int], Array] = {}
 
     def run(self) -> Difference:
@@ -176,7 +176,6 @@ class _Comparison:
             here, there = done[source], done[other]
             if here is not None:
                 only = here if there is None else here & ~there
-                self._trials[source] += int(only.sum())
                 self._only[source, part.model] |= only.any(axis=(1, 2))
         first, second = pair
         if first is not None and second is not None and done[0] is not None and done[1] is not None:
@@ -189,8 +188,8 @@ class _Comparison:
             for layer in (first, second)
         ]
         differ = differing(sides[0], sides[1])
-        self._trials[2] += int((~differ).sum())
-        self._trials[3] += int(differ.sum())
+        self._trials[0] += int((~differ).sum())
+        self._trials[1] += int(differ.sum())
         cells = where // (both.shape[1] * both.shape[2])
         self._differs[model, cells[differ]] = True
         status = [side["status"].astype(np.int64) for side in sides]
@@ -226,10 +225,10 @@ class _Comparison:
     def _all_trials(self) -> SideCounts:
         """Trials of evaluations and points that one cube lacks are only in the other."""
         only = [
-            sum(max(0, receipt.finished) for receipt in one.receipts.values()) - int(self._trials[2:].sum())
+            sum(max(0, receipt.finished) for receipt in one.receipts.values()) - int(self._trials.sum())
             for one in self._inputs
         ]
-        return SideCounts(only[0], only[1], int(self._trials[2]), int(self._trials[3]))
+        return SideCounts(only[0], only[1], *self._trials.tolist())
 
     def _status_changes(self, labels: Sequence[str], tasks: Sequence[str]) -> list[StatusChange]:
         found = []

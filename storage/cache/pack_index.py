@@ -149,11 +149,7 @@ class PackIndex:
             if gone or not self._complete:
                 self._reload(self._directory.names() if names is None else names)
                 return True
-            # Should reading fail, what it has read so far is in no table, and only a new start finds it again.
-            self._complete = False
-            found = self._absorb(self._key_index, names)
-            self._complete = True
-            return found
+            return self._absorb(self._key_index, names)
 
     def reload(self) -> None:
         """Forget packs that are gone."""
@@ -162,7 +158,6 @@ class PackIndex:
             self._reload(self._directory.names())
 
     def _reload(self, names: set[str]) -> None:
-        self._complete = False
         self.broken.clear()
         key_index, own = KeyIndex(), dict(self._own)
         for token in own:
@@ -179,10 +174,11 @@ class PackIndex:
                 pack.own = token in self._own
                 pack.indexed = not pack.own
             self._key_index = key_index
-        self._complete = True
 
     def _absorb(self, key_index: KeyIndex, names: set[str] | None) -> bool:
         """Take what is new into a key index."""
+        # Should reading fail, what it has read so far is in no table, and only a new start finds it again.
+        self._complete = False
         if names is not None:
             with self._lock:
                 for token in tokens_in(names):
@@ -197,6 +193,7 @@ class PackIndex:
                 with self._lock:
                     key_index.push(parts)
                 parts = []
+        self._complete = True
         return found
 
     def _new_records(self, key_index: KeyIndex, pack: Pack, names: set[str] | None) -> list[Part]:

@@ -28,8 +28,7 @@ MOST_ARRAY = 2**33
 """Bytes of an array that is read as a whole."""
 
 _ZSTD = b"\x28\xb5\x2f\xfd"
-_TEXT_BYTES = 4
-"""Of the number of texts in a chunk, and of the length of each, before it."""
+_TEXT_BYTES = 4  # of the number of texts in a chunk, and of the length of each
 _BLOSC_HEADER = struct.Struct("<4xI")
 _REMEDY = "No cube of evalcube has such an object: find out who made it."
 
@@ -83,25 +82,10 @@ def lines_in(file: IO[bytes], where: str | Path) -> Iterator[bytes]:
         yield line
 
 
-def refuse_texts(key: str, data: bytes | bytearray, where: str) -> None:
-    """Raise for a chunk of texts that says to hold more of them than it has bytes for: room for all is made at once.
-
-    Raises
-    ------
-    CubeDamagedError
-        It does.
-    """
-    try:
-        count = zstandard.ZstdDecompressor().stream_reader(data).read(_TEXT_BYTES)
-        size = zstandard.frame_content_size(data)
-    except zstandard.ZstdError:
-        return  # cut off: it will not be decoded
-    if _TEXT_BYTES * (1 + int.from_bytes(count, "little")) > size:
-        raise CubeDamagedError(f"{key} says to hold more texts than it has bytes for", where, _REMEDY)
-
-
-def refuse_bomb(key: str, data: bytes | bytearray, where: str) -> None:
+def refuse_bomb(key: str, data: bytes | bytearray, where: str, *, texts: bool = False) -> None:
     """Raise for a chunk that would decode to more bytes than any has, by what its compressor's header says.
+
+    Or to more texts than it has bytes for: room for all of them is made at once.
 
     Parameters
     ----------
@@ -111,6 +95,8 @@ def refuse_bomb(key: str, data: bytes | bytearray, where: str) -> None:
         As stored, by Zstandard or Blosc.
     where
         Of the cube.
+    texts
+        Whether it is one of texts.
 
     Raises
     ------
@@ -120,10 +106,11 @@ def refuse_bomb(key: str, data: bytes | bytearray, where: str) -> None:
     if key.endswith("zarr.json"):
         return
     head = bytes(data[:32])
-    declared = 0
+    declared, count = 0, b""
     if head.startswith(_ZSTD):
         try:
             declared = zstandard.frame_content_size(head)
+            count = zstandard.ZstdDecompressor().stream_reader(data).read(_TEXT_BYTES) if texts else b""
         except zstandard.ZstdError:
             return  # cut off: it will not be decoded
     elif len(head) >= _BLOSC_HEADER.size:
@@ -133,3 +120,5 @@ def refuse_bomb(key: str, data: bytes | bytearray, where: str) -> None:
         raise CubeDamagedError(
             f"{key} would decode to {what}, and {MOST_DECODED:,} bytes are the most", where, _REMEDY
         )
+    if texts and _TEXT_BYTES * (1 + int.from_bytes(count, "little")) > declared:
+        raise CubeDamagedError(f"{key} says to hold more texts than it has bytes for", where, _REMEDY)

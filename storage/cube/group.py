@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 import numpy as np
 import zarr
 from numpy.typing import NDArray
-from zarr.abc.store import Store
 from zarr.codecs import BloscCodec, Crc32cCodec
 
 from evalcube.storage.cube.bounds import MOST_ARRAY, MOST_DECODED
@@ -37,7 +36,6 @@ from evalcube.storage.cube.metadata import (
 from evalcube.storage.cube.regions import Region, RegionShape, dims_of, shapes_from
 from evalcube.storage.cube.schema import DUPLICATE, LAYERS, SHARED, VARIABLES, Variable
 from evalcube.storage.cube.space import METADATA, Space
-from evalcube.storage.cube.space_store import SpaceStore
 from evalcube.storage.errors import CubeDamagedError, guarded, storage_error
 
 T = TypeVar("T")
@@ -339,11 +337,9 @@ class CubeGroup:
                 how = "in another format" if codecs is None else f"with {', '.join(found)}"
                 raise ValueError(f"array {name!r} is stored {how}, which no cube is")
 
-    def bound_texts(self, store: Store) -> None:
+    def bound_texts(self, store: Any) -> None:  # noqa: ANN401 - a `SpaceStore`, as which spaces give no store
         """Have a store refuse chunks of this cube's texts that say to hold more than they can."""
-        if isinstance(store, SpaceStore):
-            arrays = self._arrays().items()
-            store.texts = frozenset(name for name, array in arrays if array.dtype.kind in "OUT")
+        store.texts = frozenset(name for name, array in self._arrays().items() if array.dtype.kind in "OUT")
 
     def _refuse_bombs(self, name: str, array: zarr.Array[Any]) -> None:
         """Raise for an array that would take more memory than any does, of whatever its chunks are."""

@@ -139,12 +139,10 @@ def _same(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
 def _own(space: Space, name: str) -> dict[str, Any] | None:
     """What an array's own metadata say, nothing if that cannot be read; None if they are gone."""
     found = space.get(f"{name}/{METADATA}", MOST_METADATA)
-    return None if found is None else _parsed(found.data)
-
-
-def _parsed(data: bytes) -> dict[str, Any]:
+    if found is None:
+        return None
     try:
-        document = parsed(data)
+        document = parsed(found.data)
     except ValueError:
         return {}
     return document if isinstance(document, dict) else {}

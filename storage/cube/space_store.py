@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, Store
 
-from evalcube.storage.cube.bounds import MOST_METADATA, MOST_OBJECT, refuse_bomb, refuse_larger, refuse_texts
+from evalcube.storage.cube.bounds import MOST_METADATA, MOST_OBJECT, refuse_bomb, refuse_larger
 from evalcube.storage.cube.space import METADATA, Space, Version, When
 from evalcube.storage.errors import LeaseLostError
 
@@ -36,8 +36,7 @@ class SpaceStore(Store):
         super().__init__(read_only=read_only)
         self._space = space
         self._expected: dict[str, Version | None] = {}
-        self.texts: frozenset[str] = frozenset()
-        """Names of the arrays whose chunks are texts."""
+        self.texts: frozenset[str] = frozenset()  # names of the arrays whose chunks are texts
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SpaceStore) and other._space == self._space
@@ -69,9 +68,7 @@ class SpaceStore(Store):
         if found is None:
             return None
         refuse_larger(max(found.size, len(found.data)), most or MOST_OBJECT, f"{self._space.address}/{key}")
-        refuse_bomb(key, found.data, self._space.address)
-        if key.partition("/")[0] in self.texts and not key.endswith(METADATA):
-            refuse_texts(key, found.data, self._space.address)
+        refuse_bomb(key, found.data, self._space.address, texts=key.partition("/")[0] in self.texts)
         return prototype.buffer.from_bytes(found.data[_part(byte_range, found.size)])
 
     async def get_partial_values(
