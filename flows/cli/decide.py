@@ -93,9 +93,8 @@ def _run(rules: Policy, config: str, models: Sequence[str], *, quiet: bool) -> G
     with subscribers(None, quiet=quiet) as followers:
         found, summary = run_gate(rules, load_sweep(config), models, subscribers=followers)
     if summary.reason == "stopped":
-        complain(
-            f"stopped before the decision: {summary.bound or summary.ordered or 'run it again to go on'}"
-        )
+        why = summary.bound or summary.ordered or "run it again to go on"
+        complain(f"stopped before the decision: {why}")
     return found
 
 
@@ -330,9 +329,8 @@ def _print_verdict(found: CubeVerdict) -> None:
         show(f"  {name:22}  {getattr(result.badges, field)}")
     if result.gold is not None:
         gold = result.gold
-        show(
-            f"gold: alpha {number(gold.alpha)} ({number(gold.low)} to {number(gold.high)}), {gold.units} units"
-        )
+        bounds = f"{number(gold.low)} to {number(gold.high)}"
+        show(f"gold: alpha {number(gold.alpha)} ({bounds}), {gold.units} units")
     for arm in result.arms:
         if arm.by_people is not None:
             low, high = map(number, arm.by_people)
@@ -369,12 +367,9 @@ def _print_intervals(pair: PairResult) -> None:
         show("  composite and judge as people rate, at this look")
         return
     enough = f"e from {1 / pair.composite.alpha:.4g} on holds however often you look"
-    once = pair.composite.method != "anytime"
-    show(
-        f"  p and intervals are for this look; {enough}"
-        if once
-        else f"  intervals hold at all looks together; {enough}"
-    )
+    always = pair.composite.method == "anytime"
+    holds = "intervals hold at all looks together" if always else "p and intervals are for this look"
+    show(f"  {holds}; {enough}")
 
 
 def _print_robustness(pair: PairResult) -> None:

@@ -282,10 +282,8 @@ def forget(
     if as_json:
         show_json(done.to_dict())
     elif done.done:
-        show(
-            f"{done.trials:,} results are forgotten"
-            + (f", and the replies to {done.replies:,} requests" * cache)
-        )
+        replies = f", and the replies to {done.replies:,} requests" * cache
+        show(f"{done.trials:,} results are forgotten{replies}")
     if done.kept_replies:
         complain(
             f"{done.kept_replies} replies stay: another process writes the pack that they are in. Run this again once "

@@ -63,9 +63,8 @@ def leaderboard(
 
     if plot is not None:
         if by is not None:
-            raise SweepError(
-                "--plot draws one leaderboard, and --group-by makes several", "Choose a group with --where"
-            )
+            problem = "--plot draws one leaderboard, and --group-by makes several"
+            raise SweepError(problem, "Choose a group with --where")
         check_picture(plot)
     warnings, found = boards(cube, by, part, version=version, mode=mode, sort=sort, gold=gold)
     warn(warnings)
@@ -320,9 +319,6 @@ def bundle(
 
         show_json(asdict(done), "bundle")
     else:
-        show(
-            safe(
-                f"{done.folder}/index.html: {done.trials:,} trials, {done.files:,} files, {size_text(done.size)}"
-            )
-        )
+        written = f"{done.trials:,} trials, {done.files:,} files, {size_text(done.size)}"
+        show(safe(f"{done.folder}/index.html: {written}"))
     warn(done.notes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -67,12 +66,8 @@ def _print_merged(done: Merged) -> None:
     sizes = done.sizes
     missing = done.planned - done.trials
     left = f"; {missing:,} planned ones are missing, which a run asks" if missing else ""
-    show(
-        safe(
-            f"{done.cube}: {sizes['model']} evaluations, {sizes['task']} tasks, {done.trials:,} trials from "
-            f"{len(done.cubes)} cubes{left}"
-        )
-    )
+    planned = f"{sizes['model']} evaluations, {sizes['task']} tasks"
+    show(safe(f"{done.cube}: {planned}, {done.trials:,} trials from {len(done.cubes)} cubes{left}"))
     if done.conflicts:
         count = sum(conflict.trials for conflict in done.conflicts)
         show(f"{count:,} trials had other outcomes in two cubes; decided by --prefer {done.prefer}")
@@ -93,9 +88,8 @@ def _print_conflicts(conflicts: Sequence[Conflict]) -> None:
     print_rows(names, rows, "the same trials with other outcomes", cut=True)
     natural = sum(one.trials for one in conflicts if one.by_nature)
     if natural:
-        show(
-            f"{natural:,} of them were asked at a temperature above 0, where two answers to one trial differ by nature"
-        )
+        why = "asked at a temperature above 0, where two answers to one trial differ by nature"
+        show(f"{natural:,} of them were {why}")
 
 
 def diff(first: options.Cube, second: options.Cube, as_json: options.Json = False) -> None:
@@ -229,11 +223,8 @@ def publish(
     else:
         made = done.publication
         replies = "" if done.replies is None else f", {done.replies.entries:,} replies"
-        show(
-            safe(
-                f"{done.cube}: {made.trials:,} trials{replies} in {len(made.objects):,} objects, {size_text(made.size)}"
-            )
-        )
+        copied = f"{len(made.objects):,} objects, {size_text(made.size)}"
+        show(safe(f"{done.cube}: {made.trials:,} trials{replies} in {copied}"))
         show(done.digest)
     for note in done.notes:
         complain(note)
@@ -292,13 +283,9 @@ def tags(url: str, as_json: options.Json = False) -> None:
         show_json({"url": url, "tags": [one.model_dump() for one in found]}, "tags")
         return
     for one in found:
-        show(safe(f"{one.tag}  {_date(one.time)}  {one.trials:,} trials  {one.digest}"))
+        show(safe(f"{one.tag}  {_day(one.time)}  {one.trials:,} trials  {one.digest}"))
     if not found:
         complain(f"nothing is published with a tag at {url}")
-
-
-def _date(seconds: int) -> str:
-    return datetime.datetime.fromtimestamp(seconds, tz=datetime.UTC).date().isoformat()
 
 
 def import_command(

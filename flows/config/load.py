@@ -221,9 +221,8 @@ def as_config(
     if repeats is not None:
         need_number("repeats", repeats, whole=True)
         if not 1 <= repeats <= MOST_REPEATS:
-            raise SweepError(
-                f"`repeats`: {repeats} is no number of times", f"Give one from 1 to {MOST_REPEATS:,}"
-            )
+            remedy = f"Give one from 1 to {MOST_REPEATS:,}"
+            raise SweepError(f"`repeats`: {repeats} is no number of times", remedy)
     return config.model_copy(update=update if repeats is None else {**update, "repeats": repeats})
 
 

@@ -89,13 +89,11 @@ class YamlText:
         """The value of a node, within bounds."""
         self._left -= 1
         if self._left < 0:
-            raise YamlProblem(
-                f"stands for more than {MOST_VALUES:,} values", _line(node), "Use fewer aliases (*name)"
-            )
+            problem = f"stands for more than {MOST_VALUES:,} values"
+            raise YamlProblem(problem, _line(node), "Use fewer aliases (*name)")
         if depth > DEEPEST:
-            raise YamlProblem(
-                f"nested deeper than {DEEPEST} levels", _line(node), "An alias must not contain itself"
-            )
+            problem = f"nested deeper than {DEEPEST} levels"
+            raise YamlProblem(problem, _line(node), "An alias must not contain itself")
         _check_tag(node)
         if isinstance(node, MappingNode):
             return self._mapping(node, path, depth)
@@ -194,9 +192,8 @@ def _check_tag(node: Node) -> None:
         MappingNode: ("map",),
     }.get(type(node), ())
     if tag not in {_CORE + name for name in allowed}:
-        raise YamlProblem(
-            f"tag {show(tag.removeprefix(_CORE))} is not allowed", _line(node), "Remove what starts with !"
-        )
+        problem = f"tag {show(tag.removeprefix(_CORE))} is not allowed"
+        raise YamlProblem(problem, _line(node), "Remove what starts with !")
 
 
 def _scalar(node: ScalarNode) -> object:

@@ -420,9 +420,8 @@ def _check_bounds(value: object, limits: tuple[object, object]) -> None:
         rule = "a range must be {min: NUMBER, max: NUMBER} or one of the two"
         raise refusal(rule, "Write {min: 4, max: 8}")
     if numbers[0] > numbers[-1]:  # type: ignore[operator]  # both are numbers
-        raise refusal(
-            f"max must be at least min ({numbers[0]}), is {numbers[-1]}", "Exchange them", told=True
-        )
+        problem = f"max must be at least min ({numbers[0]}), is {numbers[-1]}"
+        raise refusal(problem, "Exchange them", told=True)
 
 
 def _is_number(value: object) -> TypeGuard[int | float]:

@@ -202,8 +202,7 @@ def wait_for_workers(
             if not there:
                 raise ClusterError(
                     f"the cluster has had no worker{_chosen(connection, view)} for {cluster.patience:g} s. Look at "
-                    f"its queue and logs, raise the "
-                    f"cluster's `patience`, and run the same command again."
+                    f"its queue and logs, raise the cluster's `patience`, and run the same command again."
                 )
             note(f"begins with {len(there)} workers of {cluster.minimum}: the others did not come in time")
             return list(there)

@@ -47,8 +47,7 @@ def model_section(models: Sequence[str], key_envs: Sequence[str] = ()) -> list[d
     remote = [model for model in section if str(model["endpoint"]).startswith("http")]
     whose = [match and match[1] for match in map(_KEY_OF.fullmatch, key_envs)]
     if len(set(whose)) < len(whose):
-        rule = "two variables are for the same models"
-        raise failure("`key_envs`", rule, "Give one for all, and NAME=VARIABLE once for each other model")
+        raise failure("`key_envs`", "two variables are for the same models", "Write NAME=VARIABLE for each")
     for text in key_envs:
         if not remote:
             remedy = "Give one with `models`, or leave it out"

@@ -73,9 +73,8 @@ class Chain:
         if chain.stopped or not chain.attempts:
             return chain
         if chain.retries > MOST_RETRIES:
-            return replace(
-                chain, stopped=f"{chain.retries} jobs failed; the last one was {chain.attempts[-1].job}"
-            )
+            last = chain.attempts[-1].job
+            return replace(chain, stopped=f"{chain.retries} jobs failed; the last one was {last}")
         if not chain.has_room:
             return replace(chain, stopped=f"its {MOST_JOBS} jobs are used up: submit again to go on")
         return chain

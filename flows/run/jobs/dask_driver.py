@@ -192,9 +192,8 @@ def keep_driver(order: dict[str, Any]) -> dict[str, Any]:
         process.stdin.flush()
         answer = process.stdout.read()
     if not answer:
-        raise RuntimeError(
-            f"the driver ended with code {process.returncode}; its own words are in the worker's log"
-        )
+        ended = f"the driver ended with code {process.returncode}"
+        raise RuntimeError(f"{ended}; its own words are in the worker's log")
     found: dict[str, Any] = json.loads(answer)
     return found
 

@@ -200,9 +200,8 @@ def submit(prepared: PreparedSubmission) -> Submission:
         try:
             stack.enter_context(alone())
         except TimeoutError as error:
-            raise SweepError(
-                f"another `evalcube submit` of yours is at work: {error}", "Wait for it"
-            ) from None
+            problem = f"another `evalcube submit` of yours is at work: {error}"
+            raise SweepError(problem, "Wait for it") from None
         except OSError as error:
             raise SweepError(f"the record of the jobs cannot be written: {error}", _STATE_REMEDY) from None
         _refuse_second(prepared)
@@ -223,9 +222,8 @@ def _write(prepared: PreparedSubmission) -> None:
         cubes = {"cube": prepared.cube, "parts": {part.name: part.cube for part in prepared.parts}}
         (prepared.folder / "submission.json").write_text(json.dumps(cubes, indent=1))
     except OSError as error:
-        raise SweepError(
-            f"{prepared.folder}: cannot be written: {error.strerror}", "Give another `logs`"
-        ) from None
+        problem = f"{prepared.folder}: cannot be written: {error.strerror}"
+        raise SweepError(problem, "Give another `logs`") from None
 
 
 def _submit_jobs(prepared: PreparedSubmission) -> Submission:

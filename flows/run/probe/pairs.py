@@ -114,9 +114,8 @@ def paired(before: str, now: str, first: Sequence[Answer | None], then: Sequence
     """
     both = [(one, other) for one, other in zip(first, then, strict=True) if one and other]
     if not both:
-        raise SweepError(
-            f"{now} answered nothing that {before} did", "Look at it with `evalcube probe MODEL`"
-        )
+        problem = f"{now} answered nothing that {before} did"
+        raise SweepError(problem, "Look at it with `evalcube probe MODEL`")
     said = [(one[1], other[1]) for one, other in both if one[1] and other[1]]
     outcomes = Signs.of((one[0], other[0]) for one, other in both)
     sizes = ((one.completion_tokens, other.completion_tokens) for one, other in said)
@@ -179,13 +178,9 @@ def _evaluation_of(reader: Reader, model: Model) -> int:
         for place, row in enumerate(rows):
             if getattr(row, name) == wanted and not row.is_imported and not row.not_run:
                 return place
-    raise SweepError(
-        f"`against`: no model of the cube that can be asked is called '{model.name}', or was asked as "
-        f"'{model.request_model}'",
-        f"Write NAME=ENDPOINT with a name of it: {', '.join(dict.fromkeys(row.model for row in rows))}"[
-            :_MOST_SAID
-        ],
-    )
+    sought = f"is called '{model.name}', or was asked as '{model.request_model}'"
+    remedy = f"Write NAME=ENDPOINT with a name of it: {', '.join(dict.fromkeys(row.model for row in rows))}"
+    raise SweepError(f"`against`: no model of the cube that can be asked {sought}", remedy[:_MOST_SAID])
 
 
 def _chosen(reader: Reader, place: int, limit: int) -> list[tuple[Place, bool]]:

@@ -129,9 +129,8 @@ def probe(
     chosen = _models([models] if isinstance(models, str) else models, key_envs)
     need_number("limit", limit, whole=True)
     if not 1 <= limit <= MOST_AGAIN:
-        raise SweepError(
-            f"`limit` must be between 1 and {MOST_AGAIN}, got {limit}", "Give a number such as 200"
-        )
+        problem = f"`limit` must be between 1 and {MOST_AGAIN}, got {limit}"
+        raise SweepError(problem, "Give a number such as 200")
     if against is not None:
         if len(chosen) > 1 or since is not None:
             raise SweepError(
@@ -169,9 +168,8 @@ def _models(targets: Sequence[str], key_envs: Sequence[str]) -> list[Model]:
         is_file = str(target).endswith(_FILES)
         found += [one for one in load_config(target).models if one.measured] if is_file else [next(given)]
     if not 1 <= len(found) <= 2:
-        raise SweepError(
-            f"`models`: one model is probed, or two side by side, got {len(found)}", "Give one or two"
-        )
+        problem = f"`models`: one model is probed, or two side by side, got {len(found)}"
+        raise SweepError(problem, "Give one or two")
     return found
 
 
@@ -237,9 +235,8 @@ def _changes(before: Sequence[Any], now: Sequence[Probed]) -> tuple[str, ...]:
     changes = []
     for then, one in zip(before, now, strict=False):
         if then.get("model") != one.model:
-            changes.append(
-                f"{one.model}: compared with {str(then.get('model'))[:_MOST_CHARS]}, another model"
-            )
+            former = str(then.get("model"))[:_MOST_CHARS]
+            changes.append(f"{one.model}: compared with {former}, another model")
         told = {str(old.get("name")): old for old in then["findings"] if isinstance(old, dict)}
         for finding in one.findings:
             old = told.get(finding.name, asdict(finding))

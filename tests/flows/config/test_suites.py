@@ -173,10 +173,7 @@ BAD = {
     "two keys for all": (
         ["https://h/v1#abc"],
         ["MY_KEY", "OTHER"],
-        (
-            "`key_envs`: two variables are for the same models. Give one for all, and NAME=VARIABLE once for each "
-            "other model"
-        ),
+        "`key_envs`: two variables are for the same models. Write NAME=VARIABLE for each",
     ),
     "key for an unknown model": (
         ["https://h/v1#abc"],
