@@ -107,16 +107,15 @@ def another_order(config):
     config["tasks"] = dict(reversed(config["tasks"].items()))
 
 
-EVALUATIONS = [add_model, add_template, add_sampler]
 QUESTIONS = [add_task, add_points, add_tier]
-ADDITIONS = {"questions": QUESTIONS, "everything": [*EVALUATIONS, *QUESTIONS, add_trials]}
+EVERYTHING = [add_model, add_template, add_sampler, *QUESTIONS, add_trials]
 
 
-@pytest.mark.parametrize("added", ADDITIONS)
-def test_run__a_config_that_adds_something_asks_only_that(tmp_path, simulator, added):
+@pytest.mark.parametrize("additions", [QUESTIONS, EVERYTHING], ids=["questions", "everything"])
+def test_run__a_config_that_adds_something_asks_only_that(tmp_path, simulator, additions):
     before = config_in(tmp_path, simulator, trials=2, cells=2)
     after = copy.deepcopy(before)
-    for add in ADDITIONS[added]:
+    for add in additions:
         add(after)
     asked = run(before, cluster=SHARED).sent
     assert {row.done for row in estimate(after).evaluations} <= {asked, 0}
