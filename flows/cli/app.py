@@ -124,11 +124,11 @@ def main() -> None:
 def _run(output: Output) -> int:
     try:
         app()
-    except KeyboardInterrupt:
-        return _stopped()
-    except (SystemExit, Exception) as error:  # noqa: BLE001 - the last place that can tell
-        if _interrupted(error):
-            return _stopped()
+    except (KeyboardInterrupt, SystemExit, Exception) as error:  # noqa: BLE001 - the last place that can tell
+        if (interrupt := _interrupt_behind(error)) is not None:
+            # That of a run which has ended in good order says so.
+            complain(str(interrupt) or "stopped at once; run the same command again to resume")
+            return ExitStatus.STOPPED
         if output.failure is not None:
             return ExitStatus.OK  # the reader went away, as `| head` does; `main` tells of anything else
         if isinstance(error, SystemExit):
@@ -137,7 +137,7 @@ def _run(output: Output) -> int:
     return ExitStatus.OK
 
 
-def _failed(error: Exception) -> int:
+def _failed(error: BaseException) -> int:
     if isinstance(error, EvalcubeError):
         complain(str(error))
         return ExitStatus.REFUSED
@@ -160,14 +160,9 @@ def _failed(error: Exception) -> int:
     return ExitStatus.BUG
 
 
-def _stopped() -> int:
-    complain("stopped at once; run the same command again to resume")
-    return ExitStatus.STOPPED
-
-
-def _interrupted(error: BaseException) -> bool:
-    """Whether a Ctrl-C is behind an exception; Typer makes an exit of its own out of one."""
+def _interrupt_behind(error: BaseException) -> KeyboardInterrupt | None:
+    """The Ctrl-C behind an exception, if one is: Typer makes an exit of its own out of it."""
     seen: BaseException | None = error
     while seen is not None and not isinstance(seen, KeyboardInterrupt):
         seen = seen.__cause__ or seen.__context__
-    return seen is not None
+    return seen

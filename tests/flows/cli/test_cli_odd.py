@@ -241,9 +241,21 @@ def test_main__a_defect_has_a_code_and_a_traceback_of_its_own(tmp_path):
 
 
 @pytest.mark.cluster
-def test_main__ctrl_c_outside_of_a_run_is_told(tmp_path):
-    env = _broken(tmp_path, "import os; os.kill(os.getpid(), 2)")
+@pytest.mark.parametrize(
+    ("interrupt", "said"),
+    [
+        ("import os; os.kill(os.getpid(), 2)", "stopped at once; run the same command again to resume"),
+        (
+            "from evalcube.flows.run.stopping import RunInterrupted; raise RunInterrupted(None)",
+            "the run was stopped by a signal; run it again to go on",
+        ),
+    ],
+)
+def test_main__ctrl_c_outside_of_a_run_is_told_and_so_is_one_that_ended_in_good_order(
+    tmp_path, interrupt, said
+):
+    env = _broken(tmp_path, interrupt)
 
     code, _, errors = own_process("status", "x", cwd=tmp_path, env=env)
 
-    assert (code, errors) == (130, "evalcube: stopped at once; run the same command again to resume\n")
+    assert (code, errors) == (130, f"evalcube: {said}\n")
