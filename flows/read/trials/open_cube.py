@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsFloat
 
 import numpy as np
 import numpy.typing as npt
@@ -54,7 +54,10 @@ def split_where(where: Mapping[str, object] | Sequence[str]) -> tuple[Any, dict[
         measured = {name: condition for name, condition in where.items() if name in MEASURED}
         for name, condition in measured.items():
             parts = condition if isinstance(condition, list | tuple) else [condition]
-            if name != ROW_ID and any(isinstance(one, str) for one in parts):
+            numbers = callable(condition) or all(
+                one is None or isinstance(one, SupportsFloat) for one in parts
+            )
+            if name != ROW_ID and not numbers:
                 raise SweepError(
                     f"`where`: {name} is a number, and {told(condition)} is none",
                     f'Give one, a list of them or a pair; or conditions as texts, such as ["{name}=1..9"]',

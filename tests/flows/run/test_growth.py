@@ -314,18 +314,6 @@ def test_run__only_a_part_is_asked_and_the_rest_stays_pending(finished, tmp_path
     assert cells(config["cube"]) == cells(finished["cube"])
 
 
-def test_run__what_the_cube_was_grown_to_and_is_not_done_is_pending(tmp_path, simulator):
-    config = config_in(tmp_path, simulator)
-    run(config, cluster=SHARED, trials="16:24")
-
-    foreseen = estimate(config)
-    summary = run(config, cluster=SHARED)
-
-    assert (foreseen.to_send, foreseen.pending) == (40, 40)
-    assert (summary.reason, summary.trials, summary.sent, summary.pending) == ("complete", 40, 40, 40)
-    assert "done with the part that was asked for; 40 of the plan are pending" in str(summary)
-
-
 def test_run__trials_of_a_range_are_asked_and_the_others_stay_pending(tmp_path, simulator):
     config = config_in(tmp_path, simulator, cells=2)
 

@@ -294,3 +294,15 @@ def test_upsample__says_where_there_are_no_more_questions(tmp_path, simulator):
     assert (summary.trials, summary.sent) == (2 * len(config["models"]), 0)
     notes = [str(event) for event in told if isinstance(event, Noted)]
     assert "sums has 2 different questions at most: 50 trials are more than there are" in notes
+
+
+def test_run__what_the_cube_was_grown_to_and_is_not_done_is_pending(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url)
+    run(config, cluster=SHARED, trials="16:24")
+
+    foreseen = estimate(config)
+    summary = run(config, cluster=SHARED)
+
+    assert (foreseen.to_send, foreseen.pending) == (40, 40)
+    assert (summary.reason, summary.trials, summary.sent, summary.pending) == ("complete", 40, 40, 40)
+    assert "done with the part that was asked for; 40 of the plan are pending" in str(summary)

@@ -30,7 +30,7 @@ from evalcube.storage.cache import key_index as key_index_module
 from evalcube.storage.cache import pack_index as pack_index_module
 from evalcube.storage.cache import writer as writer_module
 from evalcube.storage.cache.cache import DirectoryCache
-from evalcube.storage.errors import DiskFullError, NotWritableError, StorageError
+from evalcube.storage.errors import DiskFullError, NotWritableError
 
 
 @pytest.fixture
@@ -169,27 +169,6 @@ def test_get__finds_what_another_threads_refresh_took_up_a_moment_before(cache, 
     assert reader.get(KEY) == b"1"
 
 
-def test_get__finds_all_after_reading_one_of_several_packs_has_failed(cache, workers, monkeypatch):
-    entries = [workers.entry("several", number) for number in range(3)]
-    writers = [DirectoryCache(cache.path) for _ in entries]
-    for writer, (key, value) in zip(writers, entries, strict=True):
-        writer.put(key, value)
-    read = pack_index_module.PackIndex._new_records
-    seen = []
-
-    def fail(index, key_index, pack, names):
-        seen.append(pack)
-        if len(seen) == 3:
-            raise OSError(24, "Too many open files")
-        return read(index, key_index, pack, names)
-
-    monkeypatch.setattr(pack_index_module.PackIndex, "_new_records", fail)
-    with pytest.raises(StorageError, match="too many open files"):
-        cache.get(entries[0][0])
-
-    assert [cache.get(key) for key, _ in entries] == [value for _, value in entries]
-
-
 def test_get__of_many_through_tables(cache, workers, monkeypatch):
     monkeypatch.setattr(key_index_module, "_RECENT", 10)
     entries = [workers.entry("tables", number) for number in range(500)]
@@ -228,26 +207,6 @@ def test_commit__begins_another_pack_when_its_own_was_deleted(cache, workers):
 
     assert [recorded(pack) for pack in packs(cache.path)] == [[key for key, _ in entries]]
     assert cache.get_many([key for key, _ in entries]) == [value for _, value in entries]
-
-
-def test_commit__a_deleted_pack_is_written_anew_after_a_failure_too(cache, workers, monkeypatch):
-    entries = [workers.entry("gone", number) for number in range(4)]
-    pwrite = os.pwrite
-
-    def fail(*_):
-        raise OSError(28, "No space left on device")
-
-    cache.put_many(entries[:3])
-    packs(cache.path)[0].unlink()
-    cache.put(*entries[3])
-    monkeypatch.setattr(os, "pwrite", fail)
-    with pytest.raises(DiskFullError):
-        cache.commit()
-    monkeypatch.setattr(os, "pwrite", pwrite)
-    cache.commit()
-
-    found = DirectoryCache(cache.path).get_many([key for key, _ in entries])
-    assert found == [value for _, value in entries]
 
 
 def test_commit__a_failure_forgets_nothing(cache, workers, monkeypatch):

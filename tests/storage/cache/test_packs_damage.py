@@ -1,4 +1,4 @@
-"""What is read of packs that are damaged: never a wrong value, and all that is whole."""
+"""What is read of packs that are damaged, or after a failure: never a wrong value, and all that is whole."""
 
 import os
 import random
@@ -21,8 +21,10 @@ from packed import (
     records,
 )
 
+from evalcube.storage.cache import pack_index as pack_index_module
 from evalcube.storage.cache.cache import DirectoryCache
 from evalcube.storage.cache.contract import MAX_VALUE, checksum, encode
+from evalcube.storage.errors import DiskFullError, StorageError
 
 
 @pytest.fixture
@@ -180,3 +182,44 @@ def test_read__never_a_wrong_value_and_never_an_error(tmp_path_factory, data):
     assert healed.get_many([key for key, _ in entries]) == [value for _, value in entries]
     healed.close()
     assert DirectoryCache(after).get_many([key for key, _ in entries]) == [value for _, value in entries]
+
+
+def test_get__finds_all_after_reading_one_of_several_packs_has_failed(cache, workers, monkeypatch):
+    entries = [workers.entry("several", number) for number in range(3)]
+    writers = [DirectoryCache(cache.path) for _ in entries]
+    for writer, (key, value) in zip(writers, entries, strict=True):
+        writer.put(key, value)
+    read = pack_index_module.PackIndex._new_records
+    seen = []
+
+    def fail(index, key_index, pack, names):
+        seen.append(pack)
+        if len(seen) == 3:
+            raise OSError(24, "Too many open files")
+        return read(index, key_index, pack, names)
+
+    monkeypatch.setattr(pack_index_module.PackIndex, "_new_records", fail)
+    with pytest.raises(StorageError, match="too many open files"):
+        cache.get(entries[0][0])
+
+    assert [cache.get(key) for key, _ in entries] == [value for _, value in entries]
+
+
+def test_commit__a_deleted_pack_is_written_anew_after_a_failure_too(cache, workers, monkeypatch):
+    entries = [workers.entry("gone", number) for number in range(4)]
+    pwrite = os.pwrite
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    cache.put_many(entries[:3])
+    packs(cache.path)[0].unlink()
+    cache.put(*entries[3])
+    monkeypatch.setattr(os, "pwrite", fail)
+    with pytest.raises(DiskFullError):
+        cache.commit()
+    monkeypatch.setattr(os, "pwrite", pwrite)
+    cache.commit()
+
+    found = DirectoryCache(cache.path).get_many([key for key, _ in entries])
+    assert found == [value for _, value in entries]

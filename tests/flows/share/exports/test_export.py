@@ -314,7 +314,7 @@ def test_export__refuses_what_is_there_and_unknown_forms(swept, tmp_path):
     )
     refused(
         evalcube("export", "cube.zarr", "--to", "eee", "-o", tmp_path / "out", cwd=swept),
-        "--output",
+        "-o: ",
         "is there already",
     )
     with pytest.raises(SweepError, match="model is never 'gamma'"):

@@ -5,8 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalcube.stages.analyze.labelled.leaderboard import leaderboard
 from evalcube.stages.analyze.labelled.results import Estimate
 from evalcube.stages.analyze.render import charts as figures
+from evalcube.stages.analyze.render.report import render_report
+from evalcube.stages.reply.status import COUNTERS
+from tests.stages.analyze.synthetic import PROFILES, dataset
 
 # With six decimals: what is drawn is never so small or so close that its span has no power of ten.
 NUMBERS = st.floats(min_value=-1e6, max_value=1e6).map(lambda value: round(value, 6))
@@ -88,3 +92,14 @@ def test_mark__kinds_differ_in_shape():
 @pytest.mark.parametrize(("value", "text"), [(3.0, "3"), (9999.0, "9999"), (16384.0, "16.4k"), (2e9, "2G")])
 def test_short__tick_labels(value, text):
     assert figures.short(value) == text
+
+
+def test_render_report__an_endpoint_that_counts_no_tokens_leaves_the_bars_of_others():
+    ds = dataset(PROFILES[:2], tasks=2)
+    place = list(COUNTERS).index("tokens_sum")
+    ds["counters"].values[0, ..., place : place + 2] = 0.0
+
+    page = render_report(ds, leaderboard(ds, draws=5), facts={"title": "t"})
+
+    assert "width:nan%" not in page
+    assert page.count('<span class="gauge">') == 2

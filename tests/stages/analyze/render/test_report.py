@@ -447,14 +447,3 @@ def test_render_report__what_was_cut_off_is_not_among_the_darkest():
     assert 'class="h9"' not in heat
     assert "56 % truncated: raise max_tokens" in cut
     assert 'class="mark cut"' in cut
-
-
-def test_render_report__an_endpoint_that_counts_no_tokens_leaves_the_bars_of_others():
-    ds = dataset(PROFILES[:2], tasks=2)
-    place = list(COUNTERS).index("tokens_sum")
-    ds["counters"].values[0, ..., place : place + 2] = 0.0
-
-    page = render_report(ds, leaderboard(ds, draws=5), facts=FACTS)
-
-    assert "width:nan%" not in page
-    assert page.count('<span class="gauge">') == 2
