@@ -17,7 +17,6 @@ from evalcube.flows.cli import options
 from evalcube.flows.cli.options import Command
 from evalcube.flows.cli.output import ExitStatus, rich_rows, safe, show, show_json
 from evalcube.flows.read.trials.escaping import jsonable
-from evalcube.flows.run.follow.progress import duration, waits
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -197,6 +196,8 @@ def _line(document: dict[str, Any], rate: float | None = None) -> str:
     if live is not None:
         parts += [f"{document['done']} recorded", *_live_parts(live)]
     if rate and done < trials:
+        from evalcube.flows.run.follow.progress import duration
+
         parts.append(f"{rate:.1f}/s, {duration((trials - done) / rate)} left")
     if document["damaged"]:
         parts.append(f"{document['damaged']} regions damaged, which a run does again from the cache")
@@ -221,6 +222,8 @@ def _live_parts(live: dict[str, Any]) -> list[str]:
     if retried or live["transport"]:
         parts.append(f"{live['transport']} failed, {retried} retried")
     if live["waiting"]:
+        from evalcube.flows.run.follow.progress import waits  # with numpy, which no help needs
+
         parts.append(safe(waits(live["waiting"])))
     return parts
 

@@ -18,6 +18,7 @@ SLOW = ("scipy", "xarray", "pandas", "jsonschema", "bokeh", "matplotlib")
         ("config.findings, read.estimate, cli.plan", SLOW),
         ("read.status", (*SLOW, "dask", "distributed", "aiohttp")),
         ("", (*SLOW, "numpy", "zarr", "dask")),
+        ("cli.app", (*SLOW, "numpy", "zarr", "dask")),
         (
             "read.statistics",
             (
