@@ -95,7 +95,7 @@ lock: $(VENV)/.packages ## compile constraints.txt and those of docs and adapter
 	@touch $@
 
 clean: ## remove the environment, caches and build outputs; results/ stays, its answers were paid for
-	rm -rf .venv .localstack dist build site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .coverage.*
+	rm -rf .venv .localstack dist build site jupyter_execute .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .coverage.*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.created:
