@@ -219,10 +219,11 @@ def run(
 
 def _prepared(settings: Sweep, plan: Plan) -> Cube:
     """The sweep's cube, which is made where there is none, and beside it a cache that can be written."""
-    if not Cube.exists(settings.cube):
+    if not (known := Cube.exists(settings.cube)):
         prepare_cache(settings.cache)  # first, so that no empty cube is left where that is refused
     cube, _ = sweep_cube(plan, settings.cube)
-    prepare_cache(settings.cache)  # fails now, not on a worker later
+    if known:
+        prepare_cache(settings.cache)  # fails now, not on a worker later
     return cube
 
 

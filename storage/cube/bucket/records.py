@@ -120,7 +120,7 @@ def _entry(found: Found | None) -> _Entry | None:
     try:
         fields = parsed(line)
         epoch, at = int(fields["epoch"]), float(fields["at"])
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+    except (ValueError, TypeError, KeyError, OverflowError):
         # Not ours, or damaged: somebody's all the same, whose renewals are watched.
         epoch, at, data = 0, 0.0, found.data
     return _Entry(epoch, Renewed(data, at) if data else None, found.version)
