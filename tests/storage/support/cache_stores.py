@@ -64,7 +64,8 @@ def s3_server():
         asked(port, "POST", "/moto-api/reset")
     else:
         port = free_port()
-        command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+        program = str(Path(__file__).with_name("moto_server.py"))
+        command = [sys.executable, program, "-H", "127.0.0.1", "-p", str(port)]
         _RUNNING.enter_context(server(command, port))
     asked(port, "PUT", "/bucket")
     yield {**S3_ENV, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"}
