@@ -22,7 +22,7 @@ def test_run__a_clock_that_jumps_changes_nothing(tmp_path):
     campaign = Campaign(seed=0, strikes=0, trials=480, models=2)
     ahead = tmp_path / "ahead"
     ahead.write_text("0")
-    # Dask's scheduler takes all workers for dead if it looks between a jump and their next heartbeats: it looks once in ttl.
+    # Dask's scheduler looks once in ttl, and between a jump and their next heartbeats takes all workers for dead.
     patient = {"DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "5 minutes"}
     with fleet(tmp_path, settings={clock.VARIABLE: str(ahead), **patient}) as ships:
         ships.serve()
