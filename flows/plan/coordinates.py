@@ -44,7 +44,7 @@ def lacks_row_ids(cube: Cube, plan: Plan) -> bool:
     """Whether a cube with row ids lacks those of trials that it has: they are damaged, or it has grown since."""
     if not plan.named_points:
         return False
-    if cube.label_problem(ROW_ID):
+    if cube.label_problems([ROW_ID]):
         return True
     stored = cube.read_label(ROW_ID)
     return any(
@@ -77,7 +77,7 @@ def grown_row_ids(cube: Cube, before: Plan, plan: Plan) -> Coordinate | None:
 
 def _stored(cube: Cube, plan: Plan) -> Mapping[tuple[str, str], npt.NDArray[np.object_]]:
     """The ids that a cube has, by the points of its plan; none where they are damaged."""
-    if cube.label_problem(ROW_ID):
+    if cube.label_problems([ROW_ID]):
         return {}
     return dict(zip(_places(plan), cube.read_label(ROW_ID), strict=True))
 

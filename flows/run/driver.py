@@ -63,6 +63,8 @@ class Driver:
     ----------
     connection
         To a cluster whose workers have the run's plugin.
+    trust
+        Gets what was recorded, which need not be looked for in the cube.
     records
         Of the cube, which all workers see: where marks of suspect blocks are left.
     regions
@@ -95,6 +97,7 @@ class Driver:
         connection: Connection,
         context: RunContext,
         ledger: Ledger,
+        trust: Callable[[Receipt], None],
         lease: Lease,
         records: Space,
         *,
@@ -117,6 +120,7 @@ class Driver:
         self._group = group
         self._context = context
         self._ledger = ledger
+        self._trust = trust
         self._lease = lease
         self._emit = emit
         self._flush_seconds = flush_seconds
@@ -411,6 +415,7 @@ class Driver:
             fingerprints=region.fingerprints,
         )
         self._ledger.append(receipt)
+        self._trust(receipt)
         self._counting.recorded(receipt)
         self._emit(RegionWritten(receipt.region.model, receipt.complete))
 

@@ -305,6 +305,7 @@ class Session:
             connection,
             context,
             self._store.ledger,
+            self._store.trust,
             self._lease,
             self._store.cube.records,
             regions=[self._store.unfinished(model) for model in models],

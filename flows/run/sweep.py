@@ -41,7 +41,7 @@ from evalcube.flows.state.questions import keep_questions
 from evalcube.flows.state.records import PACKAGES, read_notes
 from evalcube.flows.state.rescoring import regrade_older
 from evalcube.flows.state.shared_arrays import mend_shared
-from evalcube.flows.state.store import SweepStore, sweep_cube
+from evalcube.flows.state.store import SweepStore, relabel, sweep_cube
 from evalcube.flows.state.trust import remember_run
 from evalcube.stages.generate.dataset.hub.address import is_hub, lasting
 from evalcube.stages.generate.dataset.kept import kept_version
@@ -179,7 +179,7 @@ def run(
     asked = _asked_models(settings, plan, part)
     if place is None or place.environment == "inherited":
         _check_keys(asked)
-    opened = _prepared(settings, plan)
+    opened, made = _prepared(settings, plan)
 
     def notify(text: str, *, urgent: bool = False) -> None:
         for subscriber in subscribers:
@@ -193,14 +193,11 @@ def run(
         # Opened again: whoever held the lease a moment ago may have grown the cube and added to the ledger.
         opened, plan = sweep_cube(plan, settings.cube)
         clear_tokens(opened.space)
-        mended = mend_shared(opened)
-        opened.restore_metadata()
-        extend(opened, plan)
+        mended = [] if made else _renewed(opened, plan)
         if grader == "current":
             regrade_older(opened, plan, settings.cache, notify)
         keep_questions(opened.records, plan, partial(notify, urgent=True))  # before anything is asked
         store = SweepStore(opened, plan)
-        store.relabel()
         chosen = _sampling(settings, part, sampling, extends=extend_truncated is not None)
         _note_exhausted(plan, sampling, partial(notify, urgent=True))
         notes = _notes(settings, store)
@@ -217,14 +214,25 @@ def run(
     return summary
 
 
-def _prepared(settings: Sweep, plan: Plan) -> Cube:
-    """The sweep's cube, which is made where there is none, and beside it a cache that can be written."""
+def _prepared(settings: Sweep, plan: Plan) -> tuple[Cube, bool]:
+    """The sweep's cube, whether it was made just now as there was none, and beside it a cache that can be written."""
     if not (known := Cube.exists(settings.cube)):
         prepare_cache(settings.cache)  # first, so that no empty cube is left where that is refused
-    cube, _ = sweep_cube(plan, settings.cube)
+    cube, merged = sweep_cube(plan, settings.cube)
     if known:
         prepare_cache(settings.cache)  # fails now, not on a worker later
-    return cube
+    return cube, merged is plan  # else it is one with what the cube had
+
+
+def _renewed(cube: Cube, plan: Plan) -> list[str]:
+    """Bring the arrays that regions share to what a plan is; names of those that were damaged and are made again."""
+    mended = mend_shared(cube)
+    # What a store has acknowledged it has, and each look is a request; `evalcube cube verify` looks all the same.
+    if not cube.trusted:
+        cube.restore_metadata()
+    extend(cube, plan)
+    relabel(cube, plan)
+    return mended
 
 
 def _place(settings: Sweep, **named: Any) -> Cluster | None:  # noqa: ANN401 - as `run` takes them

@@ -100,9 +100,6 @@ class SweepStore:
 
     def grow(self) -> None:
         """Bring the cube to the sweep's and the targets' size and plan; only the holder of the lease may."""
-        # What a store has acknowledged it has, and each look is a request; `evalcube cube verify` looks all the same.
-        if not self.cube.trusted:
-            self.cube.restore_metadata()
         extend(self.cube, self.plan)
         wanted = {"trial": self.plan.trials, "repeat": self.plan.repeats}
         same = all(self.cube.sizes[dim] == size for dim, size in wanted.items())
@@ -114,20 +111,6 @@ class SweepStore:
             self.cube.write_planned("trial", self._wanted.trials)
             self.cube.write_planned("repeat", self._wanted.repeats)
             self.planned = self._wanted
-
-    def relabel(self) -> None:
-        """Take over what a config may change at any time, facets and prices; write labels anew that are damaged."""
-        looks = not self.cube.trusted
-        for coordinate in labels(self.plan):
-            name = coordinate.name
-            if (looks and self.cube.label_problem(name)) or (
-                name in CHANGING and (self.cube.read_label(name) != coordinate.values).any()
-            ):
-                self.cube.write_label(name, coordinate.values)
-        for dim in ("trial", "repeat") if looks else ():
-            if self.cube.label_problem(dim):
-                self.cube.restore_index(dim)
-        label_rows(self.cube, self.plan)
 
     def counters(self) -> npt.NDArray[np.float64]:
         """The counters of trials (model, task, params, counter), with costs at the config's prices.
@@ -236,6 +219,10 @@ class SweepStore:
             )
         return self.found[known]
 
+    def trust(self, receipt: Receipt) -> None:
+        """Take a region to be what a receipt says, which this process was told by whoever has just written it."""
+        self.found[receipt.region, receipt.generation, receipt.digest] = True
+
     def _trusted_status(self, receipt: Receipt, shape: tuple[int, ...]) -> npt.NDArray[np.uint8] | None:
         """Status as stored, missing beyond what the receipt vouches for.
 
@@ -299,6 +286,18 @@ class SweepStore:
         for region, receipt in self._newest.items():
             errors[region.model] += receipt.transport
         return errors
+
+
+def relabel(cube: Cube, plan: Plan) -> None:
+    """Take over what a config may change at any time, facets and prices; write labels anew that are damaged."""
+    made = {coordinate.name: coordinate.values for coordinate in labels(plan)}
+    damaged = {} if cube.trusted else cube.label_problems([*made, "trial", "repeat"])
+    for name, values in made.items():
+        if name in damaged or (name in CHANGING and (cube.read_label(name) != values).any()):
+            cube.write_label(name, values)
+    for dim in {"trial", "repeat"} & damaged.keys():
+        cube.restore_index(dim)
+    label_rows(cube, plan)
 
 
 def open_store(plan: Plan, url: str) -> SweepStore:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import product, starmap
+from itertools import groupby, product, starmap
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -251,8 +251,9 @@ class Cube(GrowingCube):
             check()
         with guarded(self._where, f"write {region}"):
             keys = []
-            for name in self.trial_arrays:
-                keys += self._group.write_chunks(name, selection, arrays[name][np.newaxis])
+            for _, names in groupby(known, lambda name: (name == "status", known[name].sparse)):
+                block = {name: arrays[name][np.newaxis] for name in names}
+                keys += self._group.write_chunks(selection, block)
             self._space.sync(keys)
         return region_digest(arrays)
 
@@ -280,10 +281,10 @@ class Cube(GrowingCube):
         *_, trials, repeats = self._slices(region)
         return self.read_span(region.model, trials, repeats, wanted)
 
-    def stored_array(self, region: Region, name: str) -> NDArray[Any]:
-        """An array of one region as it is stored, whatever it holds; raises as `read_region`."""
-        stored: NDArray[Any] = self._group.read(name, self._slices(region))[0]
-        return stored
+    def stored_arrays(self, region: Region, names: Iterable[str]) -> dict[str, NDArray[Any]]:
+        """Arrays of one region as they are stored, whatever they hold, without those that cannot be decoded."""
+        found, _ = self._group.attempt(dict.fromkeys(names, self._slices(region)))
+        return {name: values[0] for name, values in found.items()}
 
     def read_span(
         self, model: int, trials: slice, repeats: slice, names: Iterable[str]
@@ -308,7 +309,8 @@ class Cube(GrowingCube):
         """
         selection = (slice(model, model + 1), slice(None), slice(None), trials, repeats)
         known = self.trial_arrays
-        return {name: known[name].as_read(self._group.read(name, selection)[0]) for name in names}
+        found = self._group.read_all(dict.fromkeys(names, selection))
+        return {name: known[name].as_read(values[0]) for name, values in found.items()}
 
     def chunk_problems(
         self, region: Region, shape: RegionShape | None = None, names: Sequence[str] | None = None

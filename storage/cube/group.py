@@ -5,11 +5,12 @@ All that knows zarr after creation is here. `evalcube.storage.cube.cube` is the 
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import math
 import shlex
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -17,6 +18,7 @@ import numpy as np
 import zarr
 from numpy.typing import NDArray
 from zarr.codecs import BloscCodec, Crc32cCodec
+from zarr.core.sync import sync
 
 from evalcube.storage.cube.bounds import MOST_ARRAY, MOST_DECODED
 from evalcube.storage.cube.layout import (
@@ -166,11 +168,32 @@ class CubeGroup:
         CubeDamagedError
             A chunk cannot be decoded.
         """
-        with guarded(self.space.address, f"read {name}"):
-            try:
-                return np.asarray(self._array(name)[selection])
-            except UNREADABLE as error:
-                raise undecodable(name, self.space.address, error) from error
+        return self.read_all({name: selection})[name]
+
+    def read_all(self, selections: Mapping[str, tuple[Any, ...]]) -> dict[str, NDArray[Any]]:
+        """As `read`, of several arrays at once."""
+        found, damaged = self.attempt(selections)
+        for error in damaged.values():
+            raise error
+        return found
+
+    def attempt(
+        self, selections: Mapping[str, tuple[Any, ...]]
+    ) -> tuple[dict[str, NDArray[Any]], dict[str, CubeDamagedError]]:
+        """As `read_all`, and for arrays that cannot be decoded the reason."""
+        arrays = {name: self._array(name).async_array for name in selections}
+        reads = [arrays[name].getitem(selection) for name, selection in selections.items()]
+        found, damaged = dict[str, NDArray[Any]](), dict[str, CubeDamagedError]()
+        for name, outcome in zip(selections, _together(reads), strict=True):
+            with guarded(self.space.address, f"read {name}"):
+                try:
+                    found[name] = np.asarray(_given(outcome))
+                except CubeDamagedError as error:
+                    damaged[name] = error
+                except UNREADABLE as error:
+                    damaged[name] = undecodable(name, self.space.address, error)
+                    damaged[name].__cause__ = error
+        return found, damaged
 
     def chunk_problem(self, name: str, index: tuple[int, ...]) -> str | None:
         """What is wrong with a chunk as far as its first bytes and its length tell; None if nothing is.
@@ -218,19 +241,23 @@ class CubeGroup:
                     break
         return found
 
-    def shared_problem(self, name: str) -> str | None:
-        """What is wrong with the chunks of an array that all models share; None if nothing is."""
-        for index, cells in self._grid(name):
-            problem = self.chunk_problem(name, index)
-            if problem == _GONE and name == DUPLICATE.name:
-                continue  # unknown flags, as far as the array itself tells: see `unwritten`
-            if problem is not None:
-                return problem
-            try:
-                self.read(name, cells)
-            except CubeDamagedError:
-                return "cannot be decoded"
-        return None
+    def shared_problems(self, names: Sequence[str]) -> dict[str, str]:
+        """What is wrong with the chunks of arrays that all models share, by array."""
+        found = dict[str, str]()
+        # One chunk of each at a time: nearly all have but one.
+        for chunks in itertools.zip_longest(
+            *(zip(itertools.repeat(name), self._grid(name)) for name in names)
+        ):
+            there = dict[str, tuple[slice, ...]]()
+            for name, (index, cells) in filter(None, chunks):
+                problem = None if name in found else self.chunk_problem(name, index)
+                # Unknown flags, as far as the array itself tells: see `unwritten`.
+                if problem is None:
+                    there[name] = cells
+                elif problem != _GONE or name != DUPLICATE.name:
+                    found[name] = problem
+            found |= dict.fromkeys(self.attempt(there)[1], "cannot be decoded")
+        return found
 
     def _grid(self, name: str) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
         """Index of each chunk of an array, and its cells."""
@@ -286,17 +313,15 @@ class CubeGroup:
             keys = [key for array in arrays for key in _chunk_keys(array, selection)]
             self.space.fence(self._group.store, keys)
 
-    def write_chunks(self, name: str, selection: tuple[slice, ...], values: NDArray[Any]) -> list[str]:
-        """Write whole chunks; of each, others see the old or the new.
+    def write_chunks(self, selection: tuple[slice, ...], values: Mapping[str, NDArray[Any]]) -> list[str]:
+        """Write whole chunks of arrays, at once; of each, others see the old or the new.
 
         Parameters
         ----------
-        name
-            The array.
         selection
-            The cells of these chunks, as far as they are inside of the array.
+            The cells of these chunks, as far as they are inside of the arrays.
         values
-            Array of the selection's shape.
+            By array, of the selection's shape.
 
         Returns
         -------
@@ -308,14 +333,17 @@ class CubeGroup:
         OSError
             One could not be written, and is as before.
         """
-        # Zarr forgets this setting on opening, and a chunk equal to the fill would then not be written.
-        sparse = name in LAYERS and LAYERS[name].sparse
-        array = self._array(name).with_config({"write_empty_chunks": not sparse})
-        # Whole chunks: zarr need not read the old ones, and two writers of neighbours never touch the same object.
-        array[selection] = values
-        keys = _chunk_keys(array, selection)
-        here = self.space.version if sparse and not self.space.trusted else lambda _: True
-        return [key for key in keys if here(key)]
+        writes, keys = [], []
+        for name, block in values.items():
+            # Zarr forgets this setting on opening, and a chunk equal to the fill would then not be written.
+            array = self._array(name).with_config({"write_empty_chunks": not _is_sparse(name)})
+            # Whole chunks: zarr need not read the old ones, and two writers of neighbours never touch the same object.
+            writes.append(array.async_array.setitem(selection, block))
+            keys += _chunk_keys(array, selection)
+        for outcome in _together(writes):
+            _given(outcome)
+        maybe = () if self.space.trusted else tuple(filter(_is_sparse, values))
+        return [key for key in keys if key.partition("/")[0] not in maybe or self.space.version(key)]
 
     def _array(self, name: str) -> zarr.Array[Any]:
         if self.consolidated:
@@ -376,6 +404,25 @@ def _chunk_keys(array: zarr.Array[Any], selection: tuple[slice, ...]) -> list[st
     spans = [part.indices(size)[:2] for part, size in zip(whole, array.shape, strict=True)]
     grid = [range(a // step, -(-b // step)) for (a, b), step in zip(spans, array.chunks, strict=True)]
     return [f"{array.path}/{array.metadata.encode_chunk_key(index)}" for index in itertools.product(*grid)]
+
+
+def _together(requests: Sequence[Awaitable[T]]) -> list[T | BaseException]:
+    """What requests to zarr give or raise once all have ended; each by itself would cost two switches of threads."""
+
+    async def gathered() -> list[T | BaseException]:
+        return await asyncio.gather(*requests, return_exceptions=True)
+
+    return sync(gathered())
+
+
+def _given(outcome: T | BaseException) -> T:
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return outcome
+
+
+def _is_sparse(name: str) -> bool:
+    return name in LAYERS and LAYERS[name].sparse
 
 
 def _at_once(function: Callable[[str], T], names: Sequence[str]) -> dict[str, T]:

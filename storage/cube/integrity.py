@@ -85,17 +85,13 @@ def stored_problems(cube: Cube, receipt: Receipt) -> tuple[dict[str, str], dict[
         The arrays, shaped as the cube is now.
     """
     shape = cube.shape_of(receipt)
-    problems, arrays = cube.chunk_problems(receipt.region, shape), dict[str, NDArray[Any]]()
-    for name, variable in cube.trial_arrays.items():
-        if name in problems:
-            continue
-        try:
-            arrays[name] = cube.stored_array(receipt.region, name)
-        except CubeDamagedError:
-            problems[name] = "cannot be decoded"
-            continue
-        if variable.allowed and not np.isin(arrays[name], variable.allowed).all():
+    problems = cube.chunk_problems(receipt.region, shape)
+    known = cube.trial_arrays
+    arrays = cube.stored_arrays(receipt.region, [name for name in known if name not in problems])
+    for name, values in arrays.items():
+        if known[name].allowed and not np.isin(values, known[name].allowed).all():
             problems[name] = "holds values that nobody writes"
+    problems |= dict.fromkeys(known.keys() - problems.keys() - arrays.keys(), "cannot be decoded")
     recorded = shape.cropped(arrays, receipt.trials, receipt.repeats)
     if not problems and region_digest(recorded) != receipt.digest:
         problems[CONTENT] = "is not what was recorded"

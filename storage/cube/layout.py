@@ -22,8 +22,10 @@ from zarr.abc.store import Store
 from zarr.api.asynchronous import create_group
 from zarr.codecs import BloscCodec, Crc32cCodec, ZstdCodec
 from zarr.core.array_spec import ArrayConfigParams
+from zarr.core.buffer import Buffer
 from zarr.core.sync import sync
 from zarr.errors import ZarrUserWarning
+from zarr.storage import MemoryStore
 
 from evalcube._together import Together
 from evalcube.storage.cube.schema import (
@@ -37,6 +39,7 @@ from evalcube.storage.cube.schema import (
     VARIABLES,
     Variable,
 )
+from evalcube.storage.cube.space import METADATA
 from evalcube.storage.errors import CubeMismatchError
 
 SIDE = "_evalcube"
@@ -194,18 +197,27 @@ def _build(
         (DUPLICATE, {**whole, "task": 1}),
     ]
 
+    # In memory first: zarr looks for each object several times before and after it makes it.
+    objects: dict[str, Buffer] = {}
+    draft = MemoryStore(objects)
+
     async def build() -> None:
         own = {**_json(attrs), "evalcube_format": FORMAT, LABELS: labels}
-        group = await create_group(store=store, zarr_format=3, attributes=own)
+        group = await create_group(store=draft, zarr_format=3, attributes=own)
         await asyncio.gather(
             *(create_variable(group, variable, dims, parts) for variable, parts in arrays),
             *(create_coordinate(group, coordinate, dims) for coordinate in coordinates),
             group.create_group(SIDE, attributes={"comment": "evalcube's ledger, lease and plan"}),
         )
 
+    async def put() -> None:
+        # Last: until these metadata are there, no reader takes what is in the store for a cube.
+        for key in sorted(objects, key=lambda key: key == METADATA):
+            await store.set(key, objects[key])
+
     sync(build())  # at once: each call of zarr's from outside its loop costs two switches of threads
-    # Last: until these metadata are there, no reader takes what is in the store for a cube.
-    consolidate(store)
+    consolidate(draft)
+    sync(put())
 
 
 def _json(attrs: Mapping[str, object]) -> dict[str, Any]:

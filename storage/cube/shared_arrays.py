@@ -5,7 +5,7 @@ The driver keeps them, or a task on its behalf; readers need no coordination.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
@@ -64,7 +64,7 @@ class SharedArrays:
                 for row, array in given.items():
                     block[row] = array
             with guarded(self._where, "write counters"):
-                self._space.sync(self._group.write_chunks(COUNTERS.name, (rows,), block))
+                self._space.sync(self._group.write_chunks((rows,), {COUNTERS.name: block}))
 
     @property
     def chunks_of_counters(self) -> int:
@@ -88,16 +88,15 @@ class SharedArrays:
         """
         # Small ones, but for the flags of repeated prompts, which are read chunk by chunk where they are used.
         names = [name for name in self._group.names() if name not in {*VARIABLES, *LAYERS}]
-        problems = {name: self._group.shared_problem(name) for name in names}
-        return {name: problem for name, problem in problems.items() if problem}
+        return self._group.shared_problems(names)
 
     def has_label(self, name: str) -> bool:
         """Whether the cube has a coordinate."""
         return name in self._group.names()
 
-    def label_problem(self, name: str) -> str | None:
-        """What is wrong with a coordinate's chunks; None if nothing is, or the cube is without it."""
-        return self._group.shared_problem(name) if self.has_label(name) else None
+    def label_problems(self, names: Iterable[str]) -> dict[str, str]:
+        """What is wrong with the chunks of coordinates, by coordinate; with one that the cube is without, nothing."""
+        return self._group.shared_problems(list(filter(self.has_label, names)))
 
     def metadata_problems(self) -> dict[str, str]:
         """What is wrong with the arrays' own metadata, by array: `restore_metadata` has them from the cube's."""
@@ -154,7 +153,7 @@ class SharedArrays:
         """
         found = self.read_label(name) if values is None else values
         # Only one that is all fill can be gone: so nothing is asked of a store for the others.
-        problem = None if found.astype(bool).any() else self.label_problem(name)
+        problem = None if found.astype(bool).any() else self.label_problems([name]).get(name)
         if problem is not None:
             remedy = "See what else is: evalcube cube verify; with --heal it is made again."
             raise CubeDamagedError(f"its label `{name}` {problem}", self._where, remedy)
@@ -177,7 +176,7 @@ class SharedArrays:
         if shape != values.shape:
             raise self._mismatch(f"`{name}` has shape {shape}, got {values.shape}", "Give one value a label.")
         with guarded(self._where, f"write {name}"):
-            self._space.sync(self._group.write_chunks(name, (slice(None),) * values.ndim, values))
+            self._space.sync(self._group.write_chunks((slice(None),) * values.ndim, {name: values}))
 
     def read_planned(self, dim: Literal["trial", "repeat"]) -> NDArray[np.int32]:
         """How many trials or repeats each cell is to be measured with, int32 (model, task, params).
@@ -216,7 +215,7 @@ class SharedArrays:
         if problem:
             raise self._mismatch(problem, "Correct the array.")
         with guarded(self._where, f"write {variable.name}"):
-            self._space.sync(self._group.write_chunks(variable.name, (slice(None),), values))
+            self._space.sync(self._group.write_chunks((slice(None),), {variable.name: values}))
 
     def read_duplicates(self, trials: slice = slice(None)) -> NDArray[np.uint8]:
         """Which prompts occurred before in their cell, uint8 (task, params, trial); 255 is unknown.
@@ -260,7 +259,7 @@ class SharedArrays:
             for start in range(0, sizes["trial"], step):
                 part = flags[np.newaxis, :, start : start + step]
                 where = (slice(task, task + 1), slice(None), slice(start, start + part.shape[2]))
-                files += self._group.write_chunks(DUPLICATE.name, where, part)
+                files += self._group.write_chunks(where, {DUPLICATE.name: part})
             self._space.sync(files)
 
     def _check_counters(self, values: Mapping[int, NDArray[Any]]) -> None:

@@ -13,7 +13,7 @@ from evalcube.flows.plan import coordinates as row_ids_module
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.read.statistics import leaderboard
-from evalcube.flows.state.store import SweepStore, open_store
+from evalcube.flows.state.store import SweepStore, open_store, relabel
 from evalcube.flows.state.verify import verify_cube
 from evalcube.stages.generate.errors import TaskError
 from evalcube.storage.cache.cache import open_cache
@@ -88,11 +88,11 @@ def test_row_ids__grow_with_the_cube_and_end_with_the_rows(config, monkeypatch):
     store = made(config, 8)
     assert shown(config).values.tolist() == [asked(store, 4)[0] + [""] * 4]
     monkeypatch.undo()
-    store.relabel()
+    relabel(store.cube, store.plan)
 
     assert shown(config).values.tolist() == asked(store, 8)
     monkeypatch.setattr(row_ids_module, "row_ids", None)  # nothing is to be read again
-    store.relabel()
+    relabel(store.cube, store.plan)
 
 
 def test_row_ids__are_empty_beyond_the_rows(config):
@@ -126,7 +126,7 @@ def test_run__mends_damaged_ids(config, tmp_path):
     good = shown(config).values.tolist()
     next(path for path in (tmp_path / "cube.zarr" / "row_id" / "c").rglob("*") if path.is_file()).unlink()
 
-    store.relabel()
+    relabel(store.cube, store.plan)
 
     assert shown(config).values.tolist() == good
 

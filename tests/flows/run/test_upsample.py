@@ -17,7 +17,7 @@ from evalcube.flows.read.selection import open_part
 from evalcube.flows.run.follow.events import Noted
 from evalcube.flows.run.sweep import run
 from evalcube.flows.run.upsample import upsample
-from evalcube.flows.state.store import open_store
+from evalcube.flows.state.store import open_store, relabel
 from evalcube.flows.state.trust import STATE_VARIABLE
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.errors import StorageError
@@ -269,7 +269,7 @@ def test_upsample__a_budget_of_dollars_needs_prices(finished):
     for model in config["models"]:
         model["prices"] = {"prompt": 100.0, "completion": 400.0}
     store = open_store(build_plan(from_mapping(config)), config["cube"])
-    store.relabel()
+    relabel(store.cube, store.plan)
     assert store.stale() == [0, 1]  # whoever was killed here counts the costs in the next run
 
     summary = upsample(config, budget="0.2USD", purpose="intervals", cluster=SHARED)

@@ -240,7 +240,7 @@ def test_codes_that_nobody_writes__are_read_as_the_fill(cube, workers):
     ]
 
     assert [status[0, 0, :2, 0].tolist() for status in found] == [[255, 3]] * 3
-    assert cube.stored_array(region, "status")[0, 0, 0, 0] == 77
+    assert cube.stored_arrays(region, ["status"])["status"][0, 0, 0, 0] == 77
 
 
 def test_write_region__needs_a_writable_cube(cube, workers):
