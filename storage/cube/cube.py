@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalcube.storage.cube.address import space_of
-from evalcube.storage.cube.group import UNREADABLE, undecodable
 from evalcube.storage.cube.growing import GrowingCube
-from evalcube.storage.cube.layout import SIDE, Coordinate, builder, expected_warnings
+from evalcube.storage.cube.layout import SIDE, Coordinate, builder
 from evalcube.storage.cube.read_only import ReadOnly
 from evalcube.storage.cube.regions import Region, RegionShape, region_digest
-from evalcube.storage.cube.schema import REGION_DIMS, SAID, SHARED, Variable
+from evalcube.storage.cube.schema import REGION_DIMS, SAID, Variable
 from evalcube.storage.cube.shared_arrays import in_memory
 from evalcube.storage.cube.space import Space
 from evalcube.storage.errors import NotWritableError, guarded
@@ -364,32 +363,17 @@ class Cube(GrowingCube):
         sweep sees the cube before or after it. Whatever computes with a chunk that cannot be decoded, or was recorded
         and is gone, gets a `CubeDamagedError`, which names the array.
         """
-        from evalcube.storage.cube.integrity import checked
+        from evalcube.storage.cube.integrity import lazy_dataset
 
         Cube.before_lazy()
-        dataset = self._open(chunks={})
-        names = {variable.name for variable in (*self.trial_arrays.values(), *SHARED)}
+        self.refresh()
         opened = partial(Cube, self._space, self._space.address, writable=False)
-        return self._with_labels(checked(dataset, self._space, names, opened))
+        return self._with_labels(lazy_dataset(self._group, self._space, opened))
 
     def _with_labels(self, dataset: xr.Dataset) -> xr.Dataset:
         """The dataset; refused if a label is gone."""
         for name, label in dataset.coords.items():
             self.whole_label(str(name), label.values)
-        return dataset
-
-    def _open(self, chunks: dict[str, int] | None) -> xr.Dataset:
-        import xarray as xr  # takes a while, and workers need none
-
-        self.refresh()
-        with guarded(self._where, "open the cube"), expected_warnings():
-            store, consolidated = self._space.zarr(read_only=True), self._group.consolidated
-            self._group.bound_texts(store)
-            try:
-                dataset: xr.Dataset = xr.open_zarr(store, consolidated=consolidated, chunks=chunks)
-            except UNREADABLE as error:  # it reads the indexes at once
-                found = self.shared_problems()
-                raise undecodable(", ".join(found) or "an index", self._where, error) from error
         return dataset
 
     @property

@@ -279,6 +279,10 @@ class CubeGroup:
         """Shape of an array."""
         return tuple(self._array(name).shape)
 
+    def dtype(self, name: str) -> np.dtype[Any]:
+        """Type of an array."""
+        return np.dtype(self._array(name).dtype)
+
     def metadata_problems(self) -> dict[str, str]:
         """Array -> what is wrong with its own metadata; see `evalcube.storage.cube.metadata.own_problem`."""
         arrays = self._consolidated()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,6 @@ from evalcube.storage.cube.group import UNREADABLE, heal, undecodable
 from evalcube.storage.cube.ledger import Ledger, Receipt
 from evalcube.storage.cube.regions import Region, region_digest
 from evalcube.storage.cube.schema import LAYERS, VARIABLES
-from evalcube.storage.cube.shared_arrays import loaded
 from evalcube.storage.cube.space import Space
 from evalcube.storage.errors import CubeDamagedError, guarded
 
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from evalcube.storage.cube.cube import Cube
+    from evalcube.storage.cube.group import CubeGroup
 
 CONTENT = ""
 """In the place of an array's name where it is not known which array differs."""
@@ -98,19 +98,15 @@ def stored_problems(cube: Cube, receipt: Receipt) -> tuple[dict[str, str], dict[
     return problems, arrays
 
 
-def checked(
-    dataset: xr.Dataset, space: Space, names: Collection[str], opened: Callable[[], Cube]
-) -> xr.Dataset:
-    """The dataset with its labels in memory, and some variables read through `StoredArray`.
+def lazy_dataset(group: CubeGroup, space: Space, opened: Callable[[], Cube]) -> xr.Dataset:
+    """A cube with its labels in memory, and its other arrays read through `StoredArray`.
 
     Parameters
     ----------
-    dataset
-        As xarray opens the cube.
+    group
+        The cube's arrays.
     space
         Where the cube is.
-    names
-        Variables to replace: they are stored as they are meant, with nothing for xarray to decode.
     opened
         Gives the cube to a reader on any machine.
 
@@ -119,22 +115,27 @@ def checked(
     CubeDamagedError
         Labels cannot be decoded.
     """
-    import dask.array as da  # takes a while, and regions are compared without it
+    import dask.array as da  # take a while, and regions are compared without them
+    import xarray as xr
     from dask.base import tokenize
 
-    dataset = dataset.assign_coords(loaded(dataset.coords, space))
-    stored = {}
+    names = group.names()
+    labels = group.read_all({name: (...,) for name in names if name in group.labels})
+    arrays: dict[str, Any] = dict(labels)
     for name in names:
-        lazy = dataset.variables[name]
-        array = da.from_array(
-            StoredArray(space, name, dataset.variables[name].shape, lazy.dtype, opened),
-            chunks=lazy.chunks,
-            name=f"{name}-{tokenize(lazy.data.name)}",
-            meta=np.empty((0,) * lazy.ndim, lazy.dtype),
-            inline_array=True,
-        )
-        stored[name] = lazy.copy(data=array)
-    return dataset.assign(stored)  # at once: xarray aligns what comes with all that is there
+        if name not in labels:
+            shape, dtype = group.shape(name), group.dtype(name)
+            arrays[name] = da.from_array(
+                StoredArray(space, name, shape, dtype, opened),
+                chunks=group.chunks(name),
+                name=f"{name}-{tokenize(space, shape)}",
+                meta=np.empty((0,) * len(shape), dtype),
+                inline_array=True,
+            )
+    # Not by xarray's own reader: that opens the cube once more, and asks Dask for each label by itself.
+    variables = {name: (group.dims(name), array, group.array_attrs(name)) for name, array in arrays.items()}
+    coords = {name: variables.pop(name) for name in labels}
+    return xr.Dataset(variables, coords, group.all_attrs)
 
 
 class StoredArray:

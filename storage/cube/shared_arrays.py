@@ -5,14 +5,14 @@ The driver keeps them, or a task on its behalf; readers need no coordination.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evalcube._arrays import PlainDataset, variable
-from evalcube.storage.cube.group import UNREADABLE, CubeGroup, undecodable
+from evalcube.storage.cube.group import CubeGroup
 from evalcube.storage.cube.schema import COUNTERS, DUPLICATE, LAYERS, PLANNED, VARIABLES
 from evalcube.storage.cube.space import Space
 from evalcube.storage.errors import CubeDamagedError, CubeMismatchError, NotWritableError, guarded
@@ -307,37 +307,11 @@ def in_memory(group: CubeGroup) -> xr.Dataset:
     CubeDamagedError
         One cannot be decoded.
     """
-    labels, found = group.labels, {}
-    for name in group.names():
-        dims = group.dims(name)
-        # Labels of single trials can be many, and say nothing of cells.
-        if name not in group.trial_arrays and not (name in labels and "trial" in dims and len(dims) > 1):
-            found[name] = variable(dims, group.read(name, (...,)), group.array_attrs(name))
+    labels, dims = group.labels, {name: group.dims(name) for name in group.names()}
+    # Labels of single trials can be many, and say nothing of cells.
+    many = {name for name in labels if "trial" in dims[name] and len(dims[name]) > 1}
+    arrays = group.read_all({name: (...,) for name in dims if name not in {*group.trial_arrays, *many}})
+    found = {name: variable(dims[name], array, group.array_attrs(name)) for name, array in arrays.items()}
     coords = {name: one for name, one in found.items() if name in labels}
     data = {name: one for name, one in found.items() if name not in labels}
     return cast("xr.Dataset", PlainDataset(data, coords, group.all_attrs))
-
-
-def loaded(variables: Mapping[Any, xr.DataArray], space: Space) -> dict[Hashable, xr.Variable]:
-    """Variables in memory, by name.
-
-    Parameters
-    ----------
-    variables
-        Of a dataset that xarray opened.
-    space
-        Where the cube is.
-
-    Raises
-    ------
-    CubeDamagedError
-        One cannot be decoded.
-    """
-    found = {}
-    for name, array in variables.items():
-        try:
-            with guarded(space.address, f"read {name}"):
-                found[name] = array.variable.load()
-        except UNREADABLE as error:
-            raise undecodable(str(name), space.address, error) from error
-    return found
