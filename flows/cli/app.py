@@ -8,9 +8,11 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from copy import copy
 from typing import Annotated
 
 import typer
+from typer.main import get_command_name
 
 from evalcube import EvalcubeError
 from evalcube.flows.cli import begin, decide, jobs, keep, measure, plan, read, share, statistics, trials
@@ -80,7 +82,7 @@ for heading, commands in _COMMANDS.items():
     for function in commands:
         epilog = _epilog(OWN_CODES.get(function.__name__, {}))
         app.command(cls=Command, epilog=epilog, rich_help_panel=heading)(function)
-app.add_typer(statistics.analyze, rich_help_panel=READ)
+app.add_typer(statistics.analyze, name="analyze", rich_help_panel=READ)
 app.add_typer(keep.cube_commands, name="cube", rich_help_panel=KEEP)
 app.add_typer(keep.data_commands, name="data", rich_help_panel=KEEP)
 app.add_typer(keep.cache_commands, name="cache", rich_help_panel=KEEP)
@@ -121,9 +123,21 @@ def main() -> None:
     sys.exit(code)
 
 
+def named(word: str) -> typer.Typer:
+    """The application with the one command or group of this name: to inspect them all takes a tenth of a short one."""
+    one = copy(app)
+    one.registered_commands = [info for info in app.registered_commands if _name(info.callback) == word]
+    one.registered_groups = [info for info in app.registered_groups if info.name == word]
+    return one if one.registered_commands or one.registered_groups else app
+
+
+def _name(command: Callable[..., None] | None) -> str:
+    return get_command_name(command.__name__) if command else ""
+
+
 def _run(output: Output) -> int:
     try:
-        app()
+        named(sys.argv[1] if len(sys.argv) > 1 else "")()
     except (KeyboardInterrupt, SystemExit, Exception) as error:  # noqa: BLE001 - the last place that can tell
         if (interrupt := _interrupt_behind(error)) is not None:
             # That of a run which has ended in good order says so.

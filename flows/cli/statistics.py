@@ -191,7 +191,6 @@ def _numbers(text: str) -> list[int]:
 
 
 analyze = typer.Typer(
-    name="analyze",
     help="What traces, token counts and prices tell: compression, hazard, clip, cost.",
     no_args_is_help=True,
 )

@@ -10,7 +10,7 @@ import pytest
 import typer.main
 
 from evalcube.flows import cli
-from evalcube.flows.cli.app import app
+from evalcube.flows.cli.app import app, named
 from evalcube.flows.cli.options import MEANINGS, described
 
 FOLDER = Path(cli.__file__).parent
@@ -84,3 +84,10 @@ def commands(group, before=()):
             yield from commands(command, (*before, name))
         else:
             yield " ".join((*before, name)), command
+
+
+def test_named__is_the_one_command_that_is_asked_for_and_all_where_there_is_no_such():
+    everything = typer.main.get_command(app).commands
+
+    assert all(list(typer.main.get_command(named(name)).commands) == [name] for name in everything)
+    assert named("--help") is named("leaderbord") is app
