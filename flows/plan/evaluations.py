@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -35,6 +36,7 @@ def _json(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
+_DIGITS = 8  # of a digest, where names do not tell evaluations apart
 Values = Annotated[dict[str, Any], AfterValidator(_json)]
 
 
@@ -178,6 +180,20 @@ class Evaluation(AskedModel):
     def label(self) -> str:
         """A short name for people."""
         return f"{self.model} / {self.template.name} / {self.sampler.name}"
+
+
+def labels_of(rows: Sequence[Evaluation]) -> tuple[str, ...]:
+    """A name for each evaluation, all different, and no longer than it takes to tell them apart."""
+    named = [(row.template.name, row.sampler.name, row.revision) for row in rows]
+    optional = [list(column) for column in zip(*named, strict=True)]
+    parts = [[row.model for row in rows], *(names for names in optional if len(set(names)) > 1)]
+    found = [" / ".join(filter(None, columns)) for columns in zip(*parts, strict=True)]
+    often = Counter(found)
+    # Cubes of several teams may mean different templates by one name; then only the digest tells them apart.
+    return tuple(
+        label if often[label] == 1 else f"{label} / {row.eval_id[:_DIGITS]}"
+        for label, row in zip(found, rows, strict=True)
+    )
 
 
 def withheld_template(name: str) -> str:

@@ -6,7 +6,6 @@ alone, so that whoever opens a cube can regenerate every prompt and every cache 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ import numpy.typing as npt
 from pydantic import ValidationError
 
 from evalcube.flows.config.kept_questions import mappings
-from evalcube.flows.plan.evaluations import Evaluation, Judge
+from evalcube.flows.plan.evaluations import Evaluation, Judge, labels_of
 from evalcube.flows.plan.installed import check_described_reader, installed_task
 from evalcube.flows.plan.spec import SPEC_FORMAT, TaskSpec, damaged, parse_spec
 from evalcube.stages.generate import TASKS, Cell, Task
@@ -38,7 +37,6 @@ _TRIAL_CHUNK, _REPEAT_CHUNK = 32, 8
 _REGION_CELLS, _MANY_REPEATS = 4096, 512
 _UNLIMITED = 2**31 - 1
 _Kind = TypeVar("_Kind", bound=np.generic)
-_DIGITS = 8  # of a digest, where names do not tell evaluations apart
 
 
 def carries(cell: Cell, field: str) -> bool:
@@ -239,17 +237,7 @@ class Plan:
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """A name for each evaluation, all different, and no longer than it takes to tell them apart."""
-        rows = self.evaluations
-        named = [(row.template.name, row.sampler.name, row.revision) for row in rows]
-        optional = [list(column) for column in zip(*named, strict=True)]
-        parts = [[row.model for row in rows], *(names for names in optional if len(set(names)) > 1)]
-        found = [" / ".join(filter(None, columns)) for columns in zip(*parts, strict=True)]
-        often = Counter(found)
-        # Cubes of several teams may mean different templates by one name; then only the digest tells them apart.
-        return tuple(
-            label if often[label] == 1 else f"{label} / {row.eval_id[:_DIGITS]}"
-            for label, row in zip(found, rows, strict=True)
-        )
+        return labels_of(self.evaluations)
 
     @property
     def sizes(self) -> dict[str, int]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from evalcube.flows.errors import SweepError
-from evalcube.flows.plan.plan import Plan
 from evalcube.stages.reply.status import Status
 from evalcube.storage.cube.cube import Region
+
+if TYPE_CHECKING:
+    from evalcube.flows.plan.plan import Plan
 
 Kept = tuple[int, int, int]
 """Trials and repeats of a region that are kept, and the number of the shape that it had when they were recorded."""

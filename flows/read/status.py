@@ -11,13 +11,13 @@ from dataclasses import asdict
 from typing import Any
 
 from evalcube.flows.cube_like import OneCube, need_address
-from evalcube.flows.plan.evaluations import Evaluation
+from evalcube.flows.plan.evaluations import Evaluation, labels_of
+from evalcube.flows.plan.spec import parse_spec
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.state.beside_config import KEY, noted_unnamed
 from evalcube.flows.state.engines import origins_of, read_engines, with_answers
 from evalcube.flows.state.records import read_driver, read_live, read_notes, read_spent
 from evalcube.flows.state.shared_arrays import refuse_unrecorded
-from evalcube.flows.state.store import cube_plan
 from evalcube.stages.infer.apis import APIS, EFFORT
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.holder import apparent_holder
@@ -113,7 +113,9 @@ def cube_status(cube: OneCube) -> dict[str, Any]:
     cube = need_address(cube)
     opened = Cube.open(cube)
     notes = read_notes(opened.records)
-    plan = cube_plan(opened, notes)
+    # Not the whole plan: what its tasks are takes a while, and may be installed elsewhere only.
+    evaluations = parse_spec(opened.attrs.get("spec"), opened.sizes).evaluations
+    labels = labels_of(evaluations)
     ledger = Ledger(opened.records)
     receipts, holder = ledger.newest(), apparent_holder(opened.records)
     running = holder and f"running as process {holder.process.pid} on {holder.process.host}"
@@ -128,7 +130,7 @@ def cube_status(cube: OneCube) -> dict[str, Any]:
     }
     counts = SampleTargets(opened.read_planned("trial"), opened.read_planned("repeat")).counts
     regions = math.prod(-(-opened.sizes[dim] // opened.chunks[dim]) for dim in ("trial", "repeat"))
-    named = [(label, row.eval_id) for label, row in zip(plan.labels, plan.evaluations, strict=True)]
+    named = [(label, row.eval_id) for label, row in zip(labels, evaluations, strict=True)]
     whole = [receipt for region, receipt in receipts.items() if region not in damaged]
     origins = with_answers(origins_of(named, read_engines(opened.records), receipts.values()), opened, whole)
     models = [
@@ -140,9 +142,9 @@ def cube_status(cube: OneCube) -> dict[str, Any]:
             "answered_by": str(origins[i]),
             "warning": origins[i].warning,
         }
-        for i, label in enumerate(plan.labels)
+        for i, label in enumerate(labels)
     ]
-    refused = refusal_lines(plan.evaluations, {i: list(model["causes"]) for i, model in enumerate(models)})
+    refused = refusal_lines(evaluations, {i: list(model["causes"]) for i, model in enumerate(models)})
     total = sum(counts)
     done = sum(int(str(model["done"])) for model in models)
     kept = noted_unnamed(notes)

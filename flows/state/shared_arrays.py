@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from itertools import takewhile
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from evalcube.flows.plan.plan import TaskPlan
 from evalcube.flows.plan.targets import IntArray, SampleTargets, window_of
-from evalcube.stages.generate import Cell, Trial
-from evalcube.stages.generate.novelty import repeated
 from evalcube.stages.reply.status import COUNTERS as STATUS_COUNTERS
 from evalcube.stages.reply.status import Status
 from evalcube.storage.cube.cube import Cube
@@ -19,6 +17,10 @@ from evalcube.storage.cube.ledger import Ledger
 from evalcube.storage.cube.regions import Region
 from evalcube.storage.cube.schema import COUNTERS, DUPLICATE, PLANNED
 from evalcube.storage.errors import CubeDamagedError
+
+if TYPE_CHECKING:
+    from evalcube.flows.plan.plan import TaskPlan
+    from evalcube.stages.generate import Cell, Trial
 
 
 def mend_shared(cube: Cube) -> list[str]:
@@ -55,7 +57,7 @@ def repeat_flags(
     planned: IntArray,
     flags: npt.NDArray[np.uint8],
     stopped: Callable[[], bool] = lambda: False,
-    trial: Callable[[Cell, int], Trial] = Cell.trial,
+    trial: Callable[[Cell, int], Trial] = lambda cell, index: cell.trial(index),
 ) -> npt.NDArray[np.uint8]:
     """The flags of a task with those that lack: which of its planned problems occurred before in their cell.
 
@@ -72,6 +74,8 @@ def repeat_flags(
     trial
         Makes a trial of a cell, by its index.
     """
+    from evalcube.stages.generate.novelty import repeated  # with all tasks, and a status asks for none
+
     for slot, (entry, count) in enumerate(zip(task.cells, planned.tolist(), strict=False)):
         if (flags[slot, :count] > 1).any():
             problems = (entry.cell.task.problem(trial(entry.cell, i)) for i in range(count))

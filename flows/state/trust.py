@@ -14,7 +14,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from evalcube.flows.config.raw_config import named_code
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.files import replace_synced
 from evalcube.storage.urls import resolved
@@ -125,6 +124,8 @@ def remembered_config(cube: Cube) -> dict[str, Any] | None:
 
 def remembered_code() -> set[str]:
     """The graders and templates with code that any config of this user's named in a run."""
+    from evalcube.flows.config.raw_config import named_code  # with the rules of all sections
+
     try:
         folders = list((state_folder() / "runs").iterdir())
     except OSError:

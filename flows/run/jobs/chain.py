@@ -8,11 +8,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from evalcube.deploy.slurm import CAREFUL, JobSettings, sbatch_header
-from evalcube.flows.config.cluster import SlurmSection
 from evalcube.storage.files import replace_synced
+
+if TYPE_CHECKING:
+    from evalcube.flows.config.cluster import SlurmSection
 
 MOST_RETRIES, MOST_JOBS = 3, 12
 _GO_ON = ("TIMEOUT", "PREEMPTED", "NODE_FAIL", "BOOT_FAIL", "DEADLINE")
