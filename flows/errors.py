@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from numbers import Real
 from os import PathLike
 from pathlib import Path
 from typing import SupportsFloat, SupportsIndex
@@ -163,7 +164,7 @@ def need_name(name: str, value: object) -> str:
 
 
 def need_number(name: str, value: object, *, whole: bool = False) -> None:
-    """Refuse what is no number.
+    """Refuse what is no number, as NaN is none: nothing is ever later, or more, than that.
 
     Parameters
     ----------
@@ -180,7 +181,8 @@ def need_number(name: str, value: object, *, whole: bool = False) -> None:
         If it is something else.
     """
     kind = SupportsIndex if whole else SupportsFloat
-    if isinstance(value, bool | str | bytes) or not isinstance(value, kind):
+    nan = isinstance(value, Real) and value != value  # noqa: PLR0124 - whole numbers may be too large for `isnan`
+    if nan or isinstance(value, bool | str | bytes) or not isinstance(value, kind):
         raise WrongTypeError(f"`{name}`: {told(value)} is no {'whole ' * whole}number", "Give one")
 
 

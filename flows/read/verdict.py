@@ -196,7 +196,7 @@ def _check_options(
             need_number(name, value)
     if not 0 < trivial <= HIGHEST - LOWEST:
         raise SweepError(f"`trivial`: must be a number above 0 and up to 4, got {trivial:g}")
-    if not 1 <= threshold <= 5:  # NaN, too
+    if not 1 <= threshold <= 5:
         raise SweepError(f"`threshold`: must be a number from 1 to 5, got {threshold:g}")
     if missing is not None and not 0 <= missing <= 1:
         raise SweepError(f"`missing`: must be a share from 0 to 1, got {missing:g}")

@@ -246,8 +246,8 @@ def test_verdict__a_gain_that_held_out_questions_do_not_show_is_no_progress(tmp_
         (("before", ["after"]), {"weights": {"fact": 0}}, "`weights`: no layer has any weight"),
         (
             ("before", ["after"]),
-            {"threshold": float("nan")},
-            "`threshold`: must be a number from 1 to 5, got nan",
+            {"threshold": 5.5},
+            "`threshold`: must be a number from 1 to 5, got 5.5",
         ),
         (("before", []), {"gold_variant": "after"}, "`gold_variant`: 'after' is not compared"),
         (("before", ["after"]), {"missing": 2.0}, "`missing`: must be a share from 0 to 1, got 2"),
