@@ -196,8 +196,9 @@ def check_options(
         As `count_trials` says.
     """
     for name, value in (("trials", trials), ("clip_tokens", clip_tokens)):
-        if value is not None and value < 1:
-            raise ArgumentError(f"`{name}` must be at least 1, got {value}; None takes everything")
+        if value is not None and not 1 <= value < 2**63:
+            bound = "at least 1" if value < 1 else "less than 2**63"  # numpy's integers end there
+            raise ArgumentError(f"`{name}` must be {bound}, got {value}; None takes everything")
     if unique_only and "duplicate" not in names:
         raise ArgumentError(
             "`unique_only` needs the array `duplicate`, which says whose prompt occurred before in its cell"

@@ -276,6 +276,10 @@ MISTAKES = {
     "k too large": (["metrics", "--k", "1,5"], "--repeats N"),
     "no list of k": (["metrics", "--k", "x"], "1,4,8"),
     "no metric": (["metrics", "--metrics", ","], "nothing is named"),
+    "more tokens than numbers": (
+        ["leaderboard", "--clip-context", 2**63],
+        "--clip-context must be less than 2**63",
+    ),
     "unknown joint": (["table", "--joint", "all"], "none, bonferroni"),
     "endless prior": (["rank", "--prior", "inf"], "--prior"),
     "unknown metric": (["metrics", "--metrics", "pas_at_k"], "Did you mean 'pass_at_k'?"),
