@@ -214,7 +214,8 @@ def directory_of(url: str | Path) -> Path:
     Raises
     ------
     UnsupportedUrlError
-        For an empty address, another scheme, or a ``file:`` URL with a host, a query or a relative path.
+        For an empty address, another scheme, or a ``file:`` URL with a host, a query or a relative path; and as
+        `at_home`.
 
     Examples
     --------
@@ -226,7 +227,7 @@ def directory_of(url: str | Path) -> Path:
         raise UnsupportedUrlError("the address is empty or has a zero byte", repr(text), REMEDY)
     scheme = scheme_of(url)
     if not scheme:
-        return Path(text).expanduser().absolute()
+        return at_home(text).absolute()
     if scheme != "file":
         what = f"addresses that begin with {scheme}:// are not supported"
         raise UnsupportedUrlError(what, redacted(text), REMEDY)
@@ -236,6 +237,21 @@ def directory_of(url: str | Path) -> Path:
         what = "a file: URL has three slashes and nothing but a path"
         raise UnsupportedUrlError(what, redacted(text), REMEDY)
     return Path(path)
+
+
+def at_home(path: str | Path) -> Path:
+    """The path, with the home folder that ``~`` or ``~user`` at its beginning means.
+
+    Raises
+    ------
+    UnsupportedUrlError
+        No such folder is known.
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        what = "its home folder is not known"
+        raise UnsupportedUrlError(what, str(path), "Write the whole path.") from None
 
 
 def _matched(url: str) -> re.Match[str]:

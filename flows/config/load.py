@@ -17,6 +17,7 @@ from evalcube.flows.config.section import Name, Section
 from evalcube.flows.config.views import Policy, ViewConfig
 from evalcube.flows.errors import SweepError, need_number, need_path
 from evalcube.stages.named_code import allow_code
+from evalcube.storage.urls import at_home
 
 SCHEDULER_VARIABLE = "DASK_SCHEDULER_ADDRESS"
 """Dask's own, which its operator sets in every pod."""
@@ -116,7 +117,7 @@ def _given_cluster(cluster: str | Path | Mapping[str, Any]) -> ClusterSection:
     value: Any = cluster
     source, read = "cluster", None
     if isinstance(cluster, Path) or (isinstance(cluster, str) and cluster.endswith((".yaml", ".yml"))):
-        text, source = raw_config.text_of(Path(cluster).expanduser(), "Check the path of the cluster's file")
+        text, source = raw_config.text_of(at_home(cluster), "Check the path of the cluster's file")
         read = raw_config.yaml_of(text, source)
         value = read.value
     with reported(source, ClusterSection, read):

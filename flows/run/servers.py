@@ -18,6 +18,7 @@ from evalcube.flows.config.models import Model
 from evalcube.flows.config.serving import SERVED, Serve
 from evalcube.flows.run.worker.context import Route
 from evalcube.stages.infer.endpoint import Batching, Endpoint
+from evalcube.storage.urls import at_home
 
 LOCAL, SIMULATED = "local:", "sim:"
 _BUNDLED = "smollm2"
@@ -216,7 +217,7 @@ def endpoint_of(model: Model, base_url: str = "") -> Endpoint:
     for name in _PLACES:
         if settings[name] is not None:
             # Workers may have another current folder.
-            settings[name] = str(Path(settings[name]).expanduser().absolute())
+            settings[name] = str(at_home(settings[name]).absolute())
     settings["batch"] = None if model.batch is None else Batching(**model.batch.model_dump())
     settings["model"] = model.request_model
     return Endpoint(base_url=base_url, **settings, **model.limits.endpoint)

@@ -32,6 +32,7 @@ from evalcube.stages.generate.dataset.matching import withheld
 from evalcube.stages.named_code import allow_code, may_run
 from evalcube.stages.process.grading import IMPORTED
 from evalcube.storage.cube.cube import Cube
+from evalcube.storage.urls import at_home
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 _HARMLESS = ("sim:", "local:smollm2")
@@ -76,7 +77,7 @@ def acting_config(
         If the config has problems.
     """
     # A config is a file on this machine; any other address that leads to something should lead to a cube.
-    if not isinstance(source, (str, Path)) or Path(source).expanduser().is_file() or not Cube.exists(source):
+    if not isinstance(source, (str, Path)) or at_home(source).is_file() or not Cube.exists(source):
         given = [
             name
             for name, value in (("config", config), ("endpoints", endpoints), ("key_envs", key_envs))
@@ -303,7 +304,7 @@ def upsample(
         sampling = Adaptive.of(_named(precision), repeats or 1, selection)
     if budget is not None:
         sampling = _budget(settings, budget, purpose, selection)
-    if not isinstance(known, Sweep | Mapping) and not Path(known).expanduser().is_file():
+    if not isinstance(known, Sweep | Mapping) and not at_home(known).is_file():
         for line in what_is_asked(settings):
             for subscriber in subscribers:
                 subscriber(Noted(f"asks {line}"))

@@ -16,7 +16,7 @@ from typing import Any
 
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.files import replace_synced
-from evalcube.storage.urls import resolved
+from evalcube.storage.urls import at_home, resolved
 
 STATE_VARIABLE = "XDG_STATE_HOME"
 _FOLDER, _FILE = 0o700, 0o600
@@ -25,7 +25,7 @@ _FOLDER, _FILE = 0o700, 0o600
 def state_folder() -> Path:
     """Where evalcube keeps what belongs to this user and to no cube; it may not be there yet."""
     state = os.environ.get(STATE_VARIABLE, "")
-    return Path(state if state.startswith("/") else "~/.local/state").expanduser() / "evalcube"
+    return at_home(state if state.startswith("/") else "~/.local/state") / "evalcube"
 
 
 def make_own_folder(folder: Path) -> None:

@@ -39,6 +39,11 @@ def test_directory_of__other_stores_say_what_works(url):
         directory_of(url)
 
 
+def test_directory_of__home_of_nobody():
+    with pytest.raises(UnsupportedUrlError, match=r"~nobody7/x: its home folder is not known"):
+        directory_of("~nobody7/x")
+
+
 @pytest.mark.parametrize(
     "url",
     [

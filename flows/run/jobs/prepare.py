@@ -33,7 +33,7 @@ from evalcube.flows.run.jobs.submissions import (
     submissions_of,
 )
 from evalcube.storage.cube.address import space_of
-from evalcube.storage.urls import STORE_VARIABLES, absolute, directory_of, is_directory
+from evalcube.storage.urls import STORE_VARIABLES, absolute, at_home, directory_of, is_directory
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def _variables(settings: Sweep, further: Sequence[str]) -> tuple[str, ...]:
 
 def _logs(section: SlurmSection, settings: Sweep) -> Path:
     if section.logs is not None:
-        return Path(section.logs).expanduser().absolute()
+        return at_home(section.logs).absolute()
     beside = directory_of(settings.cube).parent if is_directory(settings.cube) else Path.cwd()
     return beside / "slurm-logs"
 
