@@ -225,7 +225,7 @@ class _Comparison:
     def _all_trials(self) -> SideCounts:
         """Trials of evaluations and points that one cube lacks are only in the other."""
         only = [
-            sum(max(0, receipt.finished) for receipt in one.receipts.values()) - int(self._trials.sum())
+            sum(receipt.finished for receipt in one.receipts.values()) - int(self._trials.sum())
             for one in self._inputs
         ]
         return SideCounts(only[0], only[1], *self._trials.tolist())

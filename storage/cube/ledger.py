@@ -157,11 +157,11 @@ def from_line(line: bytes) -> Receipt | None:
 
 
 def _can_be_written(receipt: Receipt) -> bool:
-    """Whether a receipt has values of the kinds that runs write: anyone may have made the ledger."""
+    """Whether a receipt has values that runs write: anyone may have made the ledger."""
     region, others = receipt.region, (receipt.complete, receipt.digest, receipt.grader)
     numbers = [region.model, region.trial, region.repeat, *(getattr(receipt, name) for name in _NUMBERS)]
     numbers += [*receipt.causes.values(), *receipt.fingerprints.values()]
-    whole = all(type(number) is int and 0 <= number < _MOST for number in numbers)
+    whole = all(type(number) is int and 0 <= number < _MOST for number in numbers) and receipt.finished >= 0
     return whole and receipt.at < LAST_YEAR and tuple(map(type, others)) == (bool, str, str)
 
 

@@ -133,7 +133,7 @@ def _source(one: Input) -> SourceCube:
         spec=one.spec_digest,
         models=_names(row.label for row in one.described.evaluations),
         tasks=_names(task.label for task in one.described.tasks),
-        trials=max(0, sum(receipt.finished for receipt in receipts)),
+        trials=sum(receipt.finished for receipt in receipts),
         graders=_names(graders_of(receipts)),
         first=first,
         last=last,

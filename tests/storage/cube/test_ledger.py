@@ -71,6 +71,13 @@ def test_from_line__knows_no_time_that_no_calendar_has(workers):
     assert from_line(to_line(receipt)) is None
 
 
+def test_from_line__knows_no_region_with_more_failures_than_trials(workers):
+    receipt = replace(workers.make_receipt(1), planned=4, transport=3, missing=2)
+
+    assert from_line(to_line(receipt)) is None
+    assert from_line(to_line(replace(receipt, planned=5))) is not None
+
+
 LINE = (
     b'{"check":"bae02dd5e162","receipt":{"region":{"model":1,"trial":2,"repeat":0},"generation":4,"trials":32,'
     b'"repeats":1,"planned":320,"complete":false,"transport":5,"missing":6,"causes":{"at":17,"fp":{"fp_1":3}},'
