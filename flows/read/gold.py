@@ -228,7 +228,7 @@ def _rows(path: Path) -> Iterator[tuple[int, object]]:
             return
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise SweepError(f"{path}: cannot be read: {error}", _FORM) from None
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):  # other line breaks may stand in a JSON text
         if line.strip():
             try:
                 yield number, json.loads(line)

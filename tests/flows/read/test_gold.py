@@ -39,7 +39,7 @@ def test_cube_verdict__gold_by_id_or_unit(made, tmp_path, name):
         else {"id": "", "unit": f"dataset/0/{i}", "score": round(judged[i])}
         for i in range(UNITS)
     ]
-    lines = [json.dumps(row) for row in rows]
+    lines = [json.dumps({**row, "note": "a\u2028b"}, ensure_ascii=False) for row in rows]
     if name.endswith("csv"):
         lines = ["unit,id,score", *(f"{row['unit']},{row['id']},{row['score']}" for row in rows)]
     (tmp_path / name).write_text("\n".join(lines))
