@@ -58,8 +58,10 @@ def check_task(
     Raises
     ------
     TaskError
-        With everything that is wrong, a line for each.
+        With everything that is wrong, a line for each; or if not one trial is to be made.
     """
+    if trials < 1:
+        raise TaskError(f"`trials`: {trials} show nothing of a task. Give a number from 1")
     problems = list(_undeclared(task))
     if not problems:
         problems = list(_broken(task, params or task.example(), trials, reply or _answered))

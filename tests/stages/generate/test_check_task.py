@@ -41,6 +41,11 @@ def test_check_task__takes_another_form_of_reply():
     check_task(TASKS["boolean"], reply=lambda trial: f"Answer: {trial.answer.capitalize()}")
 
 
+def test_check_task__refuses_to_judge_by_no_trial():
+    with pytest.raises(ec.EvalcubeError, match="`trials`: 0 show nothing"):
+        check_task(Digits(), trials=0)
+
+
 def wrong(**members):
     """The task with something of it replaced."""
     return type("Wrong", (Digits,), members)()
