@@ -148,7 +148,10 @@ def _questions(plan: Plan, trials: int) -> int:
 
 def _spread(sweep: Sweep, against: str | Path | float | None, difference: float) -> tuple[Spread, str]:
     """What a difference varies by, and where that is from."""
-    if against is None and not (Cube.exists(sweep.cube) and Cube.open(sweep.cube).sizes["model"] > 1):
+    if against is None:
+        own = Cube.exists(sweep.cube) and Cube.open(sweep.cube).sizes["model"] > 1
+        if own and (found := _spread_in(sweep.cube)) is not None:
+            return found
         assumed = max(ASSUMED, difference)
         said = f"two models being taken to disagree on {100 * assumed:g} % of the questions"
         return Spread.stated(assumed, difference), f"{said}: give a cube that tells, or another share"
@@ -165,7 +168,17 @@ def _spread(sweep: Sweep, against: str | Path | float | None, difference: float)
             )
         said = f"two models disagreeing on {100 * share:g} % of the questions"
         return Spread.stated(share, difference), said
-    cube = str(against or sweep.cube)
+    found = _spread_in(str(against))
+    if found is None:
+        raise SweepError(
+            f"`against`: no two models of cube '{against}' have answered two questions of a point in common",
+            "Give a cube with two models, or the share of questions on which two disagree, such as 0.2",
+        )
+    return found
+
+
+def _spread_in(cube: str) -> tuple[Spread, str] | None:
+    """What a difference varies by between the two most unlike models of a cube; None if it has no two to compare."""
     dataset = open_part(cube, Part()).dataset
     found = []
     for first, second in combinations(range(min(dataset.sizes["model"], _MOST_MODELS)), 2):
@@ -174,9 +187,6 @@ def _spread(sweep: Sweep, against: str | Path | float | None, difference: float)
         except ArgumentError:
             continue
     if not found:
-        raise SweepError(
-            f"`against`: no two models of cube '{cube}' have answered two questions of a point in common",
-            "Give a cube with two models, or the share of questions on which two disagree, such as 0.2",
-        )
+        return None
     most = ", the most unlike" if len(found) > 1 else ""
     return max(found, key=Spread.per_question), f"as two models differ in {redacted(cube)}{most}"

@@ -4,8 +4,11 @@ import json
 
 import pytest
 
+from evalcube.flows.config.load import from_mapping
 from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.build import build_plan
 from evalcube.flows.read.detect import detect
+from evalcube.flows.state.store import open_store
 from evalcube.storage.errors import StorageError
 from tests.flows.support import evalcube, refused
 
@@ -62,6 +65,15 @@ def test_detect__says_that_questions_run_out(config, tmp_path):
 def test_detect__refuses(config, given, told):
     with pytest.raises((SweepError, StorageError), match=told):
         detect(config, **given)
+
+
+def test_detect__of_a_cube_without_common_answers_assumes_a_share(config):
+    plan = build_plan(from_mapping(config))
+    open_store(plan, config["cube"])
+
+    assert detect(config, 5).basis.startswith("two models being taken to disagree on 20 % of the questions")
+    with pytest.raises(SweepError, match="have answered two questions of a point in common"):
+        detect(config, 5, against=config["cube"])
 
 
 @pytest.mark.cluster
