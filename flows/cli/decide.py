@@ -58,7 +58,7 @@ def gate(
     """
     from evalcube.flows.config.load import load_policy
     from evalcube.flows.errors import SweepError
-    from evalcube.flows.read.gate import gate_of
+    from evalcube.flows.read.gate import gate_of, given_names
 
     form = form_of(as_json=as_json, markdown=markdown)
     rules = load_policy(policy)
@@ -67,8 +67,8 @@ def gate(
         if not cubes:
             raise SweepError("nothing to decide about", "Give a cube, or --run CONFIG")
         addresses, others = cubes_and_models(cubes[0], cubes[1:])
-    # The control is first, and the treatment last: an argument beside one option is the other of the two.
-    models = [name for name in (control, *others, treatment) if name is not None]
+    # An argument beside one option is the other of the two.
+    models = given_names(addresses, control, treatment, others)
     if config is not None:
         found = _run(rules, config, models, quiet=quiet)
     else:

@@ -129,7 +129,7 @@ def gate(
     cubes
         A cube with both, or a list of the control's and the treatment's.
     control, treatment
-        Their labels, names or numbers; may be left out where a cube has two evaluations, or each of two has one.
+        Their labels, names or numbers; both may be left out where a cube has two evaluations, or each of two has one.
     part
         Which part of the cubes, by default all.
 
@@ -153,8 +153,27 @@ def gate(
     >>> ec.gate({"critical": [{"noninferior": 5}]}, "results/sweep.zarr", "small", "large").decision
     'GO'
     """
-    models = [str(name) for name in (control, treatment) if name is not None]
-    return gate_of(as_policy(policy), need_addresses(cubes, "cubes"), models, part)
+    addresses = need_addresses(cubes, "cubes")
+    return gate_of(as_policy(policy), addresses, given_names(addresses, control, treatment), part)
+
+
+def given_names(
+    cubes: Sequence[str | Path], control: str | None, treatment: str | None, others: Sequence[str] = ()
+) -> list[str]:
+    """The names of the two that were given; the control's is first and the treatment's last, whatever the others are.
+
+    Raises
+    ------
+    SweepError
+        If one of the two is named, and could be meant for either of two cubes.
+    """
+    given = [str(name) for name in (control, *others, treatment) if name is not None]
+    if len(cubes) == 2 and len(given) == 1 and not others:
+        raise SweepError(
+            f"`control`, `treatment`: one alone, '{given[0]}', would be looked for in both cubes",
+            "Name both, or neither where each cube has one evaluation",
+        )
+    return given
 
 
 def gate_of(

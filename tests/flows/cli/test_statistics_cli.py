@@ -356,3 +356,11 @@ def test_gate__takes_an_argument_for_the_one_that_no_option_names(cube, tmp_path
     found = document("gate", tmp_path / "policy.yaml", cube, *named.split())
 
     assert (found["control"], found["treatment"]) == ("strong", "weak")
+
+
+def test_gate__of_two_cubes_takes_no_option_for_both(cube, tmp_path):
+    (tmp_path / "policy.yaml").write_text("policy: {critical: [{noninferior: 1}]}")
+
+    with pytest.raises(SweepError, match="--control, --treatment: one alone, 'weak'"):
+        run("gate", tmp_path / "policy.yaml", cube, cube, "--treatment", "weak")
+    assert document("gate", tmp_path / "policy.yaml", cube, cube, "weak")["decision"]
