@@ -170,7 +170,7 @@ _BYTES_PER_TOKEN = 4.0
 _UNBOUNDED_COMPLETION = 1024.0
 _WEIGHT = 0.05
 """Weight of the newest reply in the running means."""
-_UNSENT = frozenset({"connect", "dns", "tls", "address"})
+_UNSENT = frozenset({"connect", "dns", "tls", "proxy", "address"})
 _BOUND = re.compile(rb'"max_(?:completion_|output_)?tokens":(\d{1,9})')
 
 

@@ -30,6 +30,8 @@ _SERVER_ERRORS = 500
 _MASKED_KEYS = 4
 """Keys that are masked in replies: the present one, and those before it that requests in flight may have carried."""
 _REFUSED_KEY = "http 401"
+_UNCONNECTED = (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError, aiohttp.ConnectionTimeoutError)
+_REFUSED_BY_PROXY = (403, 407)
 _TRAILING_SECONDS = 1.0
 """How long a stream may go on after its reply is over; then its connection is not used again."""
 
@@ -269,8 +271,8 @@ def _transport_reply(error: BaseException) -> Reply:
         return Reply(RetryClass.FATAL, "tls", "the endpoint's TLS certificate was not accepted")
     if isinstance(error, aiohttp.ClientSSLError):
         return Reply(RetryClass.RETRY, "tls", "no TLS connection to the endpoint")
-    if isinstance(error, (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)):
-        return Reply(RetryClass.RETRY, "connect", "no connection to the endpoint")
+    if isinstance(error, _UNCONNECTED):
+        return _unconnected(getattr(error, "status", None))
     if isinstance(error, TimeoutError):
         return Reply(RetryClass.RETRY, "timeout", "no whole reply within the timeout")
     if isinstance(error, BadEventError):
@@ -282,3 +284,10 @@ def _transport_reply(error: BaseException) -> Reply:
     if isinstance(error, (aiohttp.ClientError, OSError)):
         return Reply(RetryClass.RETRY, "reset", "the connection broke before a whole reply")
     return Reply(RetryClass.FAILED, "client", f"unexpected {type(error).__name__}")
+
+
+def _unconnected(status: int | None) -> Reply:
+    """What it means that no connection came about; the status is that of a proxy which said so."""
+    if status in _REFUSED_BY_PROXY:
+        return Reply(RetryClass.FATAL, "proxy", f"HTTP {status}: the proxy refuses the way to the endpoint")
+    return Reply(RetryClass.RETRY, "connect", "no connection to the endpoint")

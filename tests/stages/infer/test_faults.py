@@ -159,6 +159,7 @@ ELSEWHERE = {
     "the host has no address": (True, f"{ERROR}, endpoint given up", "dns"),
     "TLS fails": (True, f"{ERROR}, endpoint given up", "tls"),
     "the certificate is not accepted": (False, f"{ERROR}, endpoint given up", "tls"),
+    "a proxy refuses the way there, with HTTP 403 or 407": (False, f"{ERROR}, endpoint given up", "proxy"),
     "the address is no HTTP address": (False, f"{ERROR}, endpoint given up", "address"),
     "the finish reason is `error` or `abort`": (True, ERROR, "broken off"),
     "headers that are no HTTP, or too large": (True, ERROR, "cut reply"),

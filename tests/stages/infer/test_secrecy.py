@@ -137,6 +137,19 @@ def test_proxy__gets_requests_for_other_hosts(store, jobs, monkeypatch):
     assert "word" not in said
 
 
+@pytest.mark.parametrize(("status", "cause", "attempts"), [(407, "proxy", 2), (503, "connect", 6)])
+def test_proxy__that_does_not_let_through_is_told(store, jobs, monkeypatch, status, cause, attempts):
+    with Echo(lambda _: http(b"", status)) as proxy:
+        monkeypatch.setenv("https_proxy", f"http://me:word@127.0.0.1:{proxy.port}")
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        results, said = run("https://api.example.invalid/v1", store, jobs)
+
+    assert {(result.kind, result.cause) for result in results} == {("failed", cause)}
+    assert sum(result.attempts for result in results) <= attempts
+    assert "word" not in said
+
+
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
     """A certificate for 127.0.0.1 that signs itself, with its key."""
