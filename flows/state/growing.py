@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -17,6 +16,7 @@ from evalcube.flows.plan.growth import Growth, Recorded, grown
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.spec import base_coordinate, description, filled_base
 from evalcube.flows.state.recording import prices_of
+from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.reply.status import BASE, COUNTERS, QUESTION_COUNTERS
 from evalcube.storage.cube.batch_notes import BatchNotes
 from evalcube.storage.cube.cube import Cube
@@ -185,8 +185,8 @@ def _labelled(cube: Cube, plan: Plan) -> Plan:
     facets: list[Mapping[str, object]] = [{}] * len(plan.evaluations)
     with suppress(CubeDamagedError, CubeMismatchError):
         prices = prices_of(cube)
-    with suppress(CubeDamagedError, CubeMismatchError, ValueError):
-        facets = [dict(json.loads(str(text))) for text in cube.read_label("facets")]
+    with suppress(CubeDamagedError, CubeMismatchError):
+        facets = [axes.facets(str(text)) for text in cube.read_label("facets")]
     asserted = cube.attrs["spec"].get("asserted_prices", ())
     return replace(
         plan,

@@ -26,8 +26,9 @@ from evalcube.flows.read.merged.union import Place, Rename, renamed
 from evalcube.flows.state.recording import prices_of
 from evalcube.flows.state.records import read_notes, read_spent
 from evalcube.flows.state.shared_arrays import planned_of
+from evalcube.stages.analyze.labelled import axes
+from evalcube.stages.analyze.labelled.axes import Facet
 from evalcube.stages.reply.status import BASE, Status
-from evalcube.storage.cube.bounds import parsed
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.group import heal
 from evalcube.storage.cube.holder import apparent_holder
@@ -93,16 +94,9 @@ class Input:
         return [pair if np.isfinite(pair).all() else (0.0, 0.0) for pair in prices_of(self.cube)]
 
     @cached_property
-    def facets(self) -> list[dict[str, Any]]:
+    def facets(self) -> list[dict[str, Facet]]:
         """Free labels, by evaluation."""
-        found = []
-        for text in self.cube.whole_label("facets"):
-            try:
-                facets = parsed(str(text))
-            except ValueError:
-                facets = None
-            found.append(facets if isinstance(facets, dict) else {})
-        return found
+        return [axes.facets(str(text)) for text in self.cube.whole_label("facets")]
 
     @cached_property
     def spent(self) -> tuple[float, float]:

@@ -11,7 +11,9 @@ from evalcube.flows.config.load import from_mapping
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.growth import Recorded, grown
 from evalcube.flows.plan.plan import Plan
+from evalcube.flows.read.merged.inputs import Input
 from evalcube.flows.state.beside_config import KEY, noted_unnamed, unnamed
+from evalcube.flows.state.store import open_store, sweep_cube
 from evalcube.stages.reply.status import COUNTERS
 from tests.flows.judging import judged_config
 from tests.flows.support import sweep_config
@@ -210,6 +212,17 @@ def test_grown__prices_and_facets_of_what_the_config_does_not_name_stay(tmp_path
 
     assert plan.facets == ({"size": 7}, {}, {"size": 9})
     assert plan.prices == ((1.0, 2.0), (0.0, 0.0), (0.0, 0.0))
+
+
+def test_grown__facets_that_nobody_could_have_written_are_none(tmp_path):
+    models = [sweep_config(tmp_path, NOWHERE, models=names) for names in (("a", "b"), ("c",))]
+    old, new = map(plan_of, models)
+    url = str(tmp_path / "cube.zarr")
+    cube = open_store(old, url).cube
+    cube.write_label("facets", np.array(["[" * 100_000, '{"size": 7, "deep": {"a": 1}}'], dtype=object))
+
+    assert Input(url).facets == [{}, {"size": 7}]
+    assert sweep_cube(new, url)[1].facets == ({},)
 
 
 def test_grown__knows_points_that_the_config_has_taken_out_of_a_tier(tmp_path):
