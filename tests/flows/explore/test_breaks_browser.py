@@ -145,6 +145,17 @@ def test_spider__of_two_tasks_has_bars_that_lead_to_trials(at):
     assert at.faults == []
 
 
+def test_hazard__the_axis_ends_where_the_curves_do(at):
+    at.go("tokens?form=hazard&width=8")
+
+    drawn, axis = at.page.evaluate("""() => {
+        const plot = document.querySelector(".plot[data-drawn]");
+        return [Math.max(...plot.data.flatMap(one => one.x)), plot.layout.xaxis.range];
+    }""")
+
+    assert axis == [0, drawn]
+
+
 def test_curve__changes_of_controls_are_in_the_address(at):
     at.go("curve?mode=E_P")
     at.page.get_by_label("over", exact=True).select_option("difficulty")

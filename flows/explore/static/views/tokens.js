@@ -36,6 +36,12 @@
   const HOVER = "%{customdata[0]}, up to %{x} tokens<br>%{customdata[1]} (%{customdata[2]}), " +
     "%{customdata[3]} trials at risk<extra></extra>";
 
+  /** Trials at risk that a bin has which is drawn. */
+  const leastOf = (form) => (form === "hazard" ? LEAST : 1);
+
+  /** How many bins are drawn, from the first one on. */
+  const drawn = (answer, least) => answer.at_risk.filter((count) => count >= least).length;
+
   const formOf = (page) => FORMS.find(([key]) => key === page.get("form")) || FORMS[0];
 
   const counted = (answer) => {
@@ -49,7 +55,7 @@
 
   /** A curve with its band up to the bin from which too few are left. */
   const cutOff = (answer, curve, least) => {
-    const last = answer.at_risk.filter((count) => count >= least).length;
+    const last = drawn(answer, least);
     const ends = Object.fromEntries(Object.entries(curve).map(([key, values]) => [key, values.slice(0, last)]));
     return { x: answer.tokens.slice(0, last), atRisk: answer.at_risk.slice(0, last), ...ends };
   };
@@ -91,7 +97,7 @@
   };
 
   /** A curve with its band; `meta` is the model, which a click leads to. */
-  const lineTraces = (answer, curve, { name, colour, dash, least = 0, shape = "hv" }) => {
+  const lineTraces = (answer, curve, { name, colour, dash, least = 1, shape = "hv" }) => {
     const shown = cutOff(answer, curve, least);
     const traces = [...bandTraces(shown, name, colour, shape), curveTrace(shown, name, colour, { dash, shape })];
     return traces.map((trace) => ({ ...trace, meta: answer.model }));
@@ -143,8 +149,8 @@
 
   // The view
 
-  const layoutOf = (answers, title, more) => {
-    const end = Math.max(0, ...answers.map((one) => one.tokens.at(-1) || 0));
+  const layoutOf = (answers, [form, title], more) => {
+    const end = Math.max(0, ...answers.map((one) => one.tokens[drawn(one, leastOf(form)) - 1] || 0));
     return {
       xaxis: { title: { text: "completion tokens" }, range: [0, end] },
       yaxis: { title: { text: title }, rangemode: "tozero", ...more },
@@ -188,10 +194,10 @@
   };
 
   const shown = (page, answers, known, models) => {
-    const [form, title] = formOf(page);
+    const form = formOf(page);
     if (!known.length) return h("p.empty", {}, "No finished trial has its tokens counted.");
-    if (form !== "counts") return curvesPanel(page, known, models, layoutOf(answers, title, { tickformat: ".0%" }));
-    return h("div.grid", {}, known.map((answer) => countPanel(page, answer, layoutOf(answers, "trials"))));
+    if (form[0] !== "counts") return curvesPanel(page, known, models, layoutOf(answers, form, { tickformat: ".0%" }));
+    return h("div.grid", {}, known.map((answer) => countPanel(page, answer, layoutOf(answers, ["counts", "trials"]))));
   };
 
   const controls = (page) => {
