@@ -42,6 +42,9 @@
   /** How many bins are drawn, from the first one on. */
   const drawn = (answer, least) => answer.at_risk.filter((count) => count >= least).length;
 
+  /** The tokens up to which bins are drawn. */
+  const endOf = (answer, form) => answer.tokens[drawn(answer, leastOf(form)) - 1] || 0;
+
   const formOf = (page) => FORMS.find(([key]) => key === page.get("form")) || FORMS[0];
 
   const counted = (answer) => {
@@ -140,8 +143,8 @@
     }));
 
   /** Lines at the limits of tokens that any trials come near to. */
-  const limits = (answers) => {
-    const near = (limit) => answers.some((one) => one.tokens.length && one.tokens.at(-1) >= 0.6 * limit);
+  const limits = (answers, form) => {
+    const near = (limit) => answers.some((one) => endOf(one, form) >= 0.6 * limit);
     const found = [...new Set(answers.map((one) => one.limit))].filter((limit) => limit > 0 && near(limit));
     const line = { color: explorer.theme().bad, width: 1, dash: "dash" };
     return found.map((limit) => ({ type: "line", x0: limit, x1: limit, yref: "paper", y0: 0, y1: 1, line }));
@@ -150,11 +153,11 @@
   // The view
 
   const layoutOf = (answers, [form, title], more) => {
-    const end = Math.max(0, ...answers.map((one) => one.tokens[drawn(one, leastOf(form)) - 1] || 0));
+    const end = Math.max(0, ...answers.map((one) => endOf(one, form)));
     return {
       xaxis: { title: { text: "completion tokens" }, range: [0, end] },
       yaxis: { title: { text: title }, rangemode: "tozero", ...more },
-      shapes: limits(answers),
+      shapes: limits(answers, form),
       legend: { ...explorer.LEGEND, traceorder: "normal" },
     };
   };
@@ -218,7 +221,7 @@
     const keys = [
       form === "counts" ? null : `Band: 95 % interval. Open mark: fewer than ${explorer.FEW} trials left.${least}`,
       known.length ? `Bins of ${known[0].width} tokens.` : null,
-      limits(known).length ? "Dashed red: limit of tokens." : null,
+      limits(known, form).length ? "Dashed red: limit of tokens." : null,
       `${meaning}.`,
     ];
     return h("p.legend", {}, keys.filter(Boolean).map((text) => h("span.key", {}, text)));
