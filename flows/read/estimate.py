@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -231,8 +232,15 @@ def estimate(
         None if store is None or counters is None else unnamed(store.plan, counters),
         _power(plan),
         own.few_problems(most),
-        unverified(config.model_dump(include={"tasks"})["tasks"]),
+        (*unverified(config.model_dump(include={"tasks"})["tasks"]), *_same_tiers(own)),
     )
+
+
+def _same_tiers(plan: Plan) -> Iterator[str]:
+    """A sentence for each two tiers that hold the same points, so that one of them says nothing."""
+    for (one, first), (other, second) in combinations(zip(plan.tiers, plan.in_tier, strict=True), 2):
+        if (first == second).all():
+            yield f"the tiers {one} and {other} hold the same points"
 
 
 def _sample_size(left: Sequence[list[OpenTrials]]) -> int:

@@ -156,6 +156,17 @@ def test_estimate__counts_points_by_tier_and_tells_how_far_a_precision_may_go(tm
     assert estimate({**config, "trials": 5}).most_trials == 5
 
 
+def test_estimate__remarks_tiers_that_hold_the_same_points(tmp_path):
+    config = sweep_config(tmp_path, "http://127.0.0.1:9/v1")
+
+    def notes(length):
+        entry = {"grid": {"length": length}, "tiers": {"easy": 0, "hard": 1}}
+        return estimate({**config, "tasks": {"sort": {"manifold": [entry]}}}).notes
+
+    assert notes({"range": [4, 8], "window": {"body": 1}}) == ()
+    assert notes([4, 8]) == ("the tiers easy and hard hold the same points",)
+
+
 def test_planned_points__are_those_of_one_label(tmp_path):
     config = from_mapping(sweep_config(tmp_path, "http://127.0.0.1:9/v1", cells=2))
 
