@@ -181,8 +181,8 @@ class Plan:
     @property
     def packages(self) -> dict[str, str]:
         """Packages of the tasks that are not bundled, as text for people, by the tasks' names."""
-        found = {task.task.name: package_of(task.task.name) for task in self.tasks}
-        return {name: package for name, package in found.items() if package and name not in TASKS}
+        found = {name: package_of(name) for task in self.tasks if (name := task.task.name) not in TASKS}
+        return {name: package for name, package in found.items() if package}
 
     @property
     def absent(self) -> list[str]:
