@@ -358,7 +358,7 @@ def request_keys(reader: Reader, cache: Cache | None = None) -> Iterator[str]:
     plan = reader.plan
     book = CriteriaBook(plan.tasks)
     answers = (cache or reader.cache()) if plan.judges else None
-    trials, repeats = reader.cube.read_planned("trial"), reader.cube.read_planned("repeat")
+    trials, repeats = reader.cube.read_targets()
     for task, entry in enumerate(plan.tasks):
         for slot, planned in enumerate(entry.cells):
             for trial in range(int(trials[:, task, slot].max())):

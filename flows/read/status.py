@@ -128,7 +128,7 @@ def cube_status(cube: OneCube) -> dict[str, Any]:
         for region, receipt in receipts.items()
         if opened.apparent_problems(region, opened.shape_of(receipt))
     }
-    counts = SampleTargets(opened.read_planned("trial"), opened.read_planned("repeat")).counts
+    counts = SampleTargets(*opened.read_targets()).counts
     regions = math.prod(-(-opened.sizes[dim] // opened.chunks[dim]) for dim in ("trial", "repeat"))
     named = [(label, row.eval_id) for label, row in zip(labels, evaluations, strict=True)]
     whole = [receipt for region, receipt in receipts.items() if region not in damaged]

@@ -282,7 +282,7 @@ def forget_second(cube: Cube, tasks: Sequence[int]) -> None:
     """
     if not tasks:
         return
-    planned = SampleTargets(cube.read_planned("trial"), cube.read_planned("repeat"))
+    planned = SampleTargets(*cube.read_targets())
     with Ledger(cube.records) as ledger:
         for receipt in list(ledger.newest().values()):
             arrays = _whole(cube, receipt)
@@ -340,7 +340,7 @@ class _Rescore:
     def __init__(self, cube: Cube, plan: Plan, cache: Cache, ledger: Ledger) -> None:
         self._cube, self._plan, self._cache, self._ledger = cube, plan, cache, ledger
         self._newest = ledger.newest()
-        self._planned = SampleTargets(cube.read_planned("trial"), cube.read_planned("repeat"))
+        self._planned = SampleTargets(*cube.read_targets())
         self._prices = prices_of(cube)
 
     def run(self, *, older_only: bool) -> Rescoring:

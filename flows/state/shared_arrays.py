@@ -42,8 +42,7 @@ def mend_shared(cube: Cube) -> list[str]:
             cube.drop_chunks(name)
             mended.append(name)
     try:
-        for dim in ("trial", "repeat"):
-            cube.read_planned(dim)
+        cube.read_targets()
     except CubeDamagedError:
         ledger = Ledger(cube.records)
         write_planned(cube, measured_plan(cube, ledger.newest()))
@@ -95,7 +94,7 @@ def planned_of(cube: Cube, regions: Iterable[Region]) -> SampleTargets:
         As for `measured_plan`.
     """
     try:
-        return SampleTargets(cube.read_planned("trial"), cube.read_planned("repeat"))
+        return SampleTargets(*cube.read_targets())
     except CubeDamagedError:
         return measured_plan(cube, regions)
 

@@ -188,6 +188,11 @@ class SharedArrays:
         """
         return self._group.read(PLANNED[f"planned_{dim}s"].name, (slice(None),))
 
+    def read_targets(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """`read_planned` of trials and of repeats, at once."""
+        found = self._group.read_all({name: (slice(None),) for name in PLANNED})
+        return found["planned_trials"], found["planned_repeats"]
+
     def write_planned(
         self, dim: Literal["trial", "repeat"], values: NDArray[Any], *, lower: bool = False
     ) -> None:

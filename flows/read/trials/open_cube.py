@@ -131,7 +131,7 @@ class OpenCube:
         self.address = redacted(str(address))
         self.cube: Cube = self.reader.cube
         self.plan: Plan = self.reader.plan
-        self.planned = SampleTargets(self.cube.read_planned("trial"), self.cube.read_planned("repeat"))
+        self.planned = SampleTargets(*self.cube.read_targets())
         self.models = np.ones(len(self.plan.evaluations), dtype=bool)
         self.cells = self.plan.valid()
         self.selected = part

@@ -204,7 +204,7 @@ class Workspace:
 
     def planned(self) -> SampleTargets:
         """How far each cell is to be measured, as the cube says now."""
-        return SampleTargets(self.cube.read_planned("trial"), self.cube.read_planned("repeat"))
+        return SampleTargets(*self.cube.read_targets())
 
     def engine(self) -> Engine:
         """The inference engine, started when first used.
