@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -41,12 +42,16 @@ from evalcube.stages.reply.status import COUNTERS, READERS, SECOND
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.group import heal
 from evalcube.storage.cube.ledger import Ledger
+from evalcube.storage.cube.schema import TRIAL_DIMS
 from evalcube.storage.errors import CubeDamagedError
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from evalcube.flows.config.views import View
+
+_SMALL = 2**18
+"""Trials up to which all arrays are read at once, 15 MB: sooner than Dask is imported."""
 
 
 @dataclass(frozen=True)
@@ -262,7 +267,8 @@ def labelled(opened: Cube | xr.Dataset, *, trials: bool) -> xr.Dataset:
     if isinstance(opened, Cube):
         # There are no composites without the layers of single trials, nor sums by cluster.
         more = trials or {"fact", "cluster", SECOND} & set(opened.trial_arrays)
-        dataset = opened.dataset() if more else opened.summary()
+        small = math.prod(opened.sizes[dim] for dim in TRIAL_DIMS) <= _SMALL
+        dataset = opened.summary() if not more else opened.loaded() if small else opened.dataset()
         if "counter" in dataset.coords and axes.names(dataset, "counter")[: len(COUNTERS)] != list(COUNTERS):
             raise CubeDamagedError(
                 "the labels in `counter` are no counters of evalcube", opened.url, heal(opened.url)

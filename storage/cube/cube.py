@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalcube.storage.cube.address import space_of
+from evalcube.storage.cube.group import CubeGroup
 from evalcube.storage.cube.growing import GrowingCube
 from evalcube.storage.cube.layout import SIDE, Coordinate, builder
 from evalcube.storage.cube.read_only import ReadOnly
@@ -363,12 +364,26 @@ class Cube(GrowingCube):
         sweep sees the cube before or after it. Whatever computes with a chunk that cannot be decoded, or was recorded
         and is gone, gets a `CubeDamagedError`, which names the array.
         """
-        from evalcube.storage.cube.integrity import lazy_dataset
+        from evalcube.storage.cube.integrity import lazily
 
         Cube.before_lazy()
+        return self._made(lazily)
+
+    def loaded(self) -> xr.Dataset:
+        """As `dataset`, in memory and without Dask, which takes longer to import than a small cube to read."""
+        from evalcube.storage.cube.integrity import at_once
+
+        return self._made(at_once)
+
+    def _made(self, make: Callable[[Cube, Callable[[], Cube]], xr.Dataset]) -> xr.Dataset:
         self.refresh()
         opened = partial(Cube, self._space, self._space.address, writable=False)
-        return self._with_labels(lazy_dataset(self._group, self._space, opened))
+        return self._with_labels(make(self, opened))
+
+    @property
+    def group(self) -> CubeGroup:
+        """The cube's arrays as of the last `refresh`, for readers of single selections."""
+        return self._group
 
     def _with_labels(self, dataset: xr.Dataset) -> xr.Dataset:
         """The dataset; refused if a label is gone."""

@@ -181,8 +181,7 @@ class CubeGroup:
         self, selections: Mapping[str, tuple[Any, ...]]
     ) -> tuple[dict[str, NDArray[Any]], dict[str, CubeDamagedError]]:
         """As `read_all`, and for arrays that cannot be decoded the reason."""
-        arrays = {name: self._array(name).async_array for name in selections}
-        reads = [arrays[name].getitem(selection) for name, selection in selections.items()]
+        reads = [self._array(name).async_array.getitem(part) for name, part in selections.items()]
         found, damaged = dict[str, NDArray[Any]](), dict[str, CubeDamagedError]()
         for name, outcome in zip(selections, _together(reads), strict=True):
             with guarded(self.space.address, f"read {name}"):

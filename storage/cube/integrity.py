@@ -8,21 +8,19 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import zarr
 from numpy.typing import NDArray
 
-from evalcube.storage.cube.group import UNREADABLE, heal, undecodable
+from evalcube._arrays import PlainDataset, as_xarray
+from evalcube.storage.cube.group import heal
 from evalcube.storage.cube.ledger import Ledger, Receipt
 from evalcube.storage.cube.regions import Region, region_digest
 from evalcube.storage.cube.schema import LAYERS, VARIABLES
-from evalcube.storage.cube.space import Space
-from evalcube.storage.errors import CubeDamagedError, guarded
+from evalcube.storage.errors import CubeDamagedError
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from evalcube.storage.cube.cube import Cube
-    from evalcube.storage.cube.group import CubeGroup
 
 CONTENT = ""
 """In the place of an array's name where it is not known which array differs."""
@@ -98,15 +96,13 @@ def stored_problems(cube: Cube, receipt: Receipt) -> tuple[dict[str, str], dict[
     return problems, arrays
 
 
-def lazy_dataset(group: CubeGroup, space: Space, opened: Callable[[], Cube]) -> xr.Dataset:
-    """A cube with its labels in memory, and its other arrays read through `StoredArray`.
+def lazily(cube: Cube, opened: Callable[[], Cube]) -> xr.Dataset:
+    """A cube with its labels in memory, and its other arrays in Dask's, a chunk for each that is stored.
 
     Parameters
     ----------
-    group
-        The cube's arrays.
-    space
-        Where the cube is.
+    cube
+        The cube.
     opened
         Gives the cube to a reader on any machine.
 
@@ -119,70 +115,91 @@ def lazy_dataset(group: CubeGroup, space: Space, opened: Callable[[], Cube]) -> 
     import xarray as xr
     from dask.base import tokenize
 
-    names = group.names()
-    labels = group.read_all({name: (...,) for name in names if name in group.labels})
-    arrays: dict[str, Any] = dict(labels)
-    for name in names:
-        if name not in labels:
-            shape, dtype = group.shape(name), group.dtype(name)
-            arrays[name] = da.from_array(
-                StoredArray(space, name, shape, dtype, opened),
-                chunks=group.chunks(name),
-                name=f"{name}-{tokenize(space, shape)}",
-                meta=np.empty((0,) * len(shape), dtype),
-                inline_array=True,
-            )
+    def lazy(name: str, array: StoredArray) -> Any:  # noqa: ANN401 - an array of Dask's
+        return da.from_array(
+            array,
+            chunks=cube.group.chunks(name),
+            name=f"{name}-{tokenize(cube.space, array.shape)}",
+            meta=np.empty((0,) * array.ndim, array.dtype),
+            inline_array=True,
+        )
+
     # Not by xarray's own reader: that opens the cube once more, and asks Dask for each label by itself.
-    variables = {name: (group.dims(name), array, group.array_attrs(name)) for name, array in arrays.items()}
-    coords = {name: variables.pop(name) for name in labels}
-    return xr.Dataset(variables, coords, group.all_attrs)
+    return xr.Dataset(*_variables(cube, opened, lazy), cube.group.all_attrs)
+
+
+def at_once(cube: Cube, opened: Callable[[], Cube]) -> xr.Dataset:
+    """As `lazily`, all in memory."""
+    return as_xarray(
+        PlainDataset(*_variables(cube, opened, lambda _, array: array.whole()), cube.group.all_attrs)
+    )
+
+
+def _variables(
+    cube: Cube, opened: Callable[[], Cube], read: Callable[[str, StoredArray], Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Dims, values and attributes of arrays, and of labels, which are read at once; the others as `read` does."""
+    group, once = cube.group, Once(opened)
+    labels = group.read_all({name: (...,) for name in group.names() if name in group.labels})
+    data, coords = dict[str, Any](), dict[str, Any]()
+    for name in group.names():
+        if name in labels:
+            coords[name] = (group.dims(name), labels[name], group.array_attrs(name))
+        else:
+            array = StoredArray(once, name, group.shape(name), group.dtype(name))
+            data[name] = (group.dims(name), read(name, array), group.array_attrs(name))
+    return data, coords
+
+
+class Once:
+    """Gives what is made when it is first asked for, on each machine that it gets to."""
+
+    def __init__(self, make: Callable[[], Cube]) -> None:
+        self._make = make
+        self._made: Cube | None = None
+
+    def __call__(self) -> Cube:
+        """What was made."""
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Once, (self._make,)
 
 
 class StoredArray:
     """An array of a cube, read on demand; it can be pickled, and reads the same on other machines."""
 
     def __init__(
-        self,
-        space: Space,
-        name: str,
-        shape: tuple[int, ...],
-        dtype: np.dtype[Any],
-        opened: Callable[[], Cube],
+        self, opened: Callable[[], Cube], name: str, shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> None:
-        self._space, self._name, self._opened = space, name, opened
+        self._opened, self._name = opened, name
         self._variable = VARIABLES.get(name, LAYERS.get(name))
         self.shape, self.dtype, self.ndim = shape, dtype, len(shape)
-        self._array: zarr.Array[Any] | None = None
         self._recorded: RecordedChunks | None = None
 
     def __getitem__(self, selection: tuple[slice, ...]) -> NDArray[Any]:
-        with guarded(self._space.address, f"read {self._name}"):
-            try:
-                if self._array is None:
-                    self._array = self._open()
-                values = np.asarray(self._array[selection])
-            except UNREADABLE as error:
-                raise undecodable(self._name, self._space.address, error) from error
-            self._refuse_lost(values, selection)
-            return values if self._variable is None else self._variable.as_read(values)
+        values = self._opened().group.read(self._name, selection)
+        self._refuse_lost(values, selection)
+        return values if self._variable is None else self._variable.as_read(values)
+
+    def whole(self) -> NDArray[Any]:
+        """All of it."""
+        return self[tuple(slice(0, size) for size in self.shape)]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return StoredArray, (self._space, self._name, self.shape, self.dtype, self._opened)
+        return StoredArray, (self._opened, self._name, self.shape, self.dtype)
 
     def _refuse_lost(self, values: NDArray[Any], selection: tuple[Any, ...]) -> None:
         """Refuse what reads as fill since its chunk is gone, though a receipt says that it was written."""
         # A store keeps what it has: only in a folder anybody deletes single files.
-        if self._space.trusted or not self._variable or not _all_fill(values, self._variable.fill):
+        trusted = self._opened().trusted
+        if trusted or not self._variable or not _all_fill(values, self._variable.fill):
             return
         self._recorded = self._recorded or RecordedChunks(self._opened())
         places = [np.unique(np.arange(size)[part]) for size, part in zip(self.shape, selection, strict=True)]
         self._recorded.refuse_lost(self._name, places)
-
-    def _open(self) -> zarr.Array[Any]:
-        array = zarr.open_group(self._space.zarr(read_only=True), mode="r")[self._name]
-        if not isinstance(array, zarr.Array):
-            raise KeyError(self._name)
-        return array
 
 
 def _all_fill(values: NDArray[Any], fill: float) -> bool:

@@ -85,7 +85,7 @@ def copied(config, folder):
 
 def loaded(url):
     """A cube as `dataset` has it, without the detour of Dask."""
-    return Cube.open(url)._open(chunks=None).load()
+    return Cube.open(url).loaded()
 
 
 def stored(cube, name):

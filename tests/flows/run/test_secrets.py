@@ -240,7 +240,7 @@ def decoded(folder):
         cache = open_cache(folder / "cache" / name)
         for entry in cache.entries():
             yield f"cache {name}", entry.key.encode() + (cache.get(entry.key) or b"")
-        dataset = Cube.open(folder / f"{name}.zarr")._open(chunks=None)  # without the detour of Dask
+        dataset = Cube.open(folder / f"{name}.zarr").loaded()
         for variable in dataset.variables:
             values = dataset[variable].to_numpy()
             text = repr(values.tolist()) if values.dtype.kind in "OUT" else values.tobytes()

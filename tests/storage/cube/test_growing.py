@@ -80,7 +80,7 @@ def grown(cube, **changes):
 def whole(url):
     """All that readers see of a cube; it is read a hundred times."""
     cube = Cube.open(url)
-    return cube.dataset().load(scheduler="synchronous"), cube.attrs, cube.sizes, cube.shapes
+    return cube.loaded(), cube.attrs, cube.sizes, cube.shapes
 
 
 def same(left, right):
