@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from evalcube.flows.config.views import View
 
 _SMALL = 2**18
-"""Trials up to which all arrays are read at once, 15 MB: sooner than Dask is imported."""
+"""Trials up to which all arrays are read at once, 15 MB: sooner than those that are needed, as tasks of Dask's."""
 
 
 @dataclass(frozen=True)

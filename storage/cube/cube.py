@@ -370,7 +370,7 @@ class Cube(GrowingCube):
         return self._made(lazily)
 
     def loaded(self) -> xr.Dataset:
-        """As `dataset`, in memory and without Dask, which takes longer to import than a small cube to read."""
+        """As `dataset`, in memory: of a small cube, which is read sooner than Dask is told to."""
         from evalcube.storage.cube.integrity import at_once
 
         return self._made(at_once)
