@@ -65,7 +65,7 @@ def open_cube(cube: CubeLike) -> xr.Dataset:
     given = listed(cube)
     if len(given) == 1:
         address = need_address(given)
-        dataset = labelled(Cube.open(address), trials=True)
+        dataset = labelled(Cube.open(address), trials=True, lazy=True)
         dataset.encoding["source"] = absolute(address)
     else:
         from evalcube.flows.read.merged.dataset import open_joined  # with much that one cube needs nothing of

@@ -244,7 +244,7 @@ def _opened(cube: str | Path) -> Cube:
     return opened
 
 
-def labelled(opened: Cube | xr.Dataset, *, trials: bool) -> xr.Dataset:
+def labelled(opened: Cube | xr.Dataset, *, trials: bool, lazy: bool = False) -> xr.Dataset:
     """A cube with all that its description says of its evaluations and points, as far as it is needed.
 
     Parameters
@@ -253,6 +253,8 @@ def labelled(opened: Cube | xr.Dataset, *, trials: bool) -> xr.Dataset:
         The cube, or a dataset of one.
     trials
         Whether single trials are needed, and not only their counters.
+    lazy
+        Whether what there is of single trials is not read yet, however little it is.
 
     Returns
     -------
@@ -267,7 +269,7 @@ def labelled(opened: Cube | xr.Dataset, *, trials: bool) -> xr.Dataset:
     if isinstance(opened, Cube):
         # There are no composites without the layers of single trials, nor sums by cluster.
         more = trials or {"fact", "cluster", SECOND} & set(opened.trial_arrays)
-        small = math.prod(opened.sizes[dim] for dim in TRIAL_DIMS) <= _SMALL
+        small = not lazy and math.prod(opened.sizes[dim] for dim in TRIAL_DIMS) <= _SMALL
         dataset = opened.summary() if not more else opened.loaded() if small else opened.dataset()
         if "counter" in dataset.coords and axes.names(dataset, "counter")[: len(COUNTERS)] != list(COUNTERS):
             raise CubeDamagedError(

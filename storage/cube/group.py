@@ -245,7 +245,7 @@ class CubeGroup:
         found = dict[str, str]()
         # One chunk of each at a time: nearly all have but one.
         for chunks in itertools.zip_longest(
-            *(zip(itertools.repeat(name), self._grid(name)) for name in names)
+            *(zip(itertools.repeat(name), self.grid(name)) for name in names)
         ):
             there = dict[str, tuple[slice, ...]]()
             for name, (index, cells) in filter(None, chunks):
@@ -258,7 +258,7 @@ class CubeGroup:
             found |= dict.fromkeys(self.attempt(there)[1], "cannot be decoded")
         return found
 
-    def _grid(self, name: str) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
+    def grid(self, name: str) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
         """Index of each chunk of an array, and its cells."""
         array = self._array(name)
         counts = (-(-size // step) for size, step in zip(array.shape, array.chunks, strict=True))
@@ -269,7 +269,7 @@ class CubeGroup:
     def unwritten(self, name: str) -> NDArray[np.bool_]:
         """Which cells of an array are in a chunk that is not there, in the array's shape."""
         found = np.zeros(self.shape(name), dtype=bool)
-        for index, cells in self._grid(name):
+        for index, cells in self.grid(name):
             if self.chunk_problem(name, index) == _GONE:
                 found[cells] = True
         return found

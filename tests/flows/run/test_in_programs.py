@@ -83,7 +83,7 @@ def test_run__works_on_the_client_that_is_open_and_leaves_it_open(tmp_path, simu
     monkeypatch.setattr("evalcube.flows.run.cluster.LocalProcesses", lambda _: SHARED)
     config, seen = sweep_config(tmp_path, simulator.base_url, trials=2), []
 
-    with Client(processes=False, dashboard_address=None) as client:
+    with Client(processes=False, dashboard_address="127.0.0.1:0") as client:
         summary = run(config, subscribers=[seen.append])
         still = client.submit(abs, -3).result()
         here = run({**config, "trials": 3}, workers=1, subscribers=[seen.append])
@@ -96,7 +96,7 @@ def test_run__works_on_the_client_that_is_open_and_leaves_it_open(tmp_path, simu
 
 def test_run__refuses_a_cluster_that_is_closed(tmp_path, simulator):
     config = sweep_config(tmp_path, simulator.base_url, trials=2)
-    with Client(processes=False, dashboard_address=None) as client:
+    with Client(processes=False, dashboard_address="127.0.0.1:0") as client:
         cluster = client.cluster
 
     with pytest.raises(ClusterError, match="is closed, or was made before this process was forked"):
