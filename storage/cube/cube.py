@@ -367,18 +367,16 @@ class Cube(GrowingCube):
         from evalcube.storage.cube.integrity import lazily
 
         Cube.before_lazy()
-        return self._made(lazily)
+        self.refresh()
+        opened = partial(Cube, self._space, self._space.address, writable=False)
+        return self._with_labels(lazily(self, opened))
 
     def loaded(self) -> xr.Dataset:
         """As `dataset`, in memory: of a small cube, which is read sooner than Dask is told to."""
         from evalcube.storage.cube.integrity import at_once
 
-        return self._made(at_once)
-
-    def _made(self, make: Callable[[Cube, Callable[[], Cube]], xr.Dataset]) -> xr.Dataset:
         self.refresh()
-        opened = partial(Cube, self._space, self._space.address, writable=False)
-        return self._with_labels(make(self, opened))
+        return self._with_labels(at_once(self))
 
     @property
     def group(self) -> CubeGroup:

@@ -87,7 +87,8 @@ class CubeGroup:
             present = set(self.names())  # layers are optional, and the arrays themselves say which there are
             self.layers = tuple(variable for name, variable in LAYERS.items() if name in present)
             self._refuse_foreign_codecs()
-            self.bound_texts(self._group.store)
+            store: Any = self._group.store  # which refuses texts of more than they have bytes for
+            store.texts = frozenset(name for name, one in self._arrays().items() if one.dtype.kind in "OUT")
             self.sizes = self._checked_sizes()
             self.shapes = shapes_from(self._group.attrs.get(SHAPES), self.sizes, self.layers)
             """What regions consisted of when the cube was made, and after each growth that changed it."""
@@ -367,10 +368,6 @@ class CubeGroup:
             if len(found) != len(wanted) or any(map(lambda a, b: a not in b, found, wanted)):
                 how = "in another format" if codecs is None else f"with {', '.join(found)}"
                 raise ValueError(f"array {name!r} is stored {how}, which no cube is")
-
-    def bound_texts(self, store: Any) -> None:  # noqa: ANN401 - a `SpaceStore`, as which spaces give no store
-        """Have a store refuse chunks of this cube's texts that say to hold more than they can."""
-        store.texts = frozenset(name for name, array in self._arrays().items() if array.dtype.kind in "OUT")
 
     def _refuse_bombs(self, name: str, array: zarr.Array[Any]) -> None:
         """Raise for an array that would take more memory than any does, of whatever its chunks are."""

@@ -115,11 +115,11 @@ def lazily(cube: Cube, opened: Callable[[], Cube]) -> xr.Dataset:
     import xarray as xr
     from dask.base import tokenize
 
-    def lazy(name: str, array: StoredArray) -> Any:  # noqa: ANN401 - an array of Dask's
+    def lazy(array: StoredArray) -> Any:  # noqa: ANN401 - an array of Dask's
         return da.from_array(
             array,
-            chunks=cube.group.chunks(name),
-            name=f"{name}-{tokenize(cube.space, array.shape)}",
+            chunks=cube.group.chunks(array.name),
+            name=f"{array.name}-{tokenize(cube.space, array.shape)}",
             meta=np.empty((0,) * array.ndim, array.dtype),
             inline_array=True,
         )
@@ -128,15 +128,14 @@ def lazily(cube: Cube, opened: Callable[[], Cube]) -> xr.Dataset:
     return xr.Dataset(*_variables(cube, opened, lazy), cube.group.all_attrs)
 
 
-def at_once(cube: Cube, opened: Callable[[], Cube]) -> xr.Dataset:
+def at_once(cube: Cube) -> xr.Dataset:
     """As `lazily`, all in memory."""
-    return as_xarray(
-        PlainDataset(*_variables(cube, opened, lambda _, array: array.whole()), cube.group.all_attrs)
-    )
+    data, coords = _variables(cube, lambda: cube, StoredArray.whole)
+    return as_xarray(PlainDataset(data, coords, cube.group.all_attrs))
 
 
 def _variables(
-    cube: Cube, opened: Callable[[], Cube], read: Callable[[str, StoredArray], Any]
+    cube: Cube, opened: Callable[[], Cube], read: Callable[[StoredArray], Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Dims, values and attributes of arrays, and of labels, which are read at once; the others as `read` does."""
     group, once = cube.group, Once(opened)
@@ -147,7 +146,7 @@ def _variables(
             coords[name] = (group.dims(name), labels[name], group.array_attrs(name))
         else:
             array = StoredArray(once, name, group.shape(name), group.dtype(name))
-            data[name] = (group.dims(name), read(name, array), group.array_attrs(name))
+            data[name] = (group.dims(name), read(array), group.array_attrs(name))
     return data, coords
 
 
@@ -174,36 +173,35 @@ class StoredArray:
     def __init__(
         self, opened: Callable[[], Cube], name: str, shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> None:
-        self._opened, self._name = opened, name
+        self._opened, self.name = opened, name
         self._variable = VARIABLES.get(name, LAYERS.get(name))
         self.shape, self.dtype, self.ndim = shape, dtype, len(shape)
         self._recorded: RecordedChunks | None = None
 
     def __getitem__(self, selection: tuple[slice, ...]) -> NDArray[Any]:
-        values = self._opened().group.read(self._name, selection)
+        values = self._opened().group.read(self.name, selection)
         self._refuse_lost(values, selection)
         return values if self._variable is None else self._variable.as_read(values)
 
     def whole(self) -> NDArray[Any]:
         """All of it."""
         group = self._opened().group
-        values = group.read(self._name, (...,))
-        for _, cells in group.grid(self._name):  # a chunk by itself: that of one region may be gone
+        values = group.read(self.name, (...,))
+        for _, cells in group.grid(self.name):  # a chunk by itself: that of one region may be gone
             self._refuse_lost(values[cells], cells)
         return values if self._variable is None else self._variable.as_read(values)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return StoredArray, (self._opened, self._name, self.shape, self.dtype)
+        return StoredArray, (self._opened, self.name, self.shape, self.dtype)
 
     def _refuse_lost(self, values: NDArray[Any], selection: tuple[Any, ...]) -> None:
         """Refuse what reads as fill since its chunk is gone, though a receipt says that it was written."""
         # A store keeps what it has: only in a folder anybody deletes single files.
-        trusted = self._opened().trusted
-        if trusted or not self._variable or not _all_fill(values, self._variable.fill):
+        if not self._variable or self._opened().trusted or not _all_fill(values, self._variable.fill):
             return
         self._recorded = self._recorded or RecordedChunks(self._opened())
         places = [np.unique(np.arange(size)[part]) for size, part in zip(self.shape, selection, strict=True)]
-        self._recorded.refuse_lost(self._name, places)
+        self._recorded.refuse_lost(self.name, places)
 
 
 def _all_fill(values: NDArray[Any], fill: float) -> bool:
