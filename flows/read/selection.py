@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -42,7 +43,6 @@ from evalcube.stages.reply.status import COUNTERS, READERS, SECOND
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.group import heal
 from evalcube.storage.cube.ledger import Ledger
-from evalcube.storage.cube.schema import TRIAL_DIMS
 from evalcube.storage.errors import CubeDamagedError
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 
     from evalcube.flows.config.views import View
 
-_SMALL = 2**18
-"""Trials up to which all arrays are read at once, 15 MB: sooner than those that are needed, as tasks of Dask's."""
+_SMALL = 2**24
+"""Bytes of trial arrays that are read at once: sooner than those that are needed, as tasks of Dask's."""
 
 
 @dataclass(frozen=True)
@@ -269,14 +269,23 @@ def labelled(opened: Cube | xr.Dataset, *, trials: bool, lazy: bool = False) -> 
     if isinstance(opened, Cube):
         # There are no composites without the layers of single trials, nor sums by cluster.
         more = trials or {"fact", "cluster", SECOND} & set(opened.trial_arrays)
-        small = not lazy and math.prod(opened.sizes[dim] for dim in TRIAL_DIMS) <= _SMALL
-        dataset = opened.summary() if not more else opened.loaded() if small else opened.dataset()
+        dataset = _trials(opened, lazy=lazy) if more else opened.summary()
         if "counter" in dataset.coords and axes.names(dataset, "counter")[: len(COUNTERS)] != list(COUNTERS):
             raise CubeDamagedError(
                 "the labels in `counter` are no counters of evalcube", opened.url, heal(opened.url)
             )
         opened = dataset
     return with_design(with_question_moments(opened))
+
+
+def _trials(opened: Cube, *, lazy: bool) -> xr.Dataset:
+    """A cube with its trial arrays, in memory where they are small and whole."""
+    group = opened.group
+    size = sum(math.prod(group.shape(name)) * group.dtype(name).itemsize for name in opened.trial_arrays)
+    if not lazy and size <= _SMALL:
+        with suppress(CubeDamagedError):  # what needs another array goes on
+            return opened.loaded()
+    return opened.dataset()
 
 
 def _recounted(dataset: xr.Dataset, part: Part) -> tuple[xr.Dataset, str, list[str]]:

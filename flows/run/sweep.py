@@ -193,7 +193,8 @@ def run(
         # Opened again: whoever held the lease a moment ago may have grown the cube and added to the ledger.
         opened, plan = sweep_cube(plan, settings.cube)
         clear_tokens(opened.space)
-        mended = [] if made else _renewed(opened, plan)
+        # What this run has just made is whole, unless another one had the lease meanwhile.
+        mended = [] if made and not read_notes(opened.records) else _renewed(opened, plan)
         if grader == "current":
             regrade_older(opened, plan, settings.cache, notify)
         keep_questions(opened.records, plan, partial(notify, urgent=True))  # before anything is asked
@@ -227,9 +228,7 @@ def _prepared(settings: Sweep, plan: Plan) -> tuple[Cube, bool]:
 def _renewed(cube: Cube, plan: Plan) -> list[str]:
     """Bring the arrays that regions share to what a plan is; names of those that were damaged and are made again."""
     mended = mend_shared(cube)
-    # What a store has acknowledged it has, and each look is a request; `evalcube cube verify` looks all the same.
-    if not cube.trusted:
-        cube.restore_metadata()
+    cube.restore_metadata()
     extend(cube, plan)
     relabel(cube, plan)
     return mended

@@ -82,4 +82,4 @@ TASKS: Mapping[str, Task] = _Bundled()
 
 def all_tasks() -> KnownTasks:
     """The bundled tasks and those of installed plugins, by name; asking for a broken one raises a `TaskError`."""
-    return KnownTasks(TASKS, installed())
+    return KnownTasks(TASKS, installed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -17,13 +17,13 @@ GROUP = "evalcube.tasks"
 _DECLARED = ("name", "version", "summary", "guess_rule", "Params")
 
 
-def installed() -> Iterator[EntryPoint]:
+def installed() -> tuple[EntryPoint, ...]:
     """The entry points of `GROUP` that installed packages declare.
 
-    All packages' files are read for the first, which costs as much as planning a small sweep: once only, as long as
+    All packages' files are read for them, which costs as much as planning a small sweep: once only, as long as
     none is installed or removed.
     """
-    yield from _read(tuple((path, _changed(path)) for path in sys.path))
+    return _read(tuple((path, _changed(path)) for path in sys.path))
 
 
 @lru_cache(maxsize=4)
@@ -47,16 +47,16 @@ class KnownTasks(Mapping[str, Task]):
     builtin
         By name; no plugin replaces one of them, as a name is part of the identity of cells in users' cubes.
     points
-        Of the group `GROUP`; not looked at for a bundled task.
+        Gives those of the group `GROUP`; not called for a bundled task.
     """
 
-    def __init__(self, builtin: Mapping[str, Task], points: Iterable[EntryPoint]) -> None:
+    def __init__(self, builtin: Mapping[str, Task], points: Callable[[], Iterable[EntryPoint]]) -> None:
         self._builtin, self._given = builtin, points
 
     @cached_property
     def _points(self) -> list[EntryPoint]:
         # Sorted: what is said of two plugins with one name must not depend on which was installed first.
-        return sorted(self._given, key=lambda point: (point.name, point.value))
+        return sorted(self._given(), key=lambda point: (point.name, point.value))
 
     def __getitem__(self, name: str) -> Task:
         """A task; `KeyError` if there is none of the name, `TaskError` if its plugin is broken."""

@@ -10,8 +10,8 @@ import itertools
 import math
 import shlex
 import struct
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
@@ -30,19 +30,19 @@ from evalcube.storage.cube.layout import (
 from evalcube.storage.cube.metadata import (
     LONGEST,
     REPAIR,
+    at_once,
     check_version,
     own_problem,
     put_own,
     read_metadata,
 )
 from evalcube.storage.cube.regions import Region, RegionShape, dims_of, shapes_from
-from evalcube.storage.cube.schema import DUPLICATE, LAYERS, SHARED, VARIABLES, Variable
+from evalcube.storage.cube.schema import DUPLICATE, LAYERS, SHARED, VARIABLES, Variable, is_sparse
 from evalcube.storage.cube.space import METADATA, Space
-from evalcube.storage.errors import CubeDamagedError, guarded, storage_error
+from evalcube.storage.errors import CubeDamagedError, LeaseLostError, guarded, storage_error
 
 T = TypeVar("T")
 
-_THREADS = 16
 _CODECS = (("bytes",), ("blosc", "zstd"), ("crc32c",))
 _TEXT_CODECS = (("vlen-utf8",), ("zstd",))
 """How arrays may be stored, a name of each in turn, the last one if at all: as evalcube stores them. Others run what
@@ -182,18 +182,28 @@ class CubeGroup:
         self, selections: Mapping[str, tuple[Any, ...]]
     ) -> tuple[dict[str, NDArray[Any]], dict[str, CubeDamagedError]]:
         """As `read_all`, and for arrays that cannot be decoded the reason."""
-        reads = [self._array(name).async_array.getitem(part) for name, part in selections.items()]
         found, damaged = dict[str, NDArray[Any]](), dict[str, CubeDamagedError]()
-        for name, outcome in zip(selections, _together(reads), strict=True):
-            with guarded(self.space.address, f"read {name}"):
-                try:
-                    found[name] = np.asarray(_given(outcome))
-                except CubeDamagedError as error:
-                    damaged[name] = error
-                except UNREADABLE as error:
-                    damaged[name] = undecodable(name, self.space.address, error)
-                    damaged[name].__cause__ = error
+        arrays = dict[str, zarr.AsyncArray[Any]]()
+        for name in selections:
+            with self._noting(name, damaged):
+                arrays[name] = self._array(name).async_array
+        outcomes = _together([array.getitem(selections[name]) for name, array in arrays.items()])
+        for name, outcome in zip(arrays, outcomes, strict=True):
+            with self._noting(name, damaged):
+                found[name] = np.asarray(_given(outcome))
         return found, damaged
+
+    @contextmanager
+    def _noting(self, name: str, damaged: dict[str, CubeDamagedError]) -> Iterator[None]:
+        """A block that reads an array; that it cannot be decoded is noted, and ends the block."""
+        with guarded(self.space.address, f"read {name}"):
+            try:
+                yield
+            except CubeDamagedError as error:
+                damaged[name] = error
+            except UNREADABLE as error:
+                damaged[name] = undecodable(name, self.space.address, error)
+                damaged[name].__cause__ = error
 
     def chunk_problem(self, name: str, index: tuple[int, ...]) -> str | None:
         """What is wrong with a chunk as far as its first bytes and its length tell; None if nothing is.
@@ -250,7 +260,9 @@ class CubeGroup:
         ):
             there = dict[str, tuple[slice, ...]]()
             for name, (index, cells) in filter(None, chunks):
-                problem = None if name in found else self.chunk_problem(name, index)
+                if name in found:
+                    continue
+                problem = self.chunk_problem(name, index)
                 # Unknown flags, as far as the array itself tells: see `unwritten`.
                 if problem is None:
                     there[name] = cells
@@ -286,14 +298,14 @@ class CubeGroup:
     def metadata_problems(self) -> dict[str, str]:
         """Array -> what is wrong with its own metadata; see `evalcube.storage.cube.metadata.own_problem`."""
         arrays = self._consolidated()
-        found = _at_once(lambda name: own_problem(self.space, name, arrays.get(name, {})), self.names())
+        found = at_once(lambda name: own_problem(self.space, name, arrays.get(name, {})), self.names())
         return {name: problem for name, problem in found.items() if problem is not None}
 
     def restore_metadata(self) -> list[str]:
         """Write the metadata of arrays anew that are gone, or not what the cube's say; names of these arrays."""
         arrays = self._consolidated()
         names = [name for name in self.names() if name in arrays]
-        put = _at_once(lambda name: put_own(self.space, name, arrays[name]), names)
+        put = at_once(lambda name: put_own(self.space, name, arrays[name]), names)
         return [name for name, changed in put.items() if changed]
 
     def _consolidated(self) -> dict[str, Any]:
@@ -340,13 +352,14 @@ class CubeGroup:
         writes, keys = [], []
         for name, block in values.items():
             # Zarr forgets this setting on opening, and a chunk equal to the fill would then not be written.
-            array = self._array(name).with_config({"write_empty_chunks": not _is_sparse(name)})
+            array = self._array(name).with_config({"write_empty_chunks": not is_sparse(name)})
             # Whole chunks: zarr need not read the old ones, and two writers of neighbours never touch the same object.
             writes.append(array.async_array.setitem(selection, block))
             keys += _chunk_keys(array, selection)
-        for outcome in _together(writes):
-            _given(outcome)
-        maybe = () if self.space.trusted else tuple(filter(_is_sparse, values))
+        failures = [one for one in _together(writes) if isinstance(one, BaseException)]
+        if failures:  # a lost lease before what else went wrong: it alone ends the run
+            raise next((one for one in failures if isinstance(one, LeaseLostError)), failures[0])
+        maybe = () if self.space.trusted else tuple(filter(is_sparse, values))
         return [key for key in keys if key.partition("/")[0] not in maybe or self.space.version(key)]
 
     def _array(self, name: str) -> zarr.Array[Any]:
@@ -419,16 +432,6 @@ def _given(outcome: T | BaseException) -> T:
     if isinstance(outcome, BaseException):
         raise outcome
     return outcome
-
-
-def _is_sparse(name: str) -> bool:
-    return name in LAYERS and LAYERS[name].sparse
-
-
-def _at_once(function: Callable[[str], T], names: Sequence[str]) -> dict[str, T]:
-    """Array -> what a function makes of its name; of many at once, as each waits for a store."""
-    with ThreadPoolExecutor(_THREADS, thread_name_prefix="evalcube-metadata") as pool:
-        return dict(zip(names, pool.map(function, names), strict=True))
 
 
 def undecodable(name: str, where: str, error: Exception) -> CubeDamagedError:

@@ -33,6 +33,7 @@ class RecordedChunks:
         self._cube = cube
         with Ledger(self._cube.records) as ledger:
             self._receipts = ledger.newest()
+        cube.refresh()  # afterwards: a receipt never speaks of a growth that the cube's metadata do not have yet
 
     def refuse_lost(self, name: str, places: Sequence[NDArray[np.int64]]) -> None:
         """Refuse a trial array of which a recorded region's chunk is gone.
@@ -89,7 +90,7 @@ def stored_problems(cube: Cube, receipt: Receipt) -> tuple[dict[str, str], dict[
     for name, values in arrays.items():
         if known[name].allowed and not np.isin(values, known[name].allowed).all():
             problems[name] = "holds values that nobody writes"
-    problems |= dict.fromkeys(known.keys() - problems.keys() - arrays.keys(), "cannot be decoded")
+    problems |= {name: "cannot be decoded" for name in known if name not in problems | arrays}
     recorded = shape.cropped(arrays, receipt.trials, receipt.repeats)
     if not problems and region_digest(recorded) != receipt.digest:
         problems[CONTENT] = "is not what was recorded"
@@ -186,7 +187,7 @@ class StoredArray:
     def whole(self) -> NDArray[Any]:
         """All of it."""
         group = self._opened().group
-        values = group.read(self.name, (...,))
+        values = group.read(self.name, tuple(slice(0, size) for size in self.shape))
         for _, cells in group.grid(self.name):  # a chunk by itself: that of one region may be gone
             self._refuse_lost(values[cells], cells)
         return values if self._variable is None else self._variable.as_read(values)

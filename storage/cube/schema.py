@@ -168,6 +168,12 @@ LAYERS: Mapping[str, Variable] = MappingProxyType(_made(_LAYERS) | _made(_SAID, 
 clusters are there where a data set names its field of them, second outcomes where a task has a second reader; what
 endpoints say, in all new cubes."""
 
+
+def is_sparse(name: str) -> bool:
+    """Whether the chunks of an array that hold its fill only are not written."""
+    return name in LAYERS and LAYERS[name].sparse
+
+
 _BESIDE = _made(
     [
         ("counters", "float64", 0.0, "1", "sums over the trials of a cell"),

@@ -80,6 +80,16 @@ def test_reading__a_damaged_chunk_is_named_in_one_line(sweep, how, array, gone):
         }  # fmt: skip
 
 
+def test_reading__what_needs_no_damaged_array_goes_on(sweep):
+    for chunk in (sweep / "cube.zarr" / "latency" / "c").rglob("*"):
+        if chunk.is_file():
+            chunk.write_bytes(chunk.read_bytes()[:-5])
+
+    code, _, errors = evalcube("metrics", "cube.zarr", cwd=sweep)
+
+    assert code == 0, errors
+
+
 @pytest.fixture(scope="module")
 def clustered(tmp_path_factory):
     """A folder with imported cubes, whose questions are drawn in clusters: of one model, and of two merged."""

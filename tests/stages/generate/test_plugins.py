@@ -46,7 +46,7 @@ def point(attribute: str, name: str = "mine") -> EntryPoint:
 
 @pytest.mark.parametrize("attribute", ["Echo", "echo"])
 def test_known_tasks__adds_classes_and_instances(attribute: str) -> None:
-    tasks = KnownTasks(TASKS, [point(attribute, "echo")])
+    tasks = KnownTasks(TASKS, lambda: [point(attribute, "echo")])
 
     assert list(tasks) == [*TASKS, "echo"]
     assert isinstance(tasks["echo"], Task)
@@ -63,7 +63,7 @@ def test_known_tasks__adds_classes_and_instances(attribute: str) -> None:
     ],
 )
 def test_known_tasks__names_a_broken_plugin(attribute: str, message: str) -> None:
-    tasks = KnownTasks(TASKS, [point(attribute)])
+    tasks = KnownTasks(TASKS, lambda: [point(attribute)])
 
     with pytest.raises(TaskError, match=message) as caught:
         tasks["mine"]
@@ -73,7 +73,7 @@ def test_known_tasks__names_a_broken_plugin(attribute: str, message: str) -> Non
 
 def test_known_tasks__a_broken_plugin_is_in_nobodys_way() -> None:
     broken = EntryPoint("mine", "no_such_module_here:Task", GROUP)
-    tasks = KnownTasks(TASKS, [broken, point("Echo", "echo")])
+    tasks = KnownTasks(TASKS, lambda: [broken, point("Echo", "echo")])
 
     assert tasks["arithmetic"] is TASKS["arithmetic"]
     assert tasks["echo"].name == "echo"
@@ -83,7 +83,7 @@ def test_known_tasks__a_broken_plugin_is_in_nobodys_way() -> None:
 
 def test_known_tasks__bundled_tasks_stay_and_lists_say_so() -> None:
     tasks = KnownTasks(
-        TASKS, [point("Clash", "arithmetic"), EntryPoint("mine", "no_such_module:Task", GROUP)]
+        TASKS, lambda: [point("Clash", "arithmetic"), EntryPoint("mine", "no_such_module:Task", GROUP)]
     )
 
     sound, problems = tasks.sound()
@@ -95,7 +95,7 @@ def test_known_tasks__bundled_tasks_stay_and_lists_say_so() -> None:
 
 
 def test_known_tasks__two_plugins_of_one_name_are_refused_where_they_are_named() -> None:
-    tasks = KnownTasks(TASKS, [point("Echo", "echo"), point("echo", "echo")])
+    tasks = KnownTasks(TASKS, lambda: [point("Echo", "echo"), point("echo", "echo")])
 
     with pytest.raises(TaskError, match="have one name; uninstall one of the two"):
         tasks["echo"]
