@@ -8,11 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import evalcube as ec
 from evalcube.flows.errors import SweepError
 from evalcube.flows.read.estimate import estimate
 from evalcube.flows.read.reader import Reader
-from evalcube.flows.run import sweep
 from evalcube.flows.run.sweep import run
 from evalcube.flows.run.upsample import upsample
 from evalcube.flows.state.verify import verify_cube
@@ -449,35 +447,3 @@ def test_run__a_kill_while_the_cube_grows_leaves_a_cube_that_the_next_run_comple
 
     old, new = (Cube.open(one["cube"]).attrs["spec"] for one in (before, config))
     assert [old, new] == [spec for place, spec in enumerate(specs) if spec not in specs[:place]]
-
-
-def test_open_cube__of_a_cube_that_grows_meanwhile_is_read_on(tmp_path, simulator):
-    run(sweep_config(tmp_path, simulator.base_url, trials=2), cluster=SHARED)
-    opened = ec.open_cube(tmp_path / "cube.zarr")
-    statuses = opened["status"].values
-
-    run(sweep_config(tmp_path, simulator.base_url, trials=2, cells=6), cluster=SHARED)
-
-    # All fill, so that the ledger is asked whether a chunk is gone: it speaks of the growth by now.
-    assert (opened["reasoning_tokens"].values == -1).all()
-    assert (opened["status"].values == statuses).all()
-
-
-def test_run__that_made_the_cube_takes_over_what_another_run_did_before_it_got_the_lease(
-    tmp_path, simulator, monkeypatch
-):
-    def config(cells, price):
-        made = sweep_config(tmp_path, simulator.base_url, trials=2, cells=cells)
-        made["models"][0]["prices"] = {"prompt": price, "completion": price}
-        return made
-
-    def after_another(*given):
-        monkeypatch.setattr(sweep, "_lease", lease)
-        run(config(6, 7.0), cluster=SHARED)
-        return lease(*given)
-
-    lease = sweep._lease
-    monkeypatch.setattr(sweep, "_lease", after_another)
-
-    assert run(config(4, 1.0), cluster=SHARED).reason == "complete"
-    assert loaded(tmp_path / "cube.zarr")["price_prompt"].values.tolist() == [1.0]
