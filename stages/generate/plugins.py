@@ -20,8 +20,8 @@ _DECLARED = ("name", "version", "summary", "guess_rule", "Params")
 def installed() -> tuple[EntryPoint, ...]:
     """The entry points of `GROUP` that installed packages declare.
 
-    All packages' files are read for them, which costs as much as planning a small sweep: once only, as long as
-    none is installed or removed.
+    All packages' files are read for them, which costs as much as planning a small sweep: once only, as long as none
+    is installed or removed.
     """
     return _read(tuple((path, _changed(path)) for path in sys.path))
 

@@ -364,19 +364,19 @@ class Cube(GrowingCube):
         sweep sees the cube before or after it. Whatever computes with a chunk that cannot be decoded, or was recorded
         and is gone, gets a `CubeDamagedError`, which names the array.
         """
-        from evalcube.storage.cube.integrity import lazily
+        from evalcube.storage.cube.integrity import lazy_dataset
 
         Cube.before_lazy()
         self.refresh()
         opened = partial(Cube, self._space, self._space.address, writable=False)
-        return self._with_labels(lazily(self, opened))
+        return self._with_labels(lazy_dataset(self, opened))
 
     def loaded(self) -> xr.Dataset:
         """As `dataset`, in memory: of a small cube, which is read sooner than Dask is told to."""
-        from evalcube.storage.cube.integrity import at_once
+        from evalcube.storage.cube.integrity import whole_dataset
 
         self.refresh()
-        return self._with_labels(at_once(self))
+        return self._with_labels(whole_dataset(self))
 
     @property
     def group(self) -> CubeGroup:

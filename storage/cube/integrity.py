@@ -97,7 +97,7 @@ def stored_problems(cube: Cube, receipt: Receipt) -> tuple[dict[str, str], dict[
     return problems, arrays
 
 
-def lazily(cube: Cube, opened: Callable[[], Cube]) -> xr.Dataset:
+def lazy_dataset(cube: Cube, opened: Callable[[], Cube]) -> xr.Dataset:
     """A cube with its labels in memory, and its other arrays in Dask's, a chunk for each that is stored.
 
     Parameters
@@ -129,10 +129,12 @@ def lazily(cube: Cube, opened: Callable[[], Cube]) -> xr.Dataset:
     return xr.Dataset(*_variables(cube, opened, lazy), cube.group.all_attrs)
 
 
-def at_once(cube: Cube) -> xr.Dataset:
-    """As `lazily`, all in memory."""
-    data, coords = _variables(cube, lambda: cube, StoredArray.whole)
-    return as_xarray(PlainDataset(data, coords, cube.group.all_attrs))
+def whole_dataset(cube: Cube) -> xr.Dataset:
+    """As `lazy_dataset`, all in memory."""
+    group = cube.group
+    found = group.read_all(dict.fromkeys(sorted(set(group.names()) - group.labels), (...,)))
+    data, coords = _variables(cube, lambda: cube, lambda array: array.checked(found[array.name]))
+    return as_xarray(PlainDataset(data, coords, group.all_attrs))
 
 
 def _variables(
@@ -140,7 +142,7 @@ def _variables(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Dims, values and attributes of arrays, and of labels, which are read at once; the others as `read` does."""
     group, once = cube.group, Once(opened)
-    labels = group.read_all({name: (...,) for name in group.names() if name in group.labels})
+    labels = group.read_all(dict.fromkeys(sorted(group.labels), (...,)))
     data, coords = dict[str, Any](), dict[str, Any]()
     for name in group.names():
         if name in labels:
@@ -184,11 +186,11 @@ class StoredArray:
         self._refuse_lost(values, selection)
         return values if self._variable is None else self._variable.as_read(values)
 
-    def whole(self) -> NDArray[Any]:
-        """All of it."""
-        group = self._opened().group
-        values = group.read(self.name, tuple(slice(0, size) for size in self.shape))
-        for _, cells in group.grid(self.name):  # a chunk by itself: that of one region may be gone
+    def checked(self, values: NDArray[Any]) -> NDArray[Any]:
+        """All of it, as it was read."""
+        for _, cells in self._opened().group.grid(
+            self.name
+        ):  # a chunk by itself: that of one region may be gone
             self._refuse_lost(values[cells], cells)
         return values if self._variable is None else self._variable.as_read(values)
 

@@ -142,8 +142,8 @@ VARIABLES: Mapping[str, Variable] = MappingProxyType(
         ]
     )
 )
-"""The trial arrays in the order in which a region writes them: status last, so that a status read from a
-half-written region never speaks of values that are not there yet."""
+"""The trial arrays. A region writes its status last, so that one read from a half-written region never speaks of
+values that are not there yet."""
 
 _LAYERS = [
     ("fact", "float32", _NAN, "1", "score of the fact assertions"),
