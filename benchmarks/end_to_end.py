@@ -103,7 +103,11 @@ def sweep_config(
             {
                 "name": "bench",
                 "endpoint": f"sim:{base_url}",  # so that it knows the answers, as it does of the raw loop
-                "model": profile.model_name("bench"),
+                "simulate": {
+                    "ability": profile.ability,
+                    "tokens": profile.tokens,
+                    "latency": profile.latency,
+                },
                 "limits": {"connections": connections},
             }
         ],

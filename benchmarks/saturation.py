@@ -2,11 +2,10 @@
 
 Both sides ask the same simulated endpoint in turn. It is looked at twenty times a second from outside; what counts is
 the time between the first fifth and the last fifth of the requests, so that neither start nor end is in it. The CPU is
-that of all processes of a side, and the bound is connections ÷ seconds to an answer. Answers of ``tails`` have a
-log-normal latency with a standard deviation of 1.5 of its logarithm: one in a thousand takes 30 times the mean. A case
-that ends in ``-data`` asks the questions of a file, others made-up ones.
+that of all processes of a side, and the bound is connections ÷ seconds to an answer. A case that ends in ``-data`` asks
+the questions of a file, others made-up ones.
 
-    python benchmarks/saturation.py [--seconds N] [--cases 64x0 64x50 64x50-data 64xtails ...] [--history FILE]
+    python benchmarks/saturation.py [--seconds N] [--cases 64x0 64x50 64x50-data 64x...] [--history FILE]
 """
 
 from __future__ import annotations
@@ -32,11 +31,8 @@ from history import add_option, append
 
 from evalcube.deploy.simulator.profile import Profile
 
-_CASES = ["64x0", "64x0-data", "256x0", "64x50", "64x50-data", "256x50", "64xtails", "256xtails"]
+_CASES = ["64x0", "64x0-data", "256x0", "64x50", "64x50-data", "256x50"]
 _DATA = "-data"
-_SPREAD = 1.5
-_TAILS_MEAN = {64: 0.05, 256: 0.2}
-"""Seconds; so that a machine with few cores can keep up."""
 
 
 @dataclass(frozen=True)
@@ -46,25 +42,22 @@ class Case:
     name: str
     connections: int
     profile: Profile
-    mean: float
-    """Seconds to an answer, on average."""
 
     @classmethod
     def parse(cls, name: str) -> Case:
-        """Read ``<connections>x<milliseconds>`` or ``<connections>xtails``, with or without ``-data``."""
-        connections, _, kind = name.removesuffix(_DATA).partition("x")
-        if kind != "tails":
-            mean = float(kind) / 1000
-            return cls(name, int(connections), Profile(ability=3.0, tokens=40, latency=mean), mean)
-        mean = _TAILS_MEAN.get(int(connections), 0.2)
-        speed = 10 * math.exp(_SPREAD**2 / 2) / mean
-        profile = Profile(ability=3.0, tokens=10, growth=0.0, spread=_SPREAD, speed=speed)
-        return cls(name, int(connections), profile, mean)
+        """Read ``<connections>x<milliseconds>``, with or without ``-data``."""
+        connections, _, milliseconds = name.removesuffix(_DATA).partition("x")
+        profile = Profile(ability=3.0, tokens=40, latency=float(milliseconds) / 1000)
+        return cls(name, int(connections), profile)
 
     def requests(self, seconds: float) -> int:
         """How many are enough for a measurement of about so long, in whole hundreds."""
-        rate = min(self.connections / self.mean if self.mean else math.inf, 3000.0)
-        return max(2000, round(rate * seconds, -2).__int__())
+        return max(2000, round(min(self.bound, 3000.0) * seconds, -2).__int__())
+
+    @property
+    def bound(self) -> float:
+        """As many answers a second as so many connections can get; infinite where an answer takes no time."""
+        return self.connections / self.profile.latency if self.profile.latency else math.inf
 
 
 @dataclass(frozen=True)
@@ -161,9 +154,10 @@ def summarise(case: Case, side: str, seen: Sequence[Look], count: int) -> Use:
     first, last = middle[0], middle[-1]
     seconds, requests = last.at - first.at, last.requests - first.requests
     busy = sum((b.at - a.at) * (a.in_flight + b.in_flight) / 2 for a, b in itertools.pairwise(middle))
-    rate, bound = requests / seconds, case.connections / case.mean if case.mean else math.nan
+    rate = requests / seconds
     cpu = (last.cpu - first.cpu) / requests * 1000
-    return Use(case.name, side, rate, busy / seconds / case.connections, cpu, rate / bound)
+    of_bound = rate / case.bound if case.profile.latency else math.nan
+    return Use(case.name, side, rate, busy / seconds / case.connections, cpu, of_bound)
 
 
 def print_table(uses: list[Use]) -> None:
@@ -185,7 +179,7 @@ def print_table(uses: list[Use]) -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seconds", type=float, default=10.0, help="of each measurement, about")
-    parser.add_argument("--cases", nargs="+", default=_CASES, help="<connections>x<milliseconds or tails>")
+    parser.add_argument("--cases", nargs="+", default=_CASES, help="<connections>x<milliseconds>")
     add_option(parser)
     return parser.parse_args()
 
