@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, MutableMapping
@@ -23,9 +22,6 @@ from evalcube.stages.infer.sharing import Setting
 _PERIOD_SECONDS = 0.05
 _TICK_SECONDS = 0.001
 """What a timer may be late of itself."""
-_TURNS = 1 if sys.version_info >= (3, 12) else 2
-"""Of the loop that a request waits for: who waits for a reply goes on in the turn after the one in which it is read,
-and before Python 3.12 a request is written in the turn after the one in which it is begun."""
 _EACH = 5
 """Replies from one look at the rest of its turn to the next."""
 _WEIGHT = 0.2
@@ -57,7 +53,8 @@ class Lateness:
         self._replies += 1
         if self._replies % _EACH == 0:
             self._loop.call_soon(self._turned, time.monotonic())
-        return self._late + _TURNS * self._turn
+        # Who waits for a reply goes on in the turn after the one in which it is read.
+        return self._late + self._turn
 
     def _look(self) -> None:
         late = max(time.monotonic() - self._due - _TICK_SECONDS, 0.0)

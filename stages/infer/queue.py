@@ -279,7 +279,7 @@ class HttpQueue(EndpointQueue):
             model.succeeded(job.sampler)
             self._stats.count(model.endpoint.name, reply, model.estimate.taken(job.body, reply))
             # Put before this connection takes its next request: a kill loses at most one reply per connection.
-            self._writer.put(shared, record, Result.stored(reply, attempts))
+            await self._writer.put(shared, record, Result.stored(reply, attempts))
         elif self._halted and reply.retryable:
             # Its retries were cut short by the halt. A failure would be the model's fault; this is the run's.
             shared.resolve(Result.skipped())

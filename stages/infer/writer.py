@@ -20,39 +20,41 @@ _PAUSE_SECONDS = 0.03
 class Store(Protocol):
     """Where records go."""
 
-    def put(self, key: str, value: bytes) -> bool:
-        """Store a record under its digest, where it outlives this process; the first of equal digests wins.
+    def put_all(self, records: Sequence[tuple[str, bytes]]) -> object:
+        """Store records, where they outlive this process; the first of equal digests wins.
 
         Parameters
         ----------
-        key
-            Digest of the request, 64 hex digits.
-        value
-            An encoded `evalcube.stages.reply.forms.Record`.
+        records
+            Digest of the request, 64 hex digits, and an encoded `evalcube.stages.reply.forms.Record`.
         """
 
     def commit(self) -> None:
         """Make everything that was put outlive a power cut as well."""
 
 
-class Uncommitted(NamedTuple):
-    """A record that was put, and the result for those who wait for it once it is durable."""
+class Arrival(NamedTuple):
+    """A record, and the result for those who wait for it once it is durable."""
 
     shared: SharedJob
     result: Result
+    record: bytes
+    put: asyncio.Future[None]
+    """Done when it is stored, or cannot be."""
 
 
 class Writer:
     """Puts records as they arrive, and commits one batch after another on a thread of its own.
 
     A record is put before its connection is free for the next request: a killed process loses no more than one
-    request per connection. Committing costs a disk's time, so whatever arrives meanwhile is the next batch. All
-    public methods belong to the event loop's thread.
+    request per connection. What arrives in one turn of the loop is put together: each write lets another thread go on,
+    and a thread that grades keeps the loop waiting for milliseconds then. Committing costs a disk's time, so whatever
+    arrives meanwhile is the next batch. All public methods belong to the event loop's thread.
 
     Parameters
     ----------
     store
-        Where records go; `Store.put` is called on the loop's thread, `Store.commit` on the writer's.
+        Where records go; `Store.put_all` is called on the loop's thread, `Store.commit` on the writer's.
     loop
         The event loop.
     broken
@@ -70,12 +72,14 @@ class Writer:
         self._broken = broken
         # One thread: commits never overlap, so that results come in the order in which their records were put.
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="evalcube-store")
-        self._waiting: list[Uncommitted] = []
+        self._arrived: list[Arrival] = []
+        self._waiting: list[tuple[SharedJob, Result]] = []
+        """Of those that were put."""
         self._idle = asyncio.Event()
-        """Set while nothing waits and no commit is under way."""
+        """Set while nothing is put that waits, and no commit is under way."""
         self._idle.set()
 
-    def put(self, shared: SharedJob, record: bytes, result: Result) -> None:
+    def put(self, shared: SharedJob, record: bytes, result: Result) -> asyncio.Future[None]:
         """Store a record, and resolve its job when it is durable.
 
         Parameters
@@ -86,23 +90,42 @@ class Writer:
             An encoded `evalcube.stages.reply.forms.Record`.
         result
             What the job is resolved with.
+
+        Returns
+        -------
+        asyncio.Future
+            Done when the record is stored, but maybe not durable yet, or cannot be stored.
         """
+        put = self._loop.create_future()
+        if not self._arrived:
+            self._loop.call_soon(self._put)
+        self._arrived.append(Arrival(shared, result, record, put))
+        return put
+
+    def _put(self) -> None:
+        arrived, self._arrived = self._arrived, []
+        if not arrived:
+            return
         try:
             # On the loop's thread, as it costs less than handing it to another: it is written, not synced.
-            self._store.put(shared.job.digest, record)
+            self._store.put_all([(each.shared.job.digest, each.record) for each in arrived])
         except Exception as error:  # noqa: BLE001 - raised again where the block is waited for
             # Here, not by `broken` alone, which ends the engine's jobs: a batch's answer that nobody asked for is none.
-            shared.fail(error)
+            for each in arrived:
+                each.shared.fail(error)
             self._broken(error)
-            return
-        self._waiting.append(Uncommitted(shared, result))
-        if self._idle.is_set():
+        else:
+            self._waiting += [(each.shared, each.result) for each in arrived]
+        for each in arrived:
+            if not each.put.done():  # whoever waited for it was cancelled
+                each.put.set_result(None)
+        if self._waiting and self._idle.is_set():
             self._idle.clear()
-            # Not at once: what arrives in the same turn of the loop goes along.
-            self._loop.call_soon(self._next)
+            self._next()
 
     async def close(self, patience: float) -> None:
         """Wait until all is stored, `patience` seconds at most."""
+        self._put()
         with suppress(TimeoutError):
             await asyncio.wait_for(self._idle.wait(), patience)
         # Without waiting: a store that hangs, as a network file system may, must not hang the worker's exit.
@@ -116,7 +139,7 @@ class Writer:
         batch, self._waiting = self._waiting, []
         self._pool.submit(self._write, batch)
 
-    def _write(self, batch: Sequence[Uncommitted]) -> None:
+    def _write(self, batch: Sequence[tuple[SharedJob, Result]]) -> None:
         """Commit on the writer's thread, and report on the loop's."""
         problem: Exception | None = None
         try:
@@ -129,7 +152,7 @@ class Writer:
         except RuntimeError:
             return  # the loop is closed: the store took too long, nobody waits any more
 
-    def _settle(self, batch: Sequence[Uncommitted], problem: Exception | None) -> None:
+    def _settle(self, batch: Sequence[tuple[SharedJob, Result]], problem: Exception | None) -> None:
         if problem is not None:
             self._broken(problem)
         for shared, result in batch:

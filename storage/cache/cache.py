@@ -149,6 +149,10 @@ class ChainedCache:
         """Take a value if its key is absent."""
         return self._first.put(key, value)
 
+    def put_all(self, items: Sequence[tuple[str, bytes]]) -> list[bool]:
+        """`put` for many values."""
+        return self._first.put_all(items)
+
     def commit(self) -> None:
         """Make durable what was put."""
         self._first.commit()

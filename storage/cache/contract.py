@@ -140,6 +140,9 @@ class Cache(Protocol):
     def put(self, key: str, value: bytes) -> bool:
         """Take a value if its key is absent, without waiting for a network; False = known to be there."""
 
+    def put_all(self, items: Sequence[tuple[str, bytes]]) -> list[bool]:
+        """`put` for many values, where it pays several at a time."""
+
     def commit(self) -> None:
         """Make durable what this object put before the call, also where the put found it there."""
 

@@ -32,7 +32,7 @@ from evalcube.storage.cache.key_index import Location
 from evalcube.storage.cache.pack_index import PackIndex
 from evalcube.storage.cache.packs import Columns, tokens_in
 from evalcube.storage.cache.reader import PackReader, scan_packs
-from evalcube.storage.cache.writer import PackWriters
+from evalcube.storage.cache.writer import Entry, PackWriters
 from evalcube.storage.errors import NotWritableError, StorageError, guarded, storage_error
 from evalcube.storage.files import make_directory
 
@@ -160,16 +160,26 @@ class DirectoryCache:
         StorageError
             The key is malformed, the value too large, or the disk fails; then nothing is stored.
         """
-        raw = self._checked(key, value)
-        try:
+        return self.put_all([(key, value)])[0]
+
+    def put_all(self, items: Sequence[tuple[str, bytes]]) -> list[bool]:
+        """`put` for many values, in one write; raises as that does, before any is stored or with none of them."""
+        raws = [self._checked(key, value) for key, value in items]
+        try:  # costs less than a context manager
             self._writer.detach_from_parent()
-            locations = self._index.find(raw)
-            if locations and self._is_there(key, raw, locations):
-                return False
-            content = encode(key, value, self._contexts.compressor)
-            return self._writer.append(raw, content, unless_known=not locations)
+            stored, entries = [True] * len(items), {}
+            for number, (raw, (key, value)) in enumerate(zip(raws, items, strict=True)):
+                locations = self._index.find(raw)
+                if locations and self._is_there(key, raw, locations):
+                    stored[number] = False
+                else:
+                    content = encode(key, value, self._contexts.compressor)
+                    entries[number] = Entry(raw, content, unless_known=not locations)
+            for number, written in zip(entries, self._writer.append(*entries.values()), strict=True):
+                stored[number] = written
         except OSError as error:
             raise storage_error(error, self._root, "write the cache") from error
+        return stored
 
     def commit(self) -> None:
         """Make durable what this object put before the call; waits for the disk once, however much it is.
@@ -197,9 +207,7 @@ class DirectoryCache:
         StorageError
             A key is malformed or a value too large (nothing is stored), or the disk fails (some may be).
         """
-        for key, value in items:  # all before the first is stored
-            self._checked(key, value)
-        stored = [self.put(key, value) for key, value in items]
+        stored = self.put_all(items)
         self.commit()
         return stored
 
@@ -347,7 +355,7 @@ class DirectoryCache:
             return False
         content, safe = found
         if not safe:  # its writer may not have committed it yet, and may never
-            self._writer.append(raw, content, unless_known=False)
+            self._writer.append(Entry(raw, content, unless_known=False))
         return True
 
     def _fill(

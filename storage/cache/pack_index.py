@@ -9,6 +9,7 @@ import os
 import threading
 import time
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -117,11 +118,13 @@ class PackIndex:
         """The pack's file is there, and its writer answers for its records."""
         self._own[pack.token] = pack
 
-    def indexed(self, token: str, key: bytes, offset: int) -> None:
-        """A record is in the pack."""
+    def indexed(self, token: str, keys: Sequence[bytes], offsets: Sequence[int]) -> None:
+        """Records are in the pack."""
         with self._lock:
             key_index = self._key_index
-            key_index.add(key_index.pack(token), key, offset)
+            pack = key_index.pack(token)
+            for key, offset in zip(keys, offsets, strict=True):
+                key_index.add(pack, key, offset)
 
     def sealed(self, token: str, size: int) -> None:
         """The pack has its index, or will never be there."""

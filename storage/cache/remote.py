@@ -148,6 +148,10 @@ class RemoteCache:
             self.commit()
         return True
 
+    def put_all(self, items: Sequence[tuple[str, bytes]]) -> list[bool]:
+        """`put` for many values."""
+        return [self.put(key, value) for key, value in items]
+
     def commit(self) -> None:
         """Send what was put before the call, and wait until the store has acknowledged it.
 

@@ -9,9 +9,11 @@ import os
 import threading
 import time
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import accumulate, compress
+from typing import NamedTuple
 
 import numpy as np
 
@@ -65,8 +67,8 @@ class PackWriter:
     def __len__(self) -> int:
         return len(self._offsets)
 
-    def append(self, key: bytes, content: bytes, when: float) -> int:
-        """Write a record and return its offset; a failure leaves none.
+    def append(self, records: Sequence[tuple[bytes, bytes]], when: float) -> list[int]:
+        """Write records, keys with contents, and return their offsets; a failure leaves none of them.
 
         Raises
         ------
@@ -76,22 +78,23 @@ class PackWriter:
         # The heading comes with the first record, in one write: a pack without records has no owner either, and is
         # deleted after an hour (`evalcube.storage.processes`).
         first = heading(PACK_MAGIC, this_owner()) if self.size == 0 else b""
-        data = first + make_record(key, content, when, self._salt)
+        data = [make_record(key, content, when, self._salt) for key, content in records]
         try:
             # At an offset, not at the file's position, which a fork would share with its parent.
-            write_all_at(self.descriptor, data, self.size)
+            write_all_at(self.descriptor, b"".join((first, *data)), self.size)
         except BaseException:
             with suppress(OSError):  # the next record is written over it, and what is torn is no record
                 os.ftruncate(self.descriptor, self.size)
             raise
-        offset = self.size + len(first)
-        self.size += len(data)
+        offsets = list(accumulate(map(len, data), initial=self.size + len(first)))
+        self.size = offsets.pop()
         # The columns last, and times last of them: `columns`, called by another thread, counts by these.
-        self._keys += key
-        self._offsets.append(offset)
-        self._lengths.append(len(content))
-        self._times.append(when)
-        return offset
+        for (key, content), offset in zip(records, offsets, strict=True):
+            self._keys += key
+            self._offsets.append(offset)
+            self._lengths.append(len(content))
+            self._times.append(when)
+        return offsets
 
     def sync(self) -> bool:
         """Have all records that were appended before the call on disk; False if somebody deleted the pack.
@@ -162,6 +165,15 @@ SEAL_RECORDS = 2**18
 """Size, and number of records, from which a pack is sealed and another one begun."""
 
 
+class Entry(NamedTuple):
+    """What is to be written."""
+
+    key: bytes
+    content: bytes
+    unless_known: bool
+    """Whether nothing is written if another thread has just put the key."""
+
+
 class PackWriters:
     """Writes one pack at a time, which it makes at its first entry; threads may share it.
 
@@ -191,13 +203,13 @@ class PackWriters:
             self._begin()
             self._index.begin()
 
-    def append(self, key: bytes, content: bytes, *, unless_known: bool) -> bool:
-        """Write an entry, visible to all when the call returns; a failure leaves nothing of it.
+    def append(self, *entries: Entry) -> list[bool]:
+        """Write entries in one go, visible to all when the call returns; a failure leaves nothing of them.
 
-        Parameters
-        ----------
-        unless_known
-            Whether nothing is written if another thread has just put the key.
+        Returns
+        -------
+        list of bool
+            Whether each was written.
 
         Raises
         ------
@@ -205,16 +217,23 @@ class PackWriters:
             As the operating system says.
         """
         with self._lock:
-            # Asked again under the lock: another thread may have put the key since the caller found nothing.
-            if unless_known and self._index.is_recent(key):
-                return False
-            if self._pack is None:
+            # Asked again under the lock: another thread may have put a key since the caller found nothing.
+            known, written = set(), []
+            for entry in entries:
+                there = entry.key in known or self._index.is_recent(entry.key)
+                written.append(not (entry.unless_known and there))
+                known.add(entry.key)
+            records = [(entry.key, entry.content) for entry in compress(entries, written)]
+            if records and self._pack is None:
                 self._pack = self._new_pack()
-            self._index.indexed(self._pack.token, key, self._pack.append(key, content, time.time()))
-            much = self._pack.size > 2 * SEAL_BYTES or len(self._pack) > 2 * SEAL_RECORDS
+            pack = self._pack
+            if not records or pack is None:
+                return written
+            self._index.indexed(pack.token, [key for key, _ in records], pack.append(records, time.time()))
+            much = pack.size > 2 * SEAL_BYTES or len(pack) > 2 * SEAL_RECORDS
         if much:  # nobody commits
             self.commit()
-        return True
+        return written
 
     def commit(self) -> None:
         """Have all that was appended before the call on disk.
@@ -288,7 +307,7 @@ class PackWriters:
         # Also what was committed: whoever deleted the pack copied it before, but perhaps without the newest records.
         try:
             for key, content, _ in pack.columns().contents(pack.descriptor):
-                self.append(key, content, unless_known=False)
+                self.append(Entry(key, content, unless_known=False))
         except BaseException:
             with self._lock:  # the next commit tries again, as some of it is in no file with a name
                 self._full.append(pack)

@@ -93,10 +93,9 @@ class Memory:
     def __init__(self) -> None:
         self.records: dict[str, bytes] = {}
 
-    def put(self, key: str, value: bytes) -> bool:
-        """Keep a record."""
-        self.records[key] = value
-        return True
+    def put_all(self, records: Sequence[tuple[str, bytes]]) -> None:
+        """Keep records."""
+        self.records.update(records)
 
     def commit(self) -> None:
         """Nothing to do."""

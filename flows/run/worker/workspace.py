@@ -12,6 +12,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
+from itertools import compress
 
 from distributed import Reschedule
 
@@ -73,16 +74,15 @@ class RecentReplies:
         self._replies: OrderedDict[str, bytes] = OrderedDict()
         self._size = 0
 
-    def put(self, key: str, value: bytes) -> bool:
-        """Store a record; returns whether it is new: of one that is not, the cache has another."""
-        new = self._cache.put(key, value)
-        if new:
-            with self._lock:
+    def put_all(self, records: Sequence[tuple[str, bytes]]) -> None:
+        """Store records; of one that is not new, the cache has another."""
+        new = self._cache.put_all(records)
+        with self._lock:
+            for key, value in compress(records, new):
                 self._replies[key] = value
                 self._size += len(value)
-                while self._size > _AT_HAND_BYTES:
-                    self._size -= len(self._replies.popitem(last=False)[1])
-        return new
+            while self._size > _AT_HAND_BYTES:
+                self._size -= len(self._replies.popitem(last=False)[1])
 
     def commit(self) -> None:
         """Have all that was put on disk."""
@@ -188,8 +188,8 @@ class Workspace:
 
     def keep(self, replies: Iterable[tuple[str, bytes]]) -> None:
         """Store replies, which are durable when this returns."""
-        for key, value in replies:
-            self._written.put(key, value)
+        for reply in replies:
+            self._written.put_all([reply])
         self._written.commit()
 
     def check_lease(self) -> None:

@@ -30,8 +30,8 @@ from tests.waiting import PATIENCE
 
 
 class Forgetful:
-    def put(self, key, value):  # noqa: ARG002 - the interface of stores
-        return True
+    def put_all(self, records):  # the interface of stores
+        pass
 
     def commit(self):
         pass

@@ -66,12 +66,11 @@ class Memory:
         self.gate = threading.Event()
         self.gate.set()
 
-    def put(self, key, value):
+    def put_all(self, records):
         if self.problem is not None:
             raise self.problem
-        new = key not in self.records
-        self.records.setdefault(key, value)
-        return new
+        for key, value in records:
+            self.records.setdefault(key, value)
 
     def commit(self):
         there = set(self.records)

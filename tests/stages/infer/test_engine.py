@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from evalcube.stages.infer import wire
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.engine import Engine, InferenceError
+from evalcube.stages.infer.reply import classify
 from evalcube.stages.reply.forms import Record
 from evalcube.storage.cache.cache import DirectoryCache
 from tests.stages.infer.conftest import kinds
@@ -50,27 +52,48 @@ def test_run__records_are_durable_in_a_directory(engine_for, tmp_path, jobs, rem
     assert remote.stats()["requests"] == 30
 
 
-def test_stats__tell_what_the_server_takes_from_what_a_busy_loop_adds(engine_for, store, jobs):
+def test_stats__tell_what_the_server_takes_from_what_a_busy_loop_adds(engine_for, store, jobs, monkeypatch):
     held = []
 
     def slowly(_):
         begun = time.monotonic()
-        threading.Event().wait(0.02)
+        threading.Event().wait(0.01 + 0.005 * (len(held) % 8))  # unlike each other, as answers are
         held.append(time.monotonic() - begun)
         return http(GOOD)
 
-    class Busy(type(store)):
-        def put(self, key, value):
-            threading.Event().wait(0.01)  # on the loop's thread: eight requests wait for it in turns
-            return super().put(key, value)
+    def busy(*reply):
+        threading.Event().wait(0.002)  # on the loop's thread: others wait for it in turns
+        return classify(*reply)
 
+    monkeypatch.setattr(wire, "classify", busy)
     with Echo(slowly) as echo:
-        engine = engine_for(busy := Busy(), base_url=echo.base_url, connections=8)
-        engine.run("m", jobs(100))
+        engine = engine_for(base_url=echo.base_url, connections=24)
+        engine.run("m", jobs(600))
 
-    seconds = sum(Record.decode(record).latency for record in busy.records.values())
-    assert seconds > 2 * sum(held)
+    seconds = sum(Record.decode(record).latency for record in store.records.values())
+    assert seconds > 1.5 * sum(held)
     assert abs(seconds - engine.stats.late["m"] - sum(held)) < 0.25 * seconds
+
+
+def test_run__stores_what_comes_in_one_turn_together_and_before_its_connections_ask_again(
+    engine_for, store, jobs, monkeypatch
+):
+    begun, unstored = [], []
+    send = wire.Sender.send
+
+    class Watched(type(store)):
+        def put_all(self, records):
+            unstored.append(len(begun) - len(self.records))
+            threading.Event().wait(0.02)  # so that several replies come meanwhile
+            super().put_all(records)
+
+    monkeypatch.setattr(wire.Sender, "send", lambda self, *job: begun.append(job) or send(self, *job))
+    engine = engine_for(watched := Watched(), connections=8)
+
+    assert kinds(engine.run("m", jobs(200))) == ["stored"] * 200
+
+    assert len(watched.records) == 200 > 2 * len(unstored)
+    assert max(unstored) <= 8
 
 
 def test_run__of_no_jobs_gives_no_results(engine_for):
@@ -374,8 +397,8 @@ def test_run__blocks_of_several_threads_go_on_at_once(engine_for, remote, jobs):
 class Discard:
     """A store that keeps nothing."""
 
-    def put(self, key, value):  # noqa: ARG002 - the interface of stores
-        return True
+    def put_all(self, records):  # the interface of stores
+        pass
 
     def commit(self):
         pass

@@ -196,8 +196,8 @@ def open_files():
 
 
 class Discard:
-    def put(self, key, value):  # noqa: ARG002 - the interface of stores
-        return True
+    def put_all(self, records):  # the interface of stores
+        pass
 
     def commit(self):
         pass

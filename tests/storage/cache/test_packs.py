@@ -65,6 +65,10 @@ def test_put__is_one_write_and_commit_one_sync(cache, workers, monkeypatch):
         assert cache.put(*workers.entry("order", number))
     assert calls.events == [("pwrite", pack)] * 64
     calls.events.clear()
+    more = [workers.entry("more", number) for number in range(16)]
+    assert cache.put_all([*more, more[0]]) == [True] * 16 + [False]
+    assert calls.events == [("pwrite", pack)]
+    calls.events.clear()
     cache.commit()
     cache.commit()
 
