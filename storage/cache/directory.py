@@ -32,7 +32,7 @@ from evalcube.storage.cache.key_index import Location
 from evalcube.storage.cache.pack_index import PackIndex
 from evalcube.storage.cache.packs import Columns, tokens_in
 from evalcube.storage.cache.reader import PackReader, scan_packs
-from evalcube.storage.cache.writer import Entry, PackWriters
+from evalcube.storage.cache.writer import NewEntry, PackWriters
 from evalcube.storage.errors import NotWritableError, StorageError, guarded, storage_error
 from evalcube.storage.files import make_directory
 
@@ -174,7 +174,7 @@ class DirectoryCache:
                     stored[number] = False
                 else:
                     content = encode(key, value, self._contexts.compressor)
-                    entries[number] = Entry(raw, content, unless_known=not locations)
+                    entries[number] = NewEntry(raw, content, unless_known=not locations)
             for number, written in zip(entries, self._writer.append(*entries.values()), strict=True):
                 stored[number] = written
         except OSError as error:
@@ -355,7 +355,7 @@ class DirectoryCache:
             return False
         content, safe = found
         if not safe:  # its writer may not have committed it yet, and may never
-            self._writer.append(Entry(raw, content, unless_known=False))
+            self._writer.append(NewEntry(raw, content, unless_known=False))
         return True
 
     def _fill(

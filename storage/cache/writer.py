@@ -165,7 +165,7 @@ SEAL_RECORDS = 2**18
 """Size, and number of records, from which a pack is sealed and another one begun."""
 
 
-class Entry(NamedTuple):
+class NewEntry(NamedTuple):
     """What is to be written."""
 
     key: bytes
@@ -203,7 +203,7 @@ class PackWriters:
             self._begin()
             self._index.begin()
 
-    def append(self, *entries: Entry) -> list[bool]:
+    def append(self, *entries: NewEntry) -> list[bool]:
         """Write entries in one go, visible to all when the call returns; a failure leaves nothing of them.
 
         Returns
@@ -307,7 +307,7 @@ class PackWriters:
         # Also what was committed: whoever deleted the pack copied it before, but perhaps without the newest records.
         try:
             for key, content, _ in pack.columns().contents(pack.descriptor):
-                self.append(Entry(key, content, unless_known=False))
+                self.append(NewEntry(key, content, unless_known=False))
         except BaseException:
             with self._lock:  # the next commit tries again, as some of it is in no file with a name
                 self._full.append(pack)
