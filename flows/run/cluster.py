@@ -42,7 +42,7 @@ from evalcube.storage.reach import leave_tokens
 from evalcube.storage.urls import absolute
 
 _FEW, _FEW_FOREIGN = 100_000, 10_000
-"""Trials that one process does: 800 to 1 500 a second, as fast as nearly all endpoints, for two thirds of the CPU that
+"""Trials that one process does: 800 to 1 900 a second, as fast as nearly all endpoints, for two thirds of the CPU that
 several processes take, and it is there some seconds before them. Code of others may take milliseconds for each."""
 
 
