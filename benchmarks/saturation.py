@@ -5,7 +5,7 @@ the time between the first fifth and the last fifth of the requests, so that nei
 that of all processes of a side, and the bound is connections ÷ seconds to an answer. A case that ends in ``-data`` asks
 the questions of a file, others made-up ones.
 
-    python benchmarks/saturation.py [--seconds N] [--cases 64x0 64x50 64x50-data 64x...] [--history FILE]
+    python benchmarks/saturation.py [--seconds N] [--cases 64x0 64x50 64x50-data ...] [--history FILE]
 """
 
 from __future__ import annotations

@@ -209,7 +209,7 @@ class PackWriters:
         Returns
         -------
         list of bool
-            Whether each was written.
+            Whether each was written; of equal keys the first is.
 
         Raises
         ------
@@ -218,17 +218,17 @@ class PackWriters:
         """
         with self._lock:
             # Asked again under the lock: another thread may have put a key since the caller found nothing.
-            known, written = set(), []
+            first, written = set(), []
             for entry in entries:
-                there = entry.key in known or self._index.is_recent(entry.key)
-                written.append(not (entry.unless_known and there))
-                known.add(entry.key)
+                there = entry.unless_known and self._index.is_recent(entry.key)
+                written.append(entry.key not in first and not there)
+                first.add(entry.key)
             records = [(entry.key, entry.content) for entry in compress(entries, written)]
-            if records and self._pack is None:
+            if not records:
+                return written
+            if self._pack is None:
                 self._pack = self._new_pack()
             pack = self._pack
-            if not records or pack is None:
-                return written
             self._index.indexed(pack.token, [key for key, _ in records], pack.append(records, time.time()))
             much = pack.size > 2 * SEAL_BYTES or len(pack) > 2 * SEAL_RECORDS
         if much:  # nobody commits

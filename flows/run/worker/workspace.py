@@ -74,8 +74,8 @@ class RecentReplies:
         self._replies: OrderedDict[str, bytes] = OrderedDict()
         self._size = 0
 
-    def put_all(self, records: Sequence[tuple[str, bytes]]) -> None:
-        """Store records; of one that is not new, the cache has another."""
+    def put_all(self, records: Sequence[tuple[str, bytes]]) -> list[bool]:
+        """Store records; returns which are new: of one that is not, the cache has another."""
         new = self._cache.put_all(records)
         with self._lock:
             for key, value in compress(records, new):
@@ -83,6 +83,7 @@ class RecentReplies:
                 self._size += len(value)
             while self._size > _AT_HAND_BYTES:
                 self._size -= len(self._replies.popitem(last=False)[1])
+        return new
 
     def commit(self) -> None:
         """Have all that was put on disk."""

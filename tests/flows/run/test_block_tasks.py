@@ -128,9 +128,10 @@ def test_written__has_the_newest_of_what_the_cache_took_at_hand_once(tmp_path, m
     written = workspace.RecentReplies(open_cache(tmp_path))
     first, second, third = ("ab" * 32, "cd" * 32, "ef" * 32)
 
-    written.put_all([(first, b"123"), (second, b"456"), (second, b"789")])
+    new = written.put_all([(first, b"123"), (second, b"456"), (second, b"789")])
     written.put_all([(third, b"0")])
 
+    assert new == [True, True, False]
     assert written.take([first, second, third]) == {second: b"456", third: b"0"}
     assert written.take([second]) == {}
 
