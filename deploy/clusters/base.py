@@ -113,6 +113,8 @@ class Cluster(ABC):
 
     environment: Environment = "own"
     """Whose environment workers have."""
+    forks: bool = False
+    """Whether its workers are forked here, from `evalcube.deploy.fork_server`."""
     patience: float = PATIENCE_SECONDS
     """Seconds without any worker after which a run gives up."""
     minimum: int = 1

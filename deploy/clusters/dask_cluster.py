@@ -24,8 +24,9 @@ from distributed.security import Security
 from evalcube._together import Together
 from evalcube.deploy.clusters.base import PATIENCE_SECONDS, Cluster, Connection, quiet
 from evalcube.deploy.clusters.code import EVERYBODY, Code, WorkerChoice, source_digest
-from evalcube.deploy.clusters.local import interrupts_blocked, settled
+from evalcube.deploy.clusters.local import settled
 from evalcube.deploy.errors import ClusterError
+from evalcube.deploy.fork_server import interrupts_blocked
 from evalcube.deploy.slurm import printable
 
 

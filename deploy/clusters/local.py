@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import logging
-import signal
+import os
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import resource_tracker
 
 import dask
+import distributed.utils
 from dask.system import CPU_COUNT
 from distributed import Client, LocalCluster, Scheduler, SpecCluster, Worker
 
 from evalcube._together import Together
+from evalcube.deploy import fork_server
 from evalcube.deploy.clusters.base import EVERYTHING, Cluster, Connection, quiet
 from evalcube.deploy.errors import ClusterError
+from evalcube.deploy.fork_server import interrupts_blocked
 
 _MOST_WORKERS = 8
 
@@ -45,21 +47,8 @@ SETTINGS = {
 }
 settled = Together(lambda: dask.config.set(SETTINGS))
 """A context with these settings."""
-
-
-@contextmanager
-def interrupts_blocked() -> Iterator[None]:
-    """Block SIGINT and SIGHUP in the threads and processes that are started meanwhile, and in what those start later.
-
-    The terminal sends Ctrl-C to every process of its group, and SIGHUP when it is closed, but the driver alone decides
-    how a sweep ends. It gets the signal once the block is over.
-    """
-    # A mask is inherited by threads and across exec; a handler is not, and SIG_IGN would lose a Ctrl-C meant for us.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+_forked = Together(lambda: dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}))
+"""A context in which worker processes, also those that replace others, are forked from `fork_server`."""
 
 
 class _OnThisMachine(Cluster):
@@ -77,7 +66,7 @@ class _OnThisMachine(Cluster):
             They cannot be started.
         """
         # The settings hold for as long as the cluster: workers that are added later read them, too.
-        with settled(), quiet(EVERYTHING):
+        with settled(), _forked(), quiet(EVERYTHING):
             try:
                 self._prepare()
                 # Blocked only while starting: Dask's loop thread keeps the mask, and workers restarted later get it.
@@ -105,6 +94,7 @@ class _OnThisMachine(Cluster):
 class LocalProcesses(_OnThisMachine):
     """A scheduler and worker processes on this machine, for as long as the sweep runs."""
 
+    forks = True
     workers: int | None = None
     """Number of worker processes; None is one per core, at most eight."""
     threads: int = 2
@@ -113,13 +103,9 @@ class LocalProcesses(_OnThisMachine):
     """Whether Dask's dashboard is served, on a free local port."""
 
     def _prepare(self) -> None:
-        # multiprocessing starts its tracker with the first process, and unblocks SIGINT then. The tracker ignores that,
-        # and would die of a terminal that is closed.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
-        try:
-            resource_tracker.ensure_running()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        fork_server.begin()
+        # Else Dask, too, chooses what is imported there, and imports it here first: pandas and more.
+        distributed.utils._forkserver_preload_set = True  # noqa: SLF001
 
     @property
     def _count(self) -> int:
@@ -134,6 +120,8 @@ class LocalProcesses(_OnThisMachine):
             scheduler_kwargs={"dashboard": self.dashboard},
             host="127.0.0.1",
             silence_logs=logging.CRITICAL,  # what fails is reported by the driver, once
+            # The process that workers are forked from knows what was set when it began.
+            env=dict(os.environ),
         )
 
     def _trouble(self, error: Exception) -> str:

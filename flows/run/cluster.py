@@ -31,6 +31,7 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.run.preflight import Members
+from evalcube.flows.run.processes import needs_processes
 from evalcube.flows.run.servers import SIMULATED, endpoint_of, is_managed
 from evalcube.flows.run.worker.context import Proof, RunContext
 from evalcube.flows.run.worker.plugin import install, plugin_name
@@ -41,23 +42,20 @@ from evalcube.storage.errors import StorageError, guarded
 from evalcube.storage.reach import leave_tokens
 from evalcube.storage.urls import absolute
 
-_FEW, _FEW_FOREIGN = 100_000, 10_000
-"""Trials that one process does: 800 to 1 900 a second, as fast as nearly all endpoints, for two thirds of the CPU that
-several processes take, and it is there some seconds before them. Code of others may take milliseconds for each."""
 
-
-def default_cluster(trials: int, plan: Plan) -> Cluster:
+def default_cluster(workers: int | None, trials: int, plan: Plan) -> Cluster:
     """The cluster of a run that names none: this process for few trials, else worker processes.
 
     Parameters
     ----------
+    workers
+        Number of worker processes that were asked for.
     trials
         How many are left to ask.
     plan
         What makes and grades them.
     """
-    few = _FEW_FOREIGN if plan.packages or plan.code else _FEW
-    return LocalProcesses() if trials > few else ThisProcess()
+    return LocalProcesses(workers) if needs_processes(workers, trials, plan) else ThisProcess()
 
 
 def described(cluster: Cluster, connection: Connection, workers: int) -> str:

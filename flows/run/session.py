@@ -35,6 +35,7 @@ from evalcube.flows.run.follow.events import (
 )
 from evalcube.flows.run.follow.progress import FoundAgain, Tracker
 from evalcube.flows.run.follow.records import LiveFile
+from evalcube.flows.run.processes import begin_processes
 from evalcube.flows.run.spending import Spending
 from evalcube.flows.run.stopping import Interrupt, StopWish, stop_on_interrupt
 from evalcube.flows.run.summary import RunSummary, summarized
@@ -66,6 +67,7 @@ class Session:
         settings: Sweep,
         sampling: Sampling,
         cluster: Cluster | None,
+        workers: int | None,
         lease: Lease,
         subscribers: Sequence[Subscriber],
         flush_seconds: float,
@@ -76,6 +78,7 @@ class Session:
         self._settings = settings
         self._sampling = sampling
         self._cluster = cluster
+        self._workers = workers
         self._lease = lease
         self._only = only
         self._flush_seconds = flush_seconds
@@ -107,7 +110,7 @@ class Session:
         self._emit(self._started(work))
         if not work.needed:
             self._store.grow()
-        elif self._wish.by or (work.asks and self._spending.reached):
+        elif self._wish.by or (work.trials and self._spending.reached):
             reason = "stopped"
         else:
             reason = self._work(work)
@@ -189,6 +192,7 @@ class Session:
 
     def _work(self, work: _Work) -> str:
         """Run the tasks round by round; returns "complete", or "stopped" if somebody stopped it."""
+        begin_processes(self._cluster, self._workers, work.trials, self._store.plan)
         from evalcube.flows.run.cluster import default_cluster, described, present, wait_for_workers
         from evalcube.flows.run.preflight import Members, refuse_far_workers
         from evalcube.flows.run.servers import serve_models
@@ -200,7 +204,7 @@ class Session:
             stack.enter_context(self._wish)
             self._served = stack.enter_context(serve_models(asked, self._note, self._answer_tokens()))
             # A Ctrl-C in the middle of starting worker processes would leave some of them behind.
-            cluster = self._cluster or default_cluster(sum((*work.left, *work.unrated)), self._store.plan)
+            cluster = self._cluster or default_cluster(self._workers, work.trials, self._store.plan)
             with interrupt.held():
                 connection = stack.enter_context(cluster.connect())
             stack.enter_context(connection.told_if_lost())
@@ -225,9 +229,8 @@ class Session:
                 self._store.grow()
                 work = self._to_do()
             self._note(described(cluster, connection, len(addresses)))
-            driver_of = partial(
-                self._driver, connection, admission, cluster.patience, context, max(len(addresses), 1)
-            )
+            workers = max(len(addresses), 1)
+            driver_of = partial(self._driver, connection, admission, cluster.patience, context, workers)
             driver, blocks = self._rounds(work, interrupt, driver_of)
             self._wait_for_reports(connection, driver.workers, blocks)
         self._spending.save()
@@ -262,7 +265,7 @@ class Session:
         names = {plan.evaluations[i].model for i in self._sampling.models(plan)}
         names |= {judge.model for judge in plan.judges}
         # Counters that are behind decide nothing yet: once they are added up, a budget may want more.
-        any_asked = work.asks or bool(work.stale)
+        any_asked = bool(work.trials or work.stale)
         return [model for model in self._settings.models if any_asked and model.name in names]
 
     def _answer_tokens(self) -> int:
@@ -437,11 +440,11 @@ class _Work:
     """Tasks whose prompts are to be compared."""
 
     @property
-    def asks(self) -> bool:
-        """Whether any model is asked, be it as a judge."""
-        return any(self.left) or any(self.unrated)
+    def trials(self) -> int:
+        """For which models are asked, be it as judges."""
+        return sum((*self.left, *self.unrated))
 
     @property
     def needed(self) -> bool:
         """Whether there is anything."""
-        return self.asks or bool(self.stale) or bool(self.uncompared)
+        return bool(self.trials or self.stale or self.uncompared)

@@ -173,7 +173,7 @@ def run(
     settings = as_config(config, cube=cube, cache=cache, repeats=repeats)
     if fresh or max_age is not None:
         settings = as_config(settings, cache=fresh_cache(settings, max_age, fresh=fresh))
-    place = _place(settings, cluster=cluster, scheduler=scheduler, workers=workers)
+    place = _place(settings, workers, cluster=cluster, scheduler=scheduler)
     part = _part(only, trials, sampling)
     plan = extended_plan(build_plan(settings), extend_truncated)
     asked = _asked_models(settings, plan, part)
@@ -206,7 +206,9 @@ def run(
         remember_run(store.cube, notes["config"])
         for name in mended:
             notify(f"`{name}` of the cube was damaged; it is made again")
-        session = Session(store, settings, chosen, place, lease, subscribers, flush_seconds, part, stop)
+        session = Session(
+            store, settings, chosen, place, workers, lease, subscribers, flush_seconds, part, stop
+        )
         summary = session.run()
         if summary.reason == "complete":
             store.note(notes)
@@ -234,15 +236,15 @@ def _renewed(cube: Cube, plan: Plan) -> list[str]:
     return mended
 
 
-def _place(settings: Sweep, **named: Any) -> Cluster | None:  # noqa: ANN401 - as `run` takes them
-    """The cluster that is named, or that is open here; None where there is none, and the run decides."""
+def _place(settings: Sweep, workers: int | None, **named: Any) -> Cluster | None:  # noqa: ANN401 - as `run` takes them
+    """The cluster that is named, or that is open here; None where there is none but processes of this machine."""
     # Dask takes a quarter of a second, which a run with nothing to do does without.
     given = (*named.values(), settings.cluster, os.environ.get(SCHEDULER_VARIABLE) or None)
     if "distributed" not in sys.modules and given == (None,) * len(given):
         return None
     from evalcube.flows.run.cluster import chosen_cluster
 
-    return chosen_cluster(settings, **named)
+    return chosen_cluster(settings, workers=workers, **named)
 
 
 def _refuse_start(stop: threading.Event | None) -> None:

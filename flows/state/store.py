@@ -256,7 +256,7 @@ class SweepStore:
 
     def _counted_uncompared(self) -> set[int]:
         """Evaluations with recorded trials whose prompts were not compared when they were counted."""
-        first = np.flatnonzero(self._unknown().any(axis=(0, 1)))
+        first = np.flatnonzero(self._unknown().any(axis=(0, 1))) if self._newest else np.zeros(0, int)
         if not len(first):
             return set()
         step = self.cube.chunks["trial"]
@@ -272,9 +272,11 @@ class SweepStore:
 
     def _unknown(self) -> npt.NDArray[np.bool_]:
         """Planned prompts without a flag, shape (task, params, trial)."""
-        flags = self.cube.read_duplicates()
         # Of the config's tasks: the data file of another one may be anywhere by now.
         planned = np.where(self.plan.named_cells.any(axis=0), self.planned.trials.max(axis=0), 0)
+        if not planned.any():
+            return np.zeros((*planned.shape, 0), bool)
+        flags = self.cube.read_duplicates()
         unknown: npt.NDArray[np.bool_] = (flags == _UNKNOWN) & (
             np.arange(flags.shape[2]) < planned[:, :, None]
         )

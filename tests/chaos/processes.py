@@ -228,8 +228,11 @@ def _lives(process: psutil.Process) -> bool:
 
 def _is_worker(process: psutil.Process) -> bool:
     try:
-        return _lives(process) and "spawn_main" in " ".join(process.cmdline())
-    except psutil.NoSuchProcess:
+        words = " ".join(process.cmdline())
+        # One that is forked has the command line of what it is forked from.
+        forked = "forkserver" in words and "forkserver" in " ".join(process.parent().cmdline())
+        return _lives(process) and (forked or "spawn_main" in words)
+    except (psutil.NoSuchProcess, AttributeError):
         return False
 
 

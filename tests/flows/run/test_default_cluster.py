@@ -29,7 +29,7 @@ from tests.waiting import PATIENCE
 def test_default_cluster__small_sweeps_need_no_process(trials, code, kind):
     plan = SimpleNamespace(code=code, packages={})
 
-    assert isinstance(default_cluster(trials, plan), kind)
+    assert isinstance(default_cluster(None, trials, plan), kind)
 
 
 def test_run__in_this_process_gives_the_cube_of_worker_processes(tmp_path, simulator):
