@@ -30,7 +30,7 @@ def interrupts_blocked() -> Iterator[None]:
         yield
 
 
-def begin(modules: Sequence[str] = ()) -> None:
+def begin(modules: Sequence[str] = ()) -> bool:
     """Start the process, unless it runs; it ends with this one.
 
     Parameters
@@ -39,10 +39,10 @@ def begin(modules: Sequence[str] = ()) -> None:
         What it imports, while this process goes on. Whoever starts it decides that; workers import themselves what it
         could not.
 
-    Raises
-    ------
-    OSError
-        No process can be started.
+    Returns
+    -------
+    bool
+        Whether it runs. It does not where the path of its socket, in `TMPDIR`, is too long for one.
     """
     # multiprocessing starts its tracker with the first process, and unblocks SIGINT then. The tracker ignores that,
     # and would die of a terminal that is closed.
@@ -51,8 +51,12 @@ def begin(modules: Sequence[str] = ()) -> None:
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     multiprocessing.set_forkserver_preload([*modules])
-    with interrupts_blocked():
-        forkserver.ensure_running()
+    try:
+        with interrupts_blocked():
+            forkserver.ensure_running()
+    except OSError:
+        return False
+    return True
 
 
 @contextmanager

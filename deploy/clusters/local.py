@@ -6,7 +6,7 @@ import logging
 import os
 from abc import abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 
 import dask
@@ -48,7 +48,7 @@ SETTINGS = {
 settled = Together(lambda: dask.config.set(SETTINGS))
 """A context with these settings."""
 _forked = Together(lambda: dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}))
-"""A context in which worker processes, also those that replace others, are forked from `fork_server`."""
+"""A context in which worker processes, also those that replace others, are forked."""
 
 
 class _OnThisMachine(Cluster):
@@ -66,9 +66,9 @@ class _OnThisMachine(Cluster):
             They cannot be started.
         """
         # The settings hold for as long as the cluster: workers that are added later read them, too.
-        with settled(), _forked(), quiet(EVERYTHING):
+        with settled(), quiet(EVERYTHING), ExitStack() as stack:
             try:
-                self._prepare()
+                stack.enter_context(self._prepared())
                 # Blocked only while starting: Dask's loop thread keeps the mask, and workers restarted later get it.
                 with interrupts_blocked():
                     cluster = self._start()
@@ -78,8 +78,9 @@ class _OnThisMachine(Cluster):
             with cluster, Client(cluster, set_as_default=False) as client:
                 yield Connection(client)
 
-    def _prepare(self) -> None:
-        """Do what must be done before signals are blocked."""
+    def _prepared(self) -> AbstractContextManager[None]:
+        """A context for the cluster's life, in which there is what must be there before signals are blocked."""
+        return nullcontext()
 
     @abstractmethod
     def _start(self) -> SpecCluster:
@@ -102,10 +103,10 @@ class LocalProcesses(_OnThisMachine):
     dashboard: bool = True
     """Whether Dask's dashboard is served, on a free local port."""
 
-    def _prepare(self) -> None:
-        fork_server.begin()
+    def _prepared(self) -> AbstractContextManager[None]:
         # Else Dask, too, chooses what is imported there, and imports it here first: pandas and more.
         distributed.utils._forkserver_preload_set = True  # noqa: SLF001
+        return _forked() if fork_server.begin() else nullcontext()
 
     @property
     def _count(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from evalcube.deploy import fork_server
@@ -35,5 +34,4 @@ def needs_processes(workers: int | None, trials: int, plan: Plan) -> bool:
 def begin_processes(cluster: Cluster | None, workers: int | None, trials: int, plan: Plan) -> None:
     """Begin to import what worker processes need, if the run will start some."""
     if needs_processes(workers, trials, plan) if cluster is None else cluster.forks:
-        with suppress(OSError):  # who starts them says so, and what to do
-            fork_server.begin(_IMPORTED)
+        fork_server.begin(_IMPORTED)

@@ -77,8 +77,7 @@ class Session:
         self._store = store
         self._settings = settings
         self._sampling = sampling
-        self._cluster = cluster
-        self._workers = workers
+        self._cluster, self._workers = cluster, workers
         self._lease = lease
         self._only = only
         self._flush_seconds = flush_seconds

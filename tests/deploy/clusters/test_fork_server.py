@@ -34,10 +34,31 @@ if __name__ == "__main__":
 """
 
 
+_LONG = """
+import os
+from evalcube.deploy.clusters import LocalProcesses
+
+if __name__ == "__main__":
+    with LocalProcesses(1, dashboard=False).connect() as connection:
+        connection.client.wait_for_workers(1)
+        assert list(connection.client.run(os.getppid).values()) == [os.getpid()]
+"""
+
+
 def test_workers__have_what_was_imported_for_them_and_know_what_was_set_since(tmp_path):
+    assert _ended(tmp_path, _PROGRAM) == (0, "")
+
+
+def test_workers__are_started_one_by_one_where_a_socket_has_no_room_for_the_path(tmp_path, monkeypatch):
+    folder = tmp_path / ("long" * 25)
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+
+    assert _ended(tmp_path, _LONG) == (0, "")
+
+
+def _ended(tmp_path, text):
     program = tmp_path / "program.py"
-    program.write_text(_PROGRAM)
-
+    program.write_text(text)
     ended = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
-
-    assert (ended.returncode, ended.stderr) == (0, "")
+    return ended.returncode, ended.stderr

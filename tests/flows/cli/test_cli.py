@@ -189,10 +189,11 @@ def test_run__a_signal_stops_cleanly_and_says_how_to_resume(number, tmp_path, si
         *(pytest.param(one, marks=pytest.mark.integration) for one in (signal.SIGTERM, signal.SIGHUP)),
     ],
 )
-def test_run__a_signal_while_the_cluster_starts_ends_it_quietly(number, tmp_path, simulator):
+def test_run__a_signal_while_the_cluster_starts_ends_it_quietly(
+    number, tmp_path, tmp_path_factory, simulator
+):
     path = write_config(tmp_path, slow(sweep_config(tmp_path, simulator.base_url, trials=400)))
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
+    scratch = tmp_path_factory.mktemp("s")  # a socket's path must be short
     process = command("run", path, "--workers", 2, "--quiet", cwd=tmp_path, env={"TMPDIR": str(scratch)})
     wait_until(
         lambda: list(scratch.glob("dask-scratch-space/*"))
