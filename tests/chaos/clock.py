@@ -1,7 +1,7 @@
 """A file with seconds in; a wall clock that is ahead of the real one by as much, in this process, out.
 
-A driver installs it before anything takes a reference to the clock, and so do its worker processes, which run the same
-module.
+A driver installs it before anything takes a reference to the clock, and so does what its worker processes are forked
+from, which imports the same module.
 """
 
 import os
