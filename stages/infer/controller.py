@@ -34,9 +34,9 @@ IN_A_ROW, _ENOUGH = 8, 20
 which twice as many show a share."""
 _STEP = 1.4
 """To another window after the first rounds: so large that few answers show a difference."""
-_ROUND, _TRIAL, _REST = 64, 256, 4096
-"""Answers that tell how good a window is, in the first rounds at most and later; and after a trial in vain, which costs
-below a tenth of that."""
+_PART, _TRIAL, _REST = 0.25, 256, 4096
+"""Answers that tell how good a window is: as many as that part of it in the first rounds, each of which is enough then;
+later; and after a trial in vain, which costs below a tenth of that."""
 _TOLERATED, _COST = 0.03, 0.02
 """Share of refused requests that is simply asked again; and what part of a climb's requests the last refused ones are
 to be: a climb that was too short is followed by one that is longer."""
@@ -62,7 +62,7 @@ class Controller:
         """Requests per second; None while nothing bounds them."""
         self._searching = start < most
         self.resize(most, timeout, workers)
-        self._growing, self._up = self._searching, False
+        self.growing, self._up = self._searching, False
         """Whether these are the first rounds; and whether a larger window is the next to be tried."""
         self._rest = 0.0
         self._base: tuple[float, float] | None = None
@@ -120,7 +120,7 @@ class Controller:
 
     def _decide(self, now: float, counts: Counts, sent: int) -> None:
         if counts.overloads:
-            self._growing, self._searching, self._up = False, True, True
+            self.growing, self._searching, self._up = False, True, True
             self._move(self.window / 2.0, None)
         elif self._shut and counts.sent - counts.refused > 1 and self._is_known(now):
             self._cut(now, counts)
@@ -260,8 +260,8 @@ class Controller:
 
         None is so large that an answer would take over a third of the time-out on average, by what it takes now.
         """
-        first = self._growing
-        enough = max(IN_A_ROW, min(self.window, _ROUND)) if first else _TRIAL
+        first = self.growing
+        enough = max(IN_A_ROW, _PART * self.window) if first else _TRIAL
         if counts.answers < max(enough, self._rest):
             return
         per_token = counts.waited / counts.tokens
@@ -283,8 +283,8 @@ class Controller:
             self._move(other, (self.window, per_token))
 
     def _stay(self, window: float) -> None:
-        self._rest = 0.0 if self._growing else _REST
-        self._growing, self._up = False, not self._up
+        self._rest = 0.0 if self.growing else _REST
+        self.growing, self._up = False, not self._up
         self._move(window, None)
 
     def _move(self, window: float, base: tuple[float, float] | None) -> None:

@@ -5,6 +5,7 @@ from collections import deque
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalcube.stages.infer.counts import Mark
 from evalcube.stages.infer.sharing import Gate, Shared, shares
 
 WORKERS, CONNECTIONS = 3, 12
@@ -104,3 +105,20 @@ def test_shared__what_a_worker_counted_before_it_was_started_again_stays_counted
         shared.decide(["a", "b"], float(now))
 
     assert seen == [10, 14, 17, 19]
+
+
+def test_gate__doubles_the_window_with_each_round_of_answers_that_come_at_once():
+    gate, in_flight, windows = Gate(), deque(), []
+    gate.resize(16, 256, 600.0, 0.0)
+
+    for number in range(7):
+        now = 0.5 * number
+        for _ in range(len(in_flight) + 1):
+            while len(in_flight) < gate.window:
+                gate.start(now)
+                in_flight.append(Mark(now, len(in_flight) + 1, gate.epoch))
+            if in_flight[0].started < now:
+                gate.passed(now, in_flight.popleft(), 10.0)
+        windows.append(gate.window)
+
+    assert windows == [16, 16, 32, 64, 128, 256, 256]
