@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import forkserver, resource_tracker
@@ -42,8 +43,11 @@ def begin(modules: Sequence[str] = ()) -> bool:
     Returns
     -------
     bool
-        Whether it runs. It does not where the path of its socket, in `TMPDIR`, is too long for one.
+        Whether it runs. It does not where the path of its socket, in `TMPDIR`, is too long for one, nor on a Mac, whose
+        own libraries may not live on in a fork.
     """
+    if sys.platform == "darwin":
+        return False
     # multiprocessing starts its tracker with the first process, and unblocks SIGINT then. The tracker ignores that,
     # and would die of a terminal that is closed.
     with _blocked(signal.SIGHUP):
