@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
+from evalcube._together import Together
 from evalcube.stages.infer.batch.lines import Batches
 from evalcube.stages.infer.batch.queue import BatchQueue
 from evalcube.stages.infer.counts import Report
@@ -44,6 +46,22 @@ _OTHER_FILES = 256
 """Of a process, beside its connections to endpoints: cubes, caches, and Dask's own."""
 _FEW_IDLE = 0.05
 """Share of connections that wait for a request for a moment, as answers come in faster than tasks can ask."""
+_SWITCH_SECONDS = 0.001
+"""Between two switches of Python's threads while there is an engine: for as long it waits each time that it has read or
+written a socket while other threads make questions or grade."""
+
+
+@contextmanager
+def _switched_often() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(min(before, _SWITCH_SECONDS))
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
+_switching_often = Together(_switched_often)
 
 
 class Engine:
@@ -279,7 +297,8 @@ class Engine:
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
         try:
-            self._loop.run_forever()
+            with _switching_often():
+                self._loop.run_forever()
         finally:
             self._loop.close()
 

@@ -1,6 +1,7 @@
 """How the engine ends: drained, closed, with a store that fails; and that it leaves nothing behind."""
 
 import gc
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -176,9 +177,11 @@ def test_run__leaves_no_thread_no_file_and_no_task(remote, jobs, wait_until):
     def once():
         engine = Engine({"m": Endpoint("m", remote.base_url, connections=32)}, Discard())
         assert kinds(engine.run("m", jobs(1000))) == ["stored"] * 1000
+        assert sys.getswitchinterval() < switches
         engine.close()
         return engine
 
+    switches = sys.getswitchinterval()
     once()
     gc.collect()
     threads, files = threading.active_count(), open_files()
@@ -189,6 +192,7 @@ def test_run__leaves_no_thread_no_file_and_no_task(remote, jobs, wait_until):
     wait_until(lambda: (threading.active_count(), open_files()) == (threads, files))
     assert not engine._in_flight
     assert engine._loop.is_closed()
+    assert sys.getswitchinterval() == switches
 
 
 def open_files():
