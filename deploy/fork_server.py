@@ -20,15 +20,18 @@ _ENVIRONMENT = {
 
 
 @contextmanager
-def interrupts_blocked() -> Iterator[None]:
-    """Block SIGINT and SIGHUP in the threads and processes that are started meanwhile, and in what those start later.
+def interrupts_blocked(*signals: signal.Signals) -> Iterator[None]:
+    """Block SIGINT and SIGHUP, or `signals`, in the threads and processes that are started meanwhile, and in theirs.
 
     The terminal sends Ctrl-C to every process of its group, and SIGHUP when it is closed, but the driver alone decides
     how a sweep ends. It gets the signal once the block is over.
     """
     # A mask is inherited by threads and across exec; a handler is not, and SIG_IGN would lose a Ctrl-C meant for us.
-    with _blocked(signal.SIGINT, signal.SIGHUP):
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals or (signal.SIGINT, signal.SIGHUP))
+    try:
         yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def begin(modules: Sequence[str] = ()) -> bool:
@@ -50,7 +53,7 @@ def begin(modules: Sequence[str] = ()) -> bool:
         return False
     # multiprocessing starts its tracker with the first process, and unblocks SIGINT then. The tracker ignores that,
     # and would die of a terminal that is closed.
-    with _blocked(signal.SIGHUP):
+    with interrupts_blocked(signal.SIGHUP):
         resource_tracker.ensure_running()
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
@@ -61,12 +64,3 @@ def begin(modules: Sequence[str] = ()) -> bool:
     except OSError:
         return False
     return True
-
-
-@contextmanager
-def _blocked(*signals: signal.Signals) -> Iterator[None]:
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

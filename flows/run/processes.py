@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from evalcube.flows.plan.plan import Plan
 
 _FEW, _FEW_FOREIGN = 100_000, 10_000
-"""Trials that one process does: 800 to 1 900 a second, as fast as nearly all endpoints, for two thirds of the CPU that
+"""Trials that one process does: 800 to 2 700 a second, as fast as nearly all endpoints, for two thirds of the CPU that
 several processes take. Code of others may take milliseconds for each."""
 _IMPORTED = ("distributed.nanny", "evalcube.flows.run.worker.plugin")
 
@@ -33,5 +33,6 @@ def needs_processes(workers: int | None, trials: int, plan: Plan) -> bool:
 
 def begin_processes(cluster: Cluster | None, workers: int | None, trials: int, plan: Plan) -> None:
     """Begin to import what worker processes need, if the run will start some."""
-    if needs_processes(workers, trials, plan) if cluster is None else cluster.forks:
+    forks = needs_processes(workers, trials, plan) if cluster is None else cluster.forks
+    if forks:
         fork_server.begin(_IMPORTED)

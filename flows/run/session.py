@@ -180,7 +180,7 @@ class Session:
     def _to_do(self) -> _Work:
         store = self._store
         left, unrated = zip(*(left_of(store, i) for i in range(len(store.plan.evaluations))), strict=True)
-        return _Work(left, unrated, store.stale(), store.uncompared())
+        return _Work(left, unrated, *store.behind())
 
     def _is_done(self) -> bool:
         """Whether nothing is left, although somebody stopped the run: that came with its last reply."""

@@ -241,22 +241,27 @@ class SweepStore:
 
     def stale(self) -> list[int]:
         """Evaluations whose counters do not yet hold what the ledger records."""
-        recorded = np.zeros(len(self.plan.evaluations))
+        return self.behind()[0]
+
+    def behind(self) -> tuple[list[int], list[int]]:
+        """Evaluations that are `stale`, and tasks with planned prompts that nobody has compared yet."""
+        unknown, recorded = self._unknown(), np.zeros(len(self.plan.evaluations))
         for region, receipt in self._newest.items():
             recorded[region.model] += receipt.finished
         counters = self.cube.read_counters()
         counted = counters[..., COUNTERS.index("trials")].sum(axis=(1, 2))
-        behind = set(np.flatnonzero(recorded != counted).tolist())
-        return sorted(behind | self._counted_at_other_prices(counters) | self._counted_uncompared())
+        stale = set(np.flatnonzero(recorded != counted).tolist())
+        stale |= self._counted_at_other_prices(counters) | self._counted_with(unknown)
+        return sorted(stale), np.flatnonzero(unknown.any(axis=(1, 2))).tolist()
 
     def _counted_at_other_prices(self, counters: npt.NDArray[np.float64]) -> set[int]:
         cost = COUNTERS.index("cost_sum")
         same = np.isclose(counters[..., cost], self._priced(counters)[..., cost], rtol=1e-9, atol=0.0)
         return set(np.flatnonzero(~same.all(axis=(1, 2))).tolist())
 
-    def _counted_uncompared(self) -> set[int]:
+    def _counted_with(self, unknown: npt.NDArray[np.bool_]) -> set[int]:
         """Evaluations with recorded trials whose prompts were not compared when they were counted."""
-        first = np.flatnonzero(self._unknown().any(axis=(0, 1))) if self._newest else np.zeros(0, int)
+        first = np.flatnonzero(unknown.any(axis=(0, 1)))
         if not len(first):
             return set()
         step = self.cube.chunks["trial"]
@@ -266,10 +271,6 @@ class SweepStore:
             if region.trial * step + receipt.trials > first[0]
         }
 
-    def uncompared(self) -> list[int]:
-        """Tasks with planned prompts of which nobody knows yet whether they occurred before."""
-        return np.flatnonzero(self._unknown().any(axis=(1, 2))).tolist()
-
     def _unknown(self) -> npt.NDArray[np.bool_]:
         """Planned prompts without a flag, shape (task, params, trial)."""
         # Of the config's tasks: the data file of another one may be anywhere by now.
@@ -277,9 +278,8 @@ class SweepStore:
         if not planned.any():
             return np.zeros((*planned.shape, 0), bool)
         flags = self.cube.read_duplicates()
-        unknown: npt.NDArray[np.bool_] = (flags == _UNKNOWN) & (
-            np.arange(flags.shape[2]) < planned[:, :, None]
-        )
+        there = np.arange(flags.shape[2]) < planned[:, :, None]
+        unknown: npt.NDArray[np.bool_] = (flags == _UNKNOWN) & there
         return unknown
 
     def transport_errors(self) -> list[int]:

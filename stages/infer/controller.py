@@ -35,8 +35,8 @@ which twice as many show a share."""
 _STEP = 1.4
 """To another window after the first rounds: so large that few answers show a difference."""
 _PART, _TRIAL, _REST = 0.25, 256, 4096
-"""Answers that tell how good a window is: as many as that part of it in the first rounds, each of which is enough then;
-later; and after a trial in vain, which costs below a tenth of that."""
+"""Answers that tell how good a window is: in the first rounds such a part of it that each round is enough, and later;
+and after a trial in vain, which costs below a tenth of that."""
 _TOLERATED, _COST = 0.03, 0.02
 """Share of refused requests that is simply asked again; and what part of a climb's requests the last refused ones are
 to be: a climb that was too short is followed by one that is longer."""

@@ -284,9 +284,10 @@ class Gate:
     def look(self, now: float) -> bool:
         """Decide anew, if this worker is alone; returns whether anything changed."""
         controller = self.controller
+        if controller is None:
+            return False
         # In the first rounds at each answer, as many come at once; of refusals more are awaited, or chance would tell.
-        pause = 0.0 if controller and controller.growing and not self.counts.refused else _LOOK_SECONDS
-        if controller is None or now - self._looked < pause:
+        if now - self._looked < _LOOK_SECONDS and (not controller.growing or self.counts.refused):
             return False
         self._looked = now
         if not controller.look(now, self.counts):
