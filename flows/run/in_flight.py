@@ -141,7 +141,7 @@ class InFlightLimit:
         nearly every block waits for one, and new blocks must keep the connections busy meanwhile.
         """
         if self._under_way >= self.depth > 0 and self.own >= self.workers:
-            most = _MOST_QUEUED * -(-self.own // self.block_size)
+            most = -(-_MOST_QUEUED * self.own // self.block_size)
             self.address.spare = min(self.address.spare + max(1, self.depth // 2), most)
 
     @property

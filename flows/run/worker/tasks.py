@@ -186,10 +186,10 @@ def process(run: str, block: Block, delivery: Delivery) -> BlockResult:
     outcomes = [skipped if i in delivery.skipped else failed for i in range(block.size)]
     done, lost = [], 0
     fingerprints: Counter[str] = Counter()
-    for i, reading, outcome in graded_replies(work, block, delivery):
+    for i, item, reading, outcome in graded_replies(work, block, delivery):
         graded: Outcome | None = outcome
         if reading is not None and outcome is not None and work.plan.layers:
-            graded = _with_layers(work, block, work.opened(block)[i], reading, outcome)
+            graded = _with_layers(work, block, item, reading, outcome)
         if graded is not None:
             outcomes[i] = graded
             done.append(i)
@@ -215,17 +215,18 @@ def process(run: str, block: Block, delivery: Delivery) -> BlockResult:
 
 def graded_replies(
     work: Workspace, block: Block, delivery: Delivery
-) -> Iterator[tuple[int, Reading | None, Outcome | None]]:
-    """Indices of the trials that were answered, with what each reply says and its outcome; None for a lost reply."""
+) -> Iterator[tuple[int, Prepared, Reading | None, Outcome | None]]:
+    """The trials that were answered and their indices, what each reply says, and its outcome; None for a lost reply."""
     answered = [i for i in range(block.size) if i not in delivery.failed and i not in delivery.skipped]
     # What a stop left out is not even made: there may be many such blocks, and whoever stops waits for them.
     trials = work.opened(block) if answered else []
     replies = work.fetch([trials[i].request.digest for i in answered])
     for i, data in zip(answered, replies, strict=True):
-        reading = read_stored(data, trials[i].trial)
-        second = work.plan.tasks[trials[i].task].second
-        outcome = None if reading is None else grade_reading(reading, trials[i].cell, trials[i].trial, second)
-        yield i, reading, outcome
+        item = trials[i]
+        reading = read_stored(data, item.trial)
+        second = work.plan.tasks[item.task].second
+        outcome = None if reading is None else grade_reading(reading, item.cell, item.trial, second)
+        yield i, item, reading, outcome
 
 
 def _with_layers(
@@ -339,10 +340,9 @@ def judge(run: str, block: Block, delivery: Delivery) -> Delivery:
 def _jobs_by_judge(work: Workspace, block: Block, delivery: Delivery) -> dict[int, list[tuple[int, Job]]]:
     """What is to be asked, by the judge's place: indices of trials with a job each."""
     jobs: dict[int, list[tuple[int, Job]]] = {}
-    for i, reading, outcome in graded_replies(work, block, delivery):
+    for i, item, reading, outcome in graded_replies(work, block, delivery):
         if reading is None or outcome is None:
             continue
-        item = work.opened(block)[i]
         if work.layers.is_judged(item):
             for place, job in _judge_jobs(work, block, item, reading, outcome):
                 jobs.setdefault(place, []).append((i, job))

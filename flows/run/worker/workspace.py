@@ -21,6 +21,7 @@ from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.requests import MadeTrials, Prepared, prepare_trials
 from evalcube.flows.plan.targets import Block, SampleTargets
 from evalcube.flows.run.follow.events import Traffic
+from evalcube.flows.run.in_flight import MOST
 from evalcube.flows.run.worker.context import RunContext
 from evalcube.flows.state.questions import offer_questions
 from evalcube.stages.generate import Cell, Trial
@@ -39,8 +40,8 @@ _FETCHED = 64
 """Replies that a task has in memory at once: they may be megabytes each."""
 _AT_HAND_BYTES = 32_000_000
 """Of replies just stored that a worker has in memory, as they are graded a moment later; and of prompts."""
-_KEPT_TRIALS = 20_000
-"""Trials of blocks under way that a worker has in memory; those of further blocks are made again when needed."""
+_KEPT_TRIALS = 8 * MOST
+"""Trials of blocks under way that a worker has in memory, more than there are; those of further blocks are made again."""
 _ROOM_BYTES = 128_000_000
 """Of requests under way on a worker, above which it wants no more; in memory they take a few times that."""
 
@@ -140,7 +141,7 @@ class Workspace:
         self._lock = threading.Lock()
         self.comparing = threading.Lock()
         """Held while the prompts of a task are compared."""
-        self._open: OrderedDict[tuple[int, ...], list[Prepared]] = OrderedDict()
+        self._open: dict[tuple[int, ...], list[Prepared]] = {}
         self._made: MadeTrials = {}
         self._engine: Engine | None = None
         self._closed = False
@@ -350,17 +351,15 @@ class Workspace:
     def opened(self, block: Block) -> list[Prepared]:
         """A block's trials with their requests, made anew unless they were made here a moment ago."""
         with self._lock:
-            found = self._open.get(block.key)
-            if found is not None:
-                self._open.move_to_end(block.key)
-                return found
+            if block.key in self._open:
+                return self._open[block.key]
         # Outside of the lock: it takes milliseconds. Two tasks that make the same block make equal ones.
         made = prepare_trials(self.plan, block, self._made)
         with self._lock:
             self._open[block.key] = made
-            # The oldest go first: in a batch they wait for hours, and are made again when their answers come.
+            # Not the oldest goes: its answers are the next to come, so that in the end each block would be made again.
             while sum(map(len, self._open.values())) > _KEPT_TRIALS and len(self._open) > 1:
-                self._open.popitem(last=False)
+                del self._open[list(self._open)[-2]]
         return made
 
     def _size(self) -> int:
