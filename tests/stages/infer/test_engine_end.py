@@ -178,10 +178,11 @@ def test_run__leaves_no_thread_no_file_and_no_task(remote, jobs, wait_until):
         engine = Engine({"m": Endpoint("m", remote.base_url, connections=32)}, Discard())
         assert kinds(engine.run("m", jobs(1000))) == ["stored"] * 1000
         assert sys.getswitchinterval() < switches
+        assert gc.get_threshold()[0] > garbage
         engine.close()
         return engine
 
-    switches = sys.getswitchinterval()
+    switches, garbage = sys.getswitchinterval(), gc.get_threshold()[0]
     once()
     gc.collect()
     threads, files = threading.active_count(), open_files()
@@ -192,7 +193,7 @@ def test_run__leaves_no_thread_no_file_and_no_task(remote, jobs, wait_until):
     wait_until(lambda: (threading.active_count(), open_files()) == (threads, files))
     assert not engine._in_flight
     assert engine._loop.is_closed()
-    assert sys.getswitchinterval() == switches
+    assert (sys.getswitchinterval(), gc.get_threshold()[0]) == (switches, garbage)
 
 
 def open_files():
