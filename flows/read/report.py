@@ -125,11 +125,11 @@ def report(
     with refused():
         standing, without = (None, "") if opened.selection or len(readers) > 1 else shown_standing(readers[0])
         models = [row for address in addresses for row in cube_status(address)["models"]]
-        shown, lacking = _samples(readers, samples, opened.dataset, SAMPLED[outcomes])
+        shown, lacking = _samples(readers, samples, opened.arrays, SAMPLED[outcomes])
         for line in lacking:
             tell(line)
         html = render_report(
-            opened.dataset,
+            opened.arrays,
             board,
             facts=_facts(readers, date or datetime.datetime.now(tz=datetime.UTC).date())
             | _answered(models)
@@ -151,10 +151,10 @@ def _first_two(cube: CubeLike, part: Part | None, opened: OpenPart, board: Leade
     places = close_rows(board)[:2]
     if len(places) < 2:
         return None
-    opened = opened if "status" in opened.dataset else open_part(cube, part)
-    order = row_order(opened.dataset, board)
+    opened = opened if "status" in opened.arrays else open_part(cube, part)
+    order = row_order(opened.arrays, board)
     with suppress(ValueError):  # they have no trial in common
-        return compare_evaluations(opened.dataset, [order[place] for place in places])[0]
+        return compare_evaluations(opened.arrays, [order[place] for place in places])[0]
     return None
 
 

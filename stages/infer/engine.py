@@ -51,8 +51,8 @@ _SWITCH_SECONDS = 0.001
 """Between two switches of Python's threads while there is an engine: for as long it waits each time that it has read or
 written a socket while other threads make questions or grade."""
 _GARBAGE = 50_000
-"""New objects after which Python looks for garbage meanwhile. Blocks under way are many objects, none of them garbage, and
-with Python's own 700 a tenth of the time went into looking through them."""
+"""New objects after which Python looks for garbage meanwhile. Blocks under way are many objects, none of them garbage,
+and with Python's own 700 a tenth of the time went into looking through them."""
 
 
 @contextmanager

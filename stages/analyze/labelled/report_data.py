@@ -85,7 +85,8 @@ def task_views(
     if not len(order):
         return []
     found = aggregate(ds, by=("model", "task"), mode=mode, weigh=weigh, confidence=confidence)
-    found = found.isel(model=list(order)).sel(task=axes.names(ds, "task"))
+    groups = axes.names(found, "task")
+    found = found.isel(model=list(order), task=[groups.index(name) for name in axes.names(ds, "task")])
     labels = axes.names(ds, "counter")
     summed = found["counters"].values
     accuracy = np.stack([found[name].values for name in ("point", "lower", "upper")])

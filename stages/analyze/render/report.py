@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-import xarray as xr
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
@@ -32,6 +32,9 @@ from evalcube.stages.analyze.render.text import ABSENT, number, percent, printab
 from evalcube.stages.analyze.render.verdicts import ShownVerdict
 from evalcube.stages.analyze.verdict.composite import LAYERS
 from evalcube.stages.reply.status import OUTCOMES, QUESTION_MOMENTS
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 MOST_LINES = 6
 """Curves per chart: more cannot be told apart."""
@@ -169,7 +172,7 @@ def render_report(
 def _loaded(ds: xr.Dataset) -> xr.Dataset:
     """What a report is made of, in memory."""
     used = ("counters", "duplicate", "planned_trials", "planned_repeats", QUESTION_MOMENTS)
-    loaded = ds.drop_vars([name for name in ds.data_vars if name not in used]).load()
+    loaded = ds.drop_vars([name for name in ds.data_vars if name not in used]).compute()
     if "status" in ds and ds.sizes["repeat"] > 1:
         return loaded.assign(status=ds["status"])  # read model by model, as intervals go by question
     return loaded

@@ -14,8 +14,8 @@ ROOT = Path(__file__).resolve().parents[3]
 PAYING = ("distributed", "aiohttp")
 LABELLED = ("xarray", "pandas", "pyarrow", "dask")
 """What labelled datasets need: half of a command's time."""
-PLAIN = ("leaderboard", "table", "status", "show", "trials")
-"""Commands that need none, as they read counters, or trials one by one."""
+PLAIN = ("leaderboard", "table", "status", "show", "trials", "report")
+"""Commands that need none, as they read counters, or some trials one by one."""
 COMMANDS = [
     ("leaderboard", "cube.zarr"),
     ("table", "cube.zarr"),
