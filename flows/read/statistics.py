@@ -306,15 +306,15 @@ def compare(
     no_bare_text(models=models)
     check_repeats(repeats)
     opened = open_part(cube, part)
-    labels = axes.evaluation_labels(opened.dataset)
-    known = labels, axes.names(opened.dataset, "model_name"), full_labels(opened.dataset)
+    labels = axes.evaluation_labels(opened.arrays)
+    known = labels, axes.names(opened.arrays, "model_name"), full_labels(opened.arrays)
     chosen = [evaluation_place(name, *known) for name in models or ()] or list(range(len(labels)))
     if len(set(chosen)) < len(chosen):
         raise SweepError("a model is named twice", "Name two different ones")
     _need_two(opened, len(chosen))
     with refused():
         pairs = pairing.compare_evaluations(
-            opened.dataset.isel(repeat=slice(repeats)), chosen, truncated=truncated, weigh=weigh
+            opened.arrays.isel(repeat=slice(repeats)), chosen, truncated=truncated, weigh=weigh
         )
     return ComparisonResult(opened, pairs)
 

@@ -17,6 +17,7 @@ from unittest.mock import patch
 import numpy as np
 from typer.testing import CliRunner
 
+from evalcube._arrays import as_xarray
 from evalcube.deploy.clusters import LocalProcesses
 from evalcube.deploy.servers.managed import Simulator
 from evalcube.flows.cli import app as cli
@@ -85,7 +86,7 @@ def copied(config, folder):
 
 def loaded(url):
     """A cube as `dataset` has it, without the detour of Dask."""
-    return Cube.open(url).loaded()
+    return as_xarray(Cube.open(url).loaded())
 
 
 def stored(cube, name):

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from distributed import Client
 
+from evalcube._arrays import as_xarray
 from evalcube.flows.read.reader import Reader
 from evalcube.flows.read.report import report
 from evalcube.flows.read.statistics import leaderboard
@@ -240,7 +241,7 @@ def decoded(folder):
         cache = open_cache(folder / "cache" / name)
         for entry in cache.entries():
             yield f"cache {name}", entry.key.encode() + (cache.get(entry.key) or b"")
-        dataset = Cube.open(folder / f"{name}.zarr").loaded()
+        dataset = as_xarray(Cube.open(folder / f"{name}.zarr").loaded())
         for variable in dataset.variables:
             values = dataset[variable].to_numpy()
             text = repr(values.tolist()) if values.dtype.kind in "OUT" else values.tobytes()

@@ -10,6 +10,7 @@ import pytest
 import xarray as xr
 from storage_workers import make_cube, region_arrays
 
+from evalcube._arrays import as_xarray
 from evalcube.storage.cube.cube import Coordinate, Cube, Region, region_digest
 from evalcube.storage.cube.directory.objects import Directory
 from evalcube.storage.cube.integrity import stored_problems
@@ -80,7 +81,7 @@ def grown(cube, **changes):
 def whole(url):
     """All that readers see of a cube; it is read a hundred times."""
     cube = Cube.open(url)
-    return cube.loaded(), cube.attrs, cube.sizes, cube.shapes
+    return as_xarray(cube.loaded()), cube.attrs, cube.sizes, cube.shapes
 
 
 def same(left, right):

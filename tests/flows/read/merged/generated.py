@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from evalcube._arrays import as_xarray
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.coordinates import coordinates
@@ -194,7 +195,7 @@ def content(url: object, *, timed: bool = True) -> dict[str, Any]:
     Not the counter of missing trials: it speaks of regions that are recorded, and so depends on their size.
     """
     cube = Cube.open(str(url))
-    dataset = cube.loaded()
+    dataset = as_xarray(cube.loaded())
     names = [name for name in cube.trial_arrays if timed or name not in ("latency", "first_token")]
     # Plain arrays: taking each trial out of a labelled one takes a thousand times as long.
     cells = ("model", "task", "params", ...)
