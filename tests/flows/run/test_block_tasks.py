@@ -145,3 +145,16 @@ def test_opened__takes_the_trials_that_were_made_to_be_compared(block):
     assert all(mine is theirs for mine, theirs in zip(opened, made, strict=True))
     block.work.forget(block.block)
     assert [item.trial for item in block.work.opened(block.block)] == made
+
+
+def test_opened__with_more_under_way_than_is_kept_makes_one_block_again_and_not_each(block):
+    block.monkeypatch.setattr(workspace, "_KEPT_TRIALS", 2 * TRIALS)
+    blocks = [replace(block.block, index=index) for index in range(3)]
+    for one in blocks:
+        block.work.opened(one)
+
+    for one in blocks:  # the answers come, those of the first one first
+        block.work.opened(one)
+        block.work.forget(one)
+
+    assert block.counts == {"prepared": 4}
