@@ -372,7 +372,7 @@ class Cube(GrowingCube):
         return self._with_labels(lazy_dataset(self, opened))
 
     def loaded(self) -> xr.Dataset:
-        """As `dataset`, in memory: of a small cube, which is read sooner than Dask is told to."""
+        """As `dataset`, in memory and without xarray: of a small cube, which is read sooner than Dask is told to."""
         from evalcube.storage.cube.integrity import whole_dataset
 
         self.refresh()
