@@ -172,7 +172,7 @@ def open_part(
         warnings = cautions(dataset, chosen, notes, behind, receipts, whole=behind is opened)
         read_by, told = "", list[str]()
         if recounts:
-            dataset, read_by, told = _recounted(dataset, chosen)
+            dataset, read_by, told = _recounted(as_xarray(dataset), chosen)
         else:
             dataset = with_unasked(dataset)
     warnings = (*warnings, *told)
@@ -303,10 +303,10 @@ def _recounted(dataset: xr.Dataset, part: Part) -> tuple[xr.Dataset, str, list[s
 
     read_by, told = "", list[str]()
     if part.reader != "ours":
-        dataset, read_by, told = read_by_second(as_xarray(dataset))
+        dataset, read_by, told = read_by_second(dataset)
     options: dict[str, Any] = {name: getattr(part, name) for name in ("trials", "unique_only", "clip_tokens")}
     # Counters are counted with the rules of the plan, which trial arrays alone do not hold: so both.
-    found = trimmed(recount(as_xarray(dataset), **options), **options)
+    found = trimmed(recount(dataset, **options), **options)
     if part.clip_tokens is not None and "max_tokens" in found.coords:
         limit = found["max_tokens"].where(found["max_tokens"] > 0, part.clip_tokens)
         found = found.assign_coords(max_tokens=limit.clip(max=part.clip_tokens))

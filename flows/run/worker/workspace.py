@@ -41,7 +41,7 @@ _FETCHED = 64
 _AT_HAND_BYTES = 32_000_000
 """Of replies just stored that a worker has in memory, as they are graded a moment later; and of prompts."""
 _KEPT_TRIALS = 8 * MOST
-"""Trials of blocks under way that a worker has in memory, enough for all; those of further blocks are made again."""
+"""Trials of blocks under way that a worker has in memory, enough but for batches: what is more is made again."""
 _ROOM_BYTES = 128_000_000
 """Of requests under way on a worker, above which it wants no more; in memory they take a few times that."""
 

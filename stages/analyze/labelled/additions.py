@@ -90,9 +90,9 @@ def with_composites(
         None if weights is None else [weights.get(name, 0.0) for name in LAYERS], len(LAYERS)
     )
     found, base = [], base_design(ds)
+    scores = ds[["status", *names, *people]].drop_vars(list(ds.coords), errors="ignore")
     for row, place in zip(board.rows, row_order(ds, board), strict=True):
-        one = {name: ds[name].variable.isel(model=place).compute() for name in ("status", *names, *people)}
-        units = _units(one, base[place], pair_units(ds, place))
+        units = _units(scores.isel(model=place).compute(), base[place], pair_units(ds, place))
         found.append(replace(row, composite=_composite(units, shares, board)))
     board = replace(board, cautions=(*board.cautions, *_told_of_people(found, bool(people))))
     declared = {} if weights is None else {name: float(weights.get(name, 0.0)) for name in LAYERS}
@@ -109,7 +109,7 @@ class _Units:
     """Ratings by people, shape (unit,), NaN where there is none."""
 
 
-def _units(one: Mapping[str, xr.Variable], base: Floats, clusters: NDArray[np.int64] | None) -> _Units:
+def _units(one: xr.Dataset, base: Floats, clusters: NDArray[np.int64] | None) -> _Units:
     """The questions with a finished answer; `base` is the first plan of the points, shape (task, params)."""
     finished = np.isin(one["status"].transpose(*_TRIAL).values, FINISHED)
     none = np.full(finished.shape, np.nan)

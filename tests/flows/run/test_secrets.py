@@ -12,14 +12,12 @@ from pathlib import Path
 import pytest
 from distributed import Client
 
-from evalcube._arrays import as_xarray
 from evalcube.flows.read.reader import Reader
 from evalcube.flows.read.report import report
 from evalcube.flows.read.statistics import leaderboard
 from evalcube.flows.read.status import cube_status
 from evalcube.storage.cache.cache import open_cache
-from evalcube.storage.cube.cube import Cube
-from tests.flows.support import command, write_config
+from tests.flows.support import command, loaded, write_config
 from tests.stages.infer.echo import Echo, http
 from tests.waiting import wait_until
 
@@ -241,7 +239,7 @@ def decoded(folder):
         cache = open_cache(folder / "cache" / name)
         for entry in cache.entries():
             yield f"cache {name}", entry.key.encode() + (cache.get(entry.key) or b"")
-        dataset = as_xarray(Cube.open(folder / f"{name}.zarr").loaded())
+        dataset = loaded(folder / f"{name}.zarr")
         for variable in dataset.variables:
             values = dataset[variable].to_numpy()
             text = repr(values.tolist()) if values.dtype.kind in "OUT" else values.tobytes()
