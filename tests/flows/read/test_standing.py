@@ -1,5 +1,6 @@
 """The verdict that a report and the explorer show, and what a config says of composites."""
 
+import datetime
 import json
 
 import pytest
@@ -8,7 +9,7 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.explore.answers import ask
 from evalcube.flows.explore.explored import Explored
 from evalcube.flows.explore.query import Query
-from evalcube.flows.read import verdict
+from evalcube.flows.read import selection, verdict
 from evalcube.flows.read.design import composite_settings
 from evalcube.flows.read.reader import Reader
 from evalcube.flows.read.report import report
@@ -78,6 +79,17 @@ def test_report__has_composites_the_pill_and_the_badges(written, tmp_path):
     assert 'class="pill progress"' in whole
     assert "judges agree: <b>" in whole
     assert "(3/3)" in whole
+
+
+def test_report__is_the_same_of_a_cube_that_is_read_piece_by_piece(written, tmp_path, monkeypatch):
+    said = []
+    for small in (selection._SMALL, -1):
+        monkeypatch.setattr(selection, "_SMALL", small)
+        page = report(written, tmp_path / "r.html", samples=0, date=datetime.date(2026, 1, 1))
+        said.append((leaderboard(written).to_dict(), page.read_text("utf-8")))
+
+    assert said[0] == said[1]
+    assert "composite" in said[0][1]
 
 
 def test_report__of_a_part_has_composites_and_no_verdict(written, tmp_path):
