@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evalcube._arrays import as_xarray, variable
 from evalcube.flows.errors import SweepError, refused
 from evalcube.flows.read.outputs import check_picture, write_picture
 from evalcube.flows.read.selection import OpenPart, Part, open_part
 from evalcube.flows.read.statistics import leaderboard_of
-from evalcube.flows.read.trials.read import trials
 from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.forensics import (
     compression_table,
@@ -81,11 +81,11 @@ def compression(
     check_picture(plot)
     opened = open_part(cube, part)
     if traces is not None:
-        opened = replace(opened, arrays=traces(opened.dataset))
-    labels = axes.evaluation_labels(opened.dataset)
+        opened = replace(opened, arrays=traces(opened.arrays))
+    labels = axes.evaluation_labels(opened.arrays)
     with refused():
-        table = compression_table(opened.dataset, by_task=by_task)
-        whole = compression_table(opened.dataset) if by_task and plot is not None else table
+        table = compression_table(opened.arrays, by_task=by_task)
+        whole = compression_table(opened.arrays) if by_task and plot is not None else table
     rows = compression_rows(table, labels)
     if not rows:
         raise SweepError(
@@ -132,10 +132,10 @@ def hazard(
     """
     check_picture(plot)
     opened = open_part(cube, part)
-    labels = axes.evaluation_labels(opened.dataset)
+    labels = axes.evaluation_labels(opened.arrays)
     with refused():
-        table = hazard_table(opened.dataset, by_task=by_task, width=width)
-        whole = hazard_table(opened.dataset, width=width) if by_task and plot is not None else table
+        table = hazard_table(opened.arrays, by_task=by_task, width=width)
+        whole = hazard_table(opened.arrays, width=width) if by_task and plot is not None else table
     rows = hazard_rows(table, labels)
     if not rows:
         raise SweepError(
@@ -143,7 +143,7 @@ def hazard(
             "Run the sweep first, with an endpoint that counts them",
         )
     if plot is not None:
-        write_picture(plot, figures.hazard_figure(whole, labels))
+        write_picture(plot, figures.hazard_figure(as_xarray(whole), labels))
     notes = (*_notes(opened), "Trials weigh the same here; on boards the points of a task do.")
     return opened, table_specs.hazard_spec(rows, ["model", "task"][: 1 + by_task], notes), rows
 
@@ -192,17 +192,18 @@ def clip(
         arrays = replace(opened, arrays=dataset)
         return leaderboard_of(arrays, version=version, mode="C_P")  # type: ignore[arg-type]  # refused there
 
-    dataset = opened.dataset
+    dataset = opened.arrays
     rows: list[PlainRow] = []
     for limit in [*sorted(wanted or _default_limits(dataset)), None]:
         found = most = board(dataset, limit)
         if limit:
             # Of what was cut before a limit nobody knows what it would have said: at most, all of it is right.
-            cut = (dataset["status"] == int(Status.TRUNCATED)) & (dataset["tokens"] < limit)
-            right = dataset["status"].where(~cut, np.uint8(Status.CORRECT))
+            status, tokens = dataset["status"].variable, dataset["tokens"].variable
+            cut = (status.data == int(Status.TRUNCATED)) & (tokens.transpose(*status.dims).data < limit)
+            right = variable(status.dims, np.where(cut, np.uint8(Status.CORRECT), status.data), status.attrs)
             most = board(dataset.assign(status=right), limit) if cut.any() else found
         rows += _clipped(limit, found, most)
-    names = axes.evaluation_labels(opened.dataset)
+    names = axes.evaluation_labels(opened.arrays)
     rows.sort(key=lambda row: names.index(row["model"]))
     if plot is not None:
         write_picture(plot, _clip_figure(rows, names))
@@ -241,11 +242,11 @@ def cost(
     """
     check_picture(plot)
     opened = open_part(cube, part)
-    labels = axes.evaluation_labels(opened.dataset)
+    labels = axes.evaluation_labels(opened.arrays)
     board = leaderboard_of(opened)
     front = pareto_rows(board)
     with refused():
-        table = cost_table(opened.dataset, by_task=by_task)
+        table = cost_table(opened.arrays, by_task=by_task)
     names = label_rows(board.rows)
     rows = cost_rows(table, labels, dict(zip(names, front, strict=True)))
     notes = _notes(opened)
@@ -303,7 +304,7 @@ def _default_limits(dataset: xr.Dataset) -> list[int]:
     """The largest powers of two below the longest answer."""
     if "tokens" not in dataset:
         raise SweepError("the dataset has no array `tokens`", "Open it with `Cube.dataset()`")
-    longest = int(np.asarray(dataset["tokens"].max().values))
+    longest = int(dataset["tokens"].data.max())
     top = max(longest - 1, 1).bit_length()
     return [2**power for power in range(max(top - _LIMITS, 0), top) if 2**power < longest]
 
@@ -345,9 +346,10 @@ def with_replies(
     SweepError
         If no reply is at hand.
     """
-    lengths = {name: dataset[name].copy(deep=True).load() for name in ("reasoning_bytes", "compressed_bytes")}
-    dims = ("model", "task", "params", "trial", "repeat")
-    whole, packed = (array.transpose(*dims).values for array in lengths.values())
+    from evalcube.flows.read.trials.read import trials  # with plans, which take a while
+
+    dims, lengths = ("model", "task", "params", "trial", "repeat"), ("reasoning_bytes", "compressed_bytes")
+    whole, packed = (np.array(dataset[name].variable.transpose(*dims).values) for name in lengths)
     models = {str(name): place for place, name in enumerate(dataset["eval_id"].values)}
     tasks = {str(name): place for place, name in enumerate(dataset["task"].values)}
     ids = dataset["cell_id"].transpose("task", "params").values
@@ -370,5 +372,5 @@ def with_replies(
             "Name this sweep's cache with `cache`",
         )
     return dataset.assign(
-        {name: (dims, values) for name, values in zip(lengths, (whole, packed), strict=True)}
+        {name: variable(dims, values) for name, values in zip(lengths, (whole, packed), strict=True)}
     )

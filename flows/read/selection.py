@@ -10,8 +10,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from evalcube import known_as
-from evalcube._arrays import as_xarray
+from evalcube._arrays import as_xarray, variable
 from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.cube_like import (
     CubeLike,
@@ -35,11 +37,13 @@ from evalcube.flows.read.design import (
 )
 from evalcube.flows.state.records import read_notes
 from evalcube.stages.analyze.labelled import axes
+from evalcube.stages.analyze.labelled.additions import read_by_second
 from evalcube.stages.analyze.labelled.clustering import with_question_moments
 from evalcube.stages.analyze.labelled.counters import with_unasked
 from evalcube.stages.analyze.labelled.remarks import CLIPPED
 from evalcube.stages.analyze.labelled.selection import keys, restrict
 from evalcube.stages.reply.status import COUNTERS, READERS, SECOND
+from evalcube.stages.score.recount import recount, trimmed
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.group import heal
 from evalcube.storage.cube.ledger import Ledger
@@ -172,7 +176,7 @@ def open_part(
         warnings = cautions(dataset, chosen, notes, behind, receipts, whole=behind is opened)
         read_by, told = "", list[str]()
         if recounts:
-            dataset, read_by, told = _recounted(as_xarray(dataset), chosen)
+            dataset, read_by, told = _recounted(dataset, chosen)
         else:
             dataset = with_unasked(dataset)
     warnings = (*warnings, *told)
@@ -298,9 +302,6 @@ def _recounted(dataset: xr.Dataset, part: Part) -> tuple[xr.Dataset, str, list[s
     ValueError
         An option cannot be met with these arrays.
     """
-    from evalcube.stages.analyze.labelled.additions import read_by_second  # with `dask`, which takes a while
-    from evalcube.stages.score.recount import recount, trimmed
-
     read_by, told = "", list[str]()
     if part.reader != "ours":
         dataset, read_by, told = read_by_second(dataset)
@@ -308,8 +309,9 @@ def _recounted(dataset: xr.Dataset, part: Part) -> tuple[xr.Dataset, str, list[s
     # Counters are counted with the rules of the plan, which trial arrays alone do not hold: so both.
     found = trimmed(recount(dataset, **options), **options)
     if part.clip_tokens is not None and "max_tokens" in found.coords:
-        limit = found["max_tokens"].where(found["max_tokens"] > 0, part.clip_tokens)
-        found = found.assign_coords(max_tokens=limit.clip(max=part.clip_tokens))
+        limit = found["max_tokens"].variable
+        fewer = np.where(limit.values > 0, limit.values, part.clip_tokens).clip(max=part.clip_tokens)
+        found = found.assign_coords(max_tokens=variable(limit.dims, fewer, limit.attrs))
     return found, read_by, told
 
 

@@ -381,8 +381,8 @@ def metrics(
     level: Any = (settings or {}).get("confidence", 0.95)
     need_number("confidence", level)
     opened = open_part(cube, part)
-    groups = checked_names(by, keys(opened.dataset), "by")
-    samples = opened.dataset.sizes["repeat"]
+    groups = checked_names(by, keys(opened.arrays), "by")
+    samples = opened.arrays.sizes["repeat"]
     for number in k:
         need_number("k", number, whole=True)
     draws = list(k) or [2**power for power in range(samples.bit_length())]
@@ -394,7 +394,7 @@ def metrics(
         )
     with refused():
         found = cube_outcome_metrics(
-            opened.dataset, list(names), draws, by=groups, options=options, confidence=level
+            opened.arrays, list(names), draws, by=groups, options=options, confidence=level
         )
     found = found.assign_attrs(metrics=list(names), settings=dict(settings or {}))
     return MetricsResult(opened, _named(found, opened))

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-import dask.array as da
 import numpy as np
 import numpy.typing as npt
-import xarray as xr
-from dask.array.core import slices_from_chunks
-from dask.base import is_dask_collection
 
+from evalcube._arrays import variable
 from evalcube.stages.errors import ArgumentError, ArgumentTypeError
 from evalcube.stages.reply.status import COUNTERS, QUESTION_MOMENTS, SECOND, Status
 from evalcube.stages.score.counters import (
@@ -23,6 +20,10 @@ from evalcube.stages.score.counters import (
     over_limit,
     set_cost,
 )
+
+if TYPE_CHECKING:
+    import dask.array as da
+    import xarray as xr
 
 _TRIAL = ("model", "task", "params", "trial", "repeat")
 _CELL = _TRIAL[:3]
@@ -64,7 +65,7 @@ def recount(
     ValueError
         If a trial array is missing, or an option cannot be met.
     """
-    if not isinstance(dataset, xr.Dataset):
+    if not hasattr(dataset, "data_vars"):
         raise ArgumentTypeError(
             f"`dataset` is a {type(dataset).__name__}, and no Dataset; open it with `open_cube`"
         )
@@ -74,21 +75,23 @@ def recount(
     absent = [name for name in ("status", *VALUES) if name not in dataset]
     if absent:
         raise ArgumentError(f"the dataset lacks the trial arrays {absent}; open it with `Cube.dataset()`")
-    prices: list[da.Array] = []
-    taken = _take(dataset.isel(trial=slice(trials)))
-    lazy = any(is_dask_collection(array) for array, _ in taken.values())
-    counted = _counted(taken, {"unique_only": unique_only, "clip_tokens": clip_tokens})
+    prices: list[FloatArray] = []
     for name in ("price_prompt", "price_completion"):
-        known = np.asarray(dataset[name], dtype=np.float64) if name in dataset else 0.0
-        price = np.broadcast_to(np.nan_to_num(known), dataset.sizes["model"])[:, np.newaxis, np.newaxis]
-        prices.append(_blocks(price[..., np.newaxis], (counted.chunks[0], (1,), (1,), (1,))))
-    counted = da.map_blocks(_priced, counted, *prices, dtype=np.float64)
-    counted = counted if lazy else counted.compute(scheduler="threads")
+        known = np.nan_to_num(np.asarray(dataset.variables.get(name, 0.0), dtype=np.float64))
+        prices.append(np.broadcast_to(known, dataset.sizes["model"]).reshape(-1, 1, 1, 1))
+    taken = _take(dataset.isel(trial=slice(trials)))
+    options = {"unique_only": unique_only, "clip_tokens": clip_tokens}
+    counted: FloatArray | da.Array
+    if any(_is_lazy(array) for array, _ in taken.values()):
+        counted = _counted_lazily(taken, prices, options)
+    else:
+        arrays = [array for array, _ in taken.values()]
+        counted = _priced(_count_chunk(*arrays, names=tuple(taken), options=options)[:, :, :, 0, 0], *prices)
     attrs = dataset["counters"].attrs if "counters" in dataset else {}
     # Those of the questions follow from the trial arrays, for whoever needs them.
     kept = dataset.drop_vars(["counters", "counter", QUESTION_MOMENTS], errors="ignore")
-    variable = xr.Variable((*_CELL, "counter"), counted, attrs)
-    return kept.assign(counters=variable).assign_coords(counter=list(COUNTERS))
+    kept = kept.assign(counters=variable((*_CELL, "counter"), counted, attrs))
+    return kept.assign_coords(counter=variable(("counter",), np.array(COUNTERS)))
 
 
 def trimmed(
@@ -116,17 +119,25 @@ def trimmed(
         Counters are not counted again.
     """
     kept = dataset.isel(trial=slice(trials))
-    tokens = kept["tokens"]
+    changed = {}
     for name in ("status", *([SECOND] if SECOND in kept else [])):
-        status = kept[name]
+        status, tokens = (kept.variables[one].transpose(*_TRIAL) for one in (name, "tokens"))
+        values = status.data
         if unique_only:
-            status = status.where(kept["duplicate"] != 1, np.uint8(Status.MISSING))
+            again = kept.variables["duplicate"].transpose(*_SHARED["duplicate"]).data[..., np.newaxis] == 1
+            values = np.where(again, np.uint8(Status.MISSING), values)
         if clip_tokens is not None:
-            over = xr.apply_ufunc(over_limit, status, tokens, clip_tokens, dask="allowed")
-            status = status.where(~over, np.uint8(Status.TRUNCATED))
-            kept["tokens"] = tokens.clip(max=clip_tokens)
-        kept[name] = status
-    return kept
+            values = np.where(
+                over_limit(values, tokens.data, clip_tokens), np.uint8(Status.TRUNCATED), values
+            )
+            fewer = np.minimum(tokens.data, np.int64(clip_tokens)).astype(tokens.dtype)
+            changed["tokens"] = variable(_TRIAL, fewer, tokens.attrs)
+        changed[name] = variable(_TRIAL, values, status.attrs)
+    return kept.assign(changed)
+
+
+def _is_lazy(array: object) -> bool:
+    return hasattr(array, "chunks")
 
 
 def _take(dataset: xr.Dataset) -> _Arrays:
@@ -143,12 +154,12 @@ def _take(dataset: xr.Dataset) -> _Arrays:
     return arrays
 
 
-def _counted(arrays: _Arrays, options: dict[str, Any]) -> da.Array:
-    """Counters (model, task, params, counter) but for costs: chunks counted on their own, then added."""
+def _counted_lazily(arrays: _Arrays, prices: list[FloatArray], options: dict[str, Any]) -> da.Array:
+    """Counters (model, task, params, counter): chunks counted on their own, then added."""
+    import dask.array as da
+
     status = arrays["status"][0]
-    # Of what lies in memory models side by side, as numpy leaves other threads room.
-    apart = ((1,) * status.shape[0] or (0,), *((size,) for size in status.shape[1:]))
-    chunks = dict(zip(_TRIAL, status.chunks if is_dask_collection(status) else apart, strict=True))
+    chunks = dict(zip(_TRIAL, status.chunks if _is_lazy(status) else zip(status.shape), strict=True))
     pairs: list[Any] = []
     for array, dims in arrays.values():
         # As `status` is cut: a finer cut of a small shared array would cut every array.
@@ -163,15 +174,20 @@ def _counted(arrays: _Arrays, options: dict[str, Any]) -> da.Array:
         adjust_chunks=dict.fromkeys(_TRIAL[3:], lambda _: 1),
         meta=np.empty((0,) * 6),
     )
-    summed: da.Array = parts.sum(axis=(3, 4))
-    return summed
+    summed = parts.sum(axis=(3, 4))
+    costs = (_blocks(price, (summed.chunks[0], (1,), (1,), (1,))) for price in prices)
+    priced: da.Array = da.map_blocks(_priced, summed, *costs, dtype=np.float64)
+    return priced
 
 
 def _blocks(array: Any, chunks: tuple[tuple[int, ...], ...]) -> da.Array:  # noqa: ANN401 - of numpy or Dask
     """An array cut into chunks: views of one in memory, which `da.from_array` would copy and hash as a whole."""
-    if is_dask_collection(array):
+    if _is_lazy(array):
         cut: da.Array = array.rechunk(chunks)
         return cut
+    import dask.array as da
+    from dask.array.core import slices_from_chunks
+
     name = f"trials-{uuid4()}"
     keys = product([name], *(range(len(sizes)) for sizes in chunks))
     parts = (array[place] for place in slices_from_chunks(chunks))

@@ -5,13 +5,14 @@ Trials are read one evaluation at a time, so that memory does not grow with the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evalcube._arrays import variable
 from evalcube.stages.analyze.formulas import forensics
 from evalcube.stages.analyze.formulas.arguments import column
 from evalcube.stages.analyze.formulas.budget import budget_curve
@@ -87,10 +88,8 @@ def hazard_table(
         inner = ("cause",) if name in ("hazard", "incidence") else ()
         variables[name] = ((*groups, "bin", *inner, "bound"), _bounds(curve))
     edges = (np.arange(bins) + 1) * width
-    axes = {"end": list(forensics.ENDS), "cause": list(forensics.CAUSES), "bound": list(BOUNDS)}
-    import xarray as xr
-
-    return xr.Dataset(variables, {**axes, "tokens": ("bin", edges), **_labels(ds, groups)})
+    inner_labels = {"end": forensics.ENDS, "cause": forensics.CAUSES, "bound": BOUNDS}
+    return type(ds)(variables, {"tokens": variable(("bin",), edges), **_labels(ds, groups, inner_labels)})
 
 
 def compression_table(
@@ -124,10 +123,7 @@ def compression_table(
     variables: dict[str, Any] = {"traces": ((*groups, "outcome"), forensics.compression(sums).traces)}
     for name in ("ratio", "bytes_per_token", "compressed_per_token"):
         variables[name] = ((*groups, "outcome", "bound"), _bounds(getattr(found, name)))
-    axes = {"outcome": list(OUTCOMES), "bound": list(BOUNDS)}
-    import xarray as xr
-
-    return xr.Dataset(variables, {**axes, **_labels(ds, groups)})
+    return type(ds)(variables, _labels(ds, groups, {"outcome": OUTCOMES, "bound": BOUNDS}))
 
 
 def cost_table(ds: xr.Dataset, *, by_task: bool = False, confidence: float | None = None) -> xr.Dataset:
@@ -158,7 +154,7 @@ def cost_table(ds: xr.Dataset, *, by_task: bool = False, confidence: float | Non
     groups = ("model", "task") if by_task else ("model",)
     cells = counters.counters(ds)
     names, loaded = axes.names(ds, "counter"), ds.assign(counters=cells.compute())
-    summed = loaded["counters"].sum([dim for dim in ("params", "task") if dim not in groups]).values
+    summed = loaded["counters"].values.sum(axis=2 if by_task else (1, 2))
 
     def usd(values: Floats) -> Floats:
         parts = (column(values, name, names) for name in ("cost_sum", "prompt_tokens_sum", "tokens_sum"))
@@ -175,9 +171,7 @@ def cost_table(ds: xr.Dataset, *, by_task: bool = False, confidence: float | Non
     found = costs(each, usd(each), labels=names, confidence=confidence, right=right, error=error)
     found = replace(found, total=usd(summed), per_trial=usd(every))
     variables = {field.name: (groups, getattr(found, field.name)) for field in fields(found)}
-    import xarray as xr
-
-    return xr.Dataset(variables, _labels(ds, groups))
+    return type(ds)(variables, _labels(ds, groups, {}))
 
 
 @dataclass(frozen=True)
@@ -244,7 +238,7 @@ def _trials(ds: xr.Dataset, arrays: tuple[str, ...], *, by_task: bool) -> Iterat
     if absent := [name for name in arrays if name not in getattr(ds, "variables", ())]:
         raise ArgumentError(f"the dataset lacks the trial arrays {absent}; open it with `Cube.dataset()`")
     for model in range(ds.sizes["model"]):
-        one = ds[list(arrays)].reset_coords(drop=True).isel(model=model).compute()
+        one = ds[list(arrays)].drop_vars(list(ds.coords), errors="ignore").isel(model=model).compute()
         loaded = [one[name].transpose("task", *_CELL).values for name in arrays]
         yield tuple(
             item.reshape(len(item) if by_task else 1, -1)[slice(None) if by_task else 0] for item in loaded
@@ -264,7 +258,8 @@ def _cluster_effect(ds: xr.Dataset, *, by_task: bool) -> Floats:
     effects = np.maximum(tokens, right)
     if by_task:
         return np.asarray(effects)
-    done = (ds["status"].variable <= LAST_FINISHED).sum(_CELL).transpose("model", "task").values
+    status = ds["status"].variable.transpose("model", "task", *_CELL).data
+    done = np.asarray((status <= LAST_FINISHED).sum(axis=(2, 3, 4)))
     return np.asarray((effects * done).sum(axis=1) / np.maximum(done.sum(axis=1), 1)).clip(1.0)
 
 
@@ -277,7 +272,10 @@ def _bounds(curve: forensics.Curve) -> NDArray[np.float64]:
     return np.stack([curve.value, curve.lower, curve.upper], axis=-1)
 
 
-def _labels(ds: xr.Dataset, groups: tuple[str, ...]) -> dict[str, Any]:
-    """The coordinates that name evaluations and tasks."""
-    kept: dict[str, Any] = {name: ("model", axes.names(ds, name)) for name in _NAMES if name in ds.coords}
-    return kept | ({"task": axes.names(ds, "task")} if "task" in groups else {})
+def _labels(ds: xr.Dataset, groups: tuple[str, ...], inner: Mapping[str, Iterable[str]]) -> dict[str, Any]:
+    """The coordinates that name evaluations and tasks, and those of the inner dims."""
+    outer = {name: "model" for name in _NAMES if name in ds.coords} | (
+        {"task": "task"} if "task" in groups else {}
+    )
+    found = {name: variable((dim,), np.array(axes.names(ds, name))) for name, dim in outer.items()}
+    return found | {name: variable((name,), np.array(list(labels))) for name, labels in inner.items()}

@@ -12,11 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evalcube._arrays import variable
 from evalcube.stages.analyze.formulas import design
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.outcomes import table
 from evalcube.stages.analyze.formulas.outcomes.counts import Integers
 from evalcube.stages.analyze.formulas.outcomes.inputs import out_of_range
+from evalcube.stages.analyze.labelled import axes, counters, selection
+from evalcube.stages.analyze.labelled.aggregate import labels_of_groups
+from evalcube.stages.analyze.labelled.clustering import all_clusters, trials_of_model
+from evalcube.stages.analyze.labelled.points import common_in_groups, planned_points
 from evalcube.stages.analyze.labelled.questions import Bank, Group, MetricRequest, evaluate
 from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import FINISHED, Status
@@ -101,8 +106,10 @@ def outcome_metrics(
         for place in np.ndindex(*shape)
     )
     dims = (*others, *extra)
+    import xarray as xr
+
     found = evaluate(bank, groups, shape, dims, MetricRequest(names, table.draws_list(k), w, options))
-    return found.assign_coords(_coordinates((counts, member), dims))
+    return xr.Dataset(found).assign_coords({"k": table.draws_list(k), **_coordinates((counts, member), dims)})
 
 
 def cube_outcomes(ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
@@ -126,11 +133,15 @@ def cube_outcomes(ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
     ValueError
         If the dataset has no ``status``.
     """
-    if "status" not in getattr(ds, "variables", ()):
-        raise ArgumentError("the dataset has no array `status`; open it with `Cube.dataset()`")
+    _need_status(ds)
     status = ds["status"]
     over = status.isin([int(code) for code in FINISHED])
     return (status == int(Status.CORRECT)).astype(np.int8), over
+
+
+def _need_status(ds: xr.Dataset) -> None:
+    if "status" not in getattr(ds, "variables", ()):
+        raise ArgumentError("the dataset has no array `status`; open it with `Cube.dataset()`")
 
 
 def cube_outcome_metrics(
@@ -169,11 +180,6 @@ def cube_outcome_metrics(
         If `by` has an unknown name, ``status`` is missing or a metric needs the answers themselves, and as the metrics
         do.
     """
-    # With xarray, which plain arrays do without.
-    from evalcube.stages.analyze.labelled import selection
-    from evalcube.stages.analyze.labelled.aggregate import labels_of_groups
-    from evalcube.stages.analyze.labelled.clustering import all_clusters
-
     known = selection.keys(ds)
     by = [by] if isinstance(by, str) else list(by)
     for name in by:
@@ -187,8 +193,8 @@ def cube_outcome_metrics(
         confidence,
     )
     refuse_votes(wanted.names)
-    counts = _question_counts(*cube_outcomes(ds), "repeat", table.top_category(None))
-    values = counts.transpose("model", "task", "params", "trial", "category").compute().values
+    _need_status(ds)
+    values = np.stack([_counts_of_model(ds, model) for model in range(ds.sizes["model"])])
     bank = Bank.of(values.reshape(values.shape[0], -1, *values.shape[3:]))
     chosen, clusters = selection.select(ds, None, known), all_clusters(ds)
     models, cells = (
@@ -206,8 +212,9 @@ def cube_outcome_metrics(
                 these = np.ix_(some, points)
                 yield (*outer, *inner), Group.of(bank.codes[these], base[these], task, own)
 
-    result = evaluate(bank, members(), models.shape + cells.shape, (*models.names, *cells.names), wanted)
-    return result.assign_coords(labels_of_groups(ds, (models, cells))).assign_attrs(words)
+    found = evaluate(bank, members(), models.shape + cells.shape, (*models.names, *cells.names), wanted)
+    labels = {"k": variable(("k",), np.array(wanted.draws)), **labels_of_groups(ds, (models, cells))}
+    return type(ds)(found, labels).assign_attrs(words)
 
 
 def _point_weights(ds: xr.Dataset, there: NDArray[np.bool_], cells: Groups) -> tuple[Floats, dict[str, Any]]:
@@ -215,15 +222,11 @@ def _point_weights(ds: xr.Dataset, there: NDArray[np.bool_], cells: Groups) -> t
 
     It is 0 in no tier, and where evaluations are compared on other points.
     """
-    from evalcube.stages.analyze.labelled import counters
-    from evalcube.stages.analyze.labelled.axes import base_design, names
-    from evalcube.stages.analyze.labelled.points import common_in_groups, planned_points
-
     inside = counters.members(ds).any(axis=0)
     planned = planned_points(ds, there) & inside
     groups = (points for _, points in cells.members())
-    kept, words = common_in_groups(planned, groups, names(ds, "task"))
-    share = design.ratios(base_design(ds), kept & inside)
+    kept, words = common_in_groups(planned, groups, axes.names(ds, "task"))
+    share = design.ratios(axes.base_design(ds), kept & inside)
     return share.reshape(len(share), -1), words
 
 
@@ -262,6 +265,13 @@ def _question_counts(
         dask_gufunc_kwargs={"output_sizes": {"category": top + 1}, "allow_rechunk": True},
     )
     return counts
+
+
+def _counts_of_model(ds: xr.Dataset, model: int) -> Integers:
+    """Counts of wrong and right answers to each question of a model, shape (task, params, trial, 2)."""
+    status = trials_of_model(ds, "status", model)
+    there = np.isin(status, [int(code) for code in FINISHED])
+    return _count_block(status == int(Status.CORRECT), there, table.top_category(None))
 
 
 def _count_block(block: NDArray[Any], there: NDArray[np.bool_], top: int) -> Integers:

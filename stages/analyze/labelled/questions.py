@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,6 @@ from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.outcomes import table
 from evalcube.stages.analyze.formulas.outcomes.counts import Categories, Integers, Successes, distinct_rows
 from evalcube.stages.analyze.formulas.stratified import combine
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 
 @dataclass(frozen=True)
@@ -130,10 +127,8 @@ def evaluate(
     shape: tuple[int, ...],
     dims: Sequence[Any],
     wanted: MetricRequest,
-) -> xr.Dataset:
-    """The metrics of each group of questions, given with its place."""
-    import xarray as xr
-
+) -> dict[str, Any]:
+    """The metrics of each group of questions, given with its place: dims and values by name, as datasets take them."""
     along, takes_k = (*shape, len(wanted.draws)), {name: table.METRICS[name].takes_k for name in wanted.names}
     found = {
         key: np.full(along if takes_k[name] else shape, np.nan)
@@ -168,7 +163,7 @@ def evaluate(
         key: (by_k if values.shape == along else tuple(dims), values)
         for key, values in (found | numbers).items()
     }
-    return xr.Dataset(variables | {"points_planned": (tuple(dims), planned)}, coords={"k": wanted.draws})
+    return variables | {"points_planned": (tuple(dims), planned)}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
 from evalcube import EvalcubeError
 from evalcube.stages.analyze.labelled.axes import plain
@@ -22,6 +21,7 @@ from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard
 from evalcube.stages.analyze.render.text import shorten
 
 if TYPE_CHECKING:
+    import xarray as xr
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evalcube._arrays import variable
 from evalcube.stages.analyze.formulas.outcomes.table import metric_parts
 from evalcube.stages.analyze.labelled.forensics import FrontRow
 from evalcube.stages.analyze.labelled.pairing import Pair, PairedDifference
@@ -96,7 +97,7 @@ def metric_rows(table: xr.Dataset, names: Sequence[str], labels: Sequence[str]) 
 
 def hazard_rows(table: xr.Dataset, labels: Sequence[str]) -> list[PlainRow]:
     """A row for each evaluation (and task) and bin of tokens in which a trial was still at risk."""
-    shown = table.assign_coords(bin=table["tokens"].values)[
+    shown = table.assign_coords(bin=variable(("bin",), table["tokens"].values))[
         ["at_risk", "ends", "hazard", "incidence", "survival"]
     ]
     rows = _expanded(shown, list(table["at_risk"].dims), labels)
@@ -145,7 +146,7 @@ def _expanded(table: xr.Dataset, dims: Sequence[Any], labels: Sequence[str]) -> 
     inner = {
         str(name): [
             "_".join([str(name), *(label for label in place if label != "value")])
-            for place in product(*(array[dim].values.tolist() for dim in array.dims if dim not in dims))
+            for place in product(*(table[dim].values.tolist() for dim in array.dims if dim not in dims))
         ]
         for name, array in table.data_vars.items()
     }

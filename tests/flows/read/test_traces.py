@@ -1,10 +1,10 @@
-"""Thinking that stands in the answer, compressed as a trace of its own would be."""
+"""What traces and tokens tell; thinking that stands in the answer is compressed as a trace of its own would be."""
 
 import pytest
 
 import evalcube as ec
 from evalcube.flows.errors import SweepError
-from evalcube.flows.read.forensics import clip, with_replies
+from evalcube.flows.read.forensics import clip, compression, cost, hazard, with_replies
 from evalcube.flows.read.selection import Part, open_part
 from evalcube.stages.process.grading import compressed_size
 from tests.flows.support import SHARED, sweep_config
@@ -40,6 +40,14 @@ def test_with_replies__without_replies_says_so(cube, tmp_path):
 
     with pytest.raises(SweepError, match="no reply is at hand"):
         with_replies(open_part(cube).dataset, cube, cache=[str(tmp_path / "empty")])
+
+
+@pytest.mark.parametrize("analysis", [hazard, compression, cost, clip], ids=lambda each: each.__name__)
+def test_analyses__say_the_same_of_a_small_cube_and_of_what_is_read_piece_by_piece(cube, analysis):
+    whole, lazy = (analysis(each, Part(where=["task=arithmetic"])) for each in (cube, ec.open_cube(cube)))
+
+    assert repr(lazy[2]) == repr(whole[2])  # NaN equals itself there
+    assert whole[2]
 
 
 def test_clip__without_lengths_of_answers_says_so(cube):

@@ -2,13 +2,13 @@
 
 import tracemalloc
 
-import dask
 import numpy as np
 import pytest
 import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evalcube._arrays import PlainDataset, as_xarray, variable
 from evalcube.stages.reply.status import COUNTERS, Status
 from evalcube.stages.score.counters import count_trials
 from evalcube.stages.score.recount import recount, trimmed
@@ -74,6 +74,21 @@ def test_recount__of_arrays_is_done_at_once(options, planned):
     assert counted.attrs == {"units": "1"}
     assert counted["counter"].values.tolist() == list(COUNTERS)
     np.testing.assert_array_equal(counted.values, expected(ds, **options))
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_recount__and_trimmed__of_plain_arrays_are_those_of_labelled_ones(options):
+    ds = dataset().transpose("trial", ...)
+    data, labels = (
+        {name: variable(one.dims, one.values, one.attrs) for name, one in part.items()}
+        for part in (ds.data_vars, ds.coords)
+    )
+    plain = PlainDataset(data, labels)
+
+    for function in (recount, trimmed):
+        found = function(plain, **options)
+        assert isinstance(found, PlainDataset)
+        xr.testing.assert_identical(as_xarray(found), function(ds, **options))
 
 
 @settings(max_examples=15, deadline=None)
@@ -165,12 +180,10 @@ def test_recount__reads_no_trial_before_it_is_computed():
 def test_recount__takes_little_more_than_the_counters_of_arrays_in_memory():
     ds = dataset().isel(model=[0] * 20, trial=[0] * 5000).copy(deep=True)
 
-    with dask.config.set(num_workers=1):
-        recount(ds)  # what is imported meanwhile
-        tracemalloc.start()
-        recount(ds)
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
+    tracemalloc.start()
+    recount(ds)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
 
     assert peak < ds.nbytes / 2
 
