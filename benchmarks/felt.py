@@ -85,6 +85,8 @@ def _measure(folder: Path, options: argparse.Namespace) -> tuple[Measured, float
         "show": [*EVALCUBE, "show", cube, "--task", "sums", "--trial", "7"],
         "leaderboard": [*EVALCUBE, "leaderboard", cube],
         "table": [*EVALCUBE, "table", cube],
+        "metrics": [*EVALCUBE, "metrics", cube],
+        "analyze cost": [*EVALCUBE, "analyze", "cost", cube],
         "report": [*EVALCUBE, "report", cube, "-o", "report.html"],
         "run, nothing to do": [*EVALCUBE, "run", "felt.yaml", "--quiet"],
     }

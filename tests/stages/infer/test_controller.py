@@ -224,6 +224,20 @@ def test_look__a_climb_that_begins_too_high_is_tested_again_lower_down(climbing)
     assert climbing.pace == pytest.approx(climbing.found / 2.0)
 
 
+def test_look__a_limit_that_is_gone_is_found_no_more(climbing):
+    counts = refused(climbing.epoch, 0, 0, before=(160, 40))
+
+    for now in range(9, 60):
+        for name in ("sent", "all_sent", "passed", "all_passed", "answers"):
+            setattr(counts, name, getattr(counts, name) + 30)
+        counts.waited, counts.tokens = 30.0 * counts.answers, 10.0 * counts.answers
+        climbing.look(float(now), counts)
+        counts = counts if counts.epoch == climbing.epoch else counts.at(climbing.epoch)
+
+    assert climbing.pace is None
+    assert climbing.found is None
+
+
 events = st.tuples(
     st.floats(0.05, 30.0), st.integers(0, 400), st.integers(0, 400), st.integers(0, 400), st.integers(0, 3)
 )

@@ -107,6 +107,20 @@ def test_shared__what_a_worker_counted_before_it_was_started_again_stays_counted
     assert seen == [10, 14, 17, 19]
 
 
+def test_shared__turns_at_a_pace_are_for_those_who_have_work():
+    shared, gates = Shared(), {name: Gate() for name in ("busy", "idle")}
+    for rank, gate in enumerate(gates.values()):
+        gate.resize(8, 128, 600.0, 0.0, 2, rank)
+        gate.counts.sent = gate.counts.all_sent = 100
+        gate.counts.refused = gate.counts.all_refused = 40
+        shared.hear(list(gates)[rank], "m", gate.report(0, 0 if gate is gates["idle"] else 9), 2.0)
+
+    setting = shared.decide(list(gates), 3.0)["m"]
+
+    assert setting.pace is not None
+    assert setting.turns == ("busy",)
+
+
 def test_gate__doubles_the_window_with_each_round_of_answers_that_come_at_once():
     gate, in_flight, windows = Gate(), deque(), []
     gate.resize(16, 256, 600.0, 0.0)
