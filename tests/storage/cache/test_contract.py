@@ -288,9 +288,9 @@ def test_threads__share_a_cache(cache, workers):
 
 def test_race__of_two_processes_one_wins_and_all_later_readers_see_it(cache, place, tmp_path, processes):
     results = [tmp_path / name for name in ("one", "two")]
-    for result, step in zip(results, (1, -1), strict=True):
+    for result, other, step in zip(results, results[::-1], (1, -1), strict=True):
         processes.start(
-            cache_workers.race, place.url, place.env, result.name, step, tmp_path / "start", result
+            cache_workers.race, place.url, place.env, result.name, step, tmp_path / "start", result, other
         )
     for result in results:
         processes.wait_lines(f"{result}.ready")
