@@ -159,7 +159,8 @@ def _counted_lazily(arrays: _Arrays, prices: list[FloatArray], options: dict[str
     import dask.array as da
 
     status = arrays["status"][0]
-    chunks = dict(zip(_TRIAL, status.chunks if _is_lazy(status) else zip(status.shape), strict=True))
+    cuts = status.chunks if _is_lazy(status) else [(size,) for size in status.shape]
+    chunks = dict(zip(_TRIAL, cuts, strict=True))
     pairs: list[Any] = []
     for array, dims in arrays.values():
         # As `status` is cut: a finer cut of a small shared array would cut every array.

@@ -274,8 +274,7 @@ def _bounds(curve: forensics.Curve) -> NDArray[np.float64]:
 
 def _labels(ds: xr.Dataset, groups: tuple[str, ...], inner: Mapping[str, Iterable[str]]) -> dict[str, Any]:
     """The coordinates that name evaluations and tasks, and those of the inner dims."""
-    outer = {name: "model" for name in _NAMES if name in ds.coords} | (
-        {"task": "task"} if "task" in groups else {}
-    )
-    found = {name: variable((dim,), np.array(axes.names(ds, name))) for name, dim in outer.items()}
+    outer = [(name, "model") for name in _NAMES if name in ds.coords]
+    outer += [("task", "task")] if "task" in groups else []
+    found = {name: variable((dim,), np.array(axes.names(ds, name))) for name, dim in outer}
     return found | {name: variable((name,), np.array(list(labels))) for name, labels in inner.items()}
