@@ -193,9 +193,14 @@ class PlainDataset:
         return self
 
 
+def is_lazy(data: object) -> bool:
+    """Whether an array is one of Dask's, which is computed when it is asked for."""
+    return hasattr(data, "chunks")
+
+
 def variable(dims: Iterable[Hashable], data: Any, attrs: Mapping[Any, Any] | None = None) -> xr.Variable:  # noqa: ANN401
     """An array with the names of its dims, which has what analyses use of xarray's; one of these where it is lazy."""
-    if not hasattr(data, "chunks"):
+    if not is_lazy(data):
         return cast("xr.Variable", LabelledArray(tuple(map(str, dims)), np.asarray(data), attrs or {}))
     import xarray as xr
 

@@ -9,7 +9,7 @@ from uuid import uuid4
 import numpy as np
 import numpy.typing as npt
 
-from evalcube._arrays import variable
+from evalcube._arrays import is_lazy, variable
 from evalcube.stages.errors import ArgumentError, ArgumentTypeError
 from evalcube.stages.reply.status import COUNTERS, QUESTION_MOMENTS, SECOND, Status
 from evalcube.stages.score.counters import (
@@ -82,7 +82,7 @@ def recount(
     taken = _take(dataset.isel(trial=slice(trials)))
     options = {"unique_only": unique_only, "clip_tokens": clip_tokens}
     counted: FloatArray | da.Array
-    if any(_is_lazy(array) for array, _ in taken.values()):
+    if any(is_lazy(array) for array, _ in taken.values()):
         counted = _counted_lazily(taken, prices, options)
     else:
         arrays = [array for array, _ in taken.values()]
@@ -119,25 +119,21 @@ def trimmed(
         Counters are not counted again.
     """
     kept = dataset.isel(trial=slice(trials))
-    changed = {}
+    tokens, changed = kept.variables["tokens"].transpose(*_TRIAL), {}
+    if clip_tokens is not None:
+        fewer = np.minimum(tokens.data, np.int64(clip_tokens)).astype(tokens.dtype)
+        changed["tokens"] = variable(_TRIAL, fewer, tokens.attrs)
     for name in ("status", *([SECOND] if SECOND in kept else [])):
-        status, tokens = (kept.variables[one].transpose(*_TRIAL) for one in (name, "tokens"))
+        status = kept.variables[name].transpose(*_TRIAL)
         values = status.data
         if unique_only:
             again = kept.variables["duplicate"].transpose(*_SHARED["duplicate"]).data[..., np.newaxis] == 1
             values = np.where(again, np.uint8(Status.MISSING), values)
         if clip_tokens is not None:
-            values = np.where(
-                over_limit(values, tokens.data, clip_tokens), np.uint8(Status.TRUNCATED), values
-            )
-            fewer = np.minimum(tokens.data, np.int64(clip_tokens)).astype(tokens.dtype)
-            changed["tokens"] = variable(_TRIAL, fewer, tokens.attrs)
+            over = over_limit(values, tokens.data, clip_tokens)
+            values = np.where(over, np.uint8(Status.TRUNCATED), values)
         changed[name] = variable(_TRIAL, values, status.attrs)
     return kept.assign(changed)
-
-
-def _is_lazy(array: object) -> bool:
-    return hasattr(array, "chunks")
 
 
 def _take(dataset: xr.Dataset) -> _Arrays:
@@ -159,7 +155,7 @@ def _counted_lazily(arrays: _Arrays, prices: list[FloatArray], options: dict[str
     import dask.array as da
 
     status = arrays["status"][0]
-    cuts = status.chunks if _is_lazy(status) else [(size,) for size in status.shape]
+    cuts = status.chunks if is_lazy(status) else [(size,) for size in status.shape]
     chunks = dict(zip(_TRIAL, cuts, strict=True))
     pairs: list[Any] = []
     for array, dims in arrays.values():
@@ -183,7 +179,7 @@ def _counted_lazily(arrays: _Arrays, prices: list[FloatArray], options: dict[str
 
 def _blocks(array: Any, chunks: tuple[tuple[int, ...], ...]) -> da.Array:  # noqa: ANN401 - of numpy or Dask
     """An array cut into chunks: views of one in memory, which `da.from_array` would copy and hash as a whole."""
-    if _is_lazy(array):
+    if is_lazy(array):
         cut: da.Array = array.rechunk(chunks)
         return cut
     import dask.array as da

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import BASE
 
 if TYPE_CHECKING:
@@ -52,6 +53,18 @@ def upper_bounds(ds: xr.Dataset) -> NDArray[np.bool_]:
     if UPPER_BOUND not in ds.coords:
         return np.zeros(ds.sizes["model"], dtype=bool)
     return np.asarray(ds.variables[UPPER_BOUND].values, dtype=bool)
+
+
+def need_status(ds: xr.Dataset) -> None:
+    """Refuse a dataset without the outcomes of single trials.
+
+    Raises
+    ------
+    ValueError
+        It has none.
+    """
+    if "status" not in getattr(ds, "variables", ()):
+        raise ArgumentError("the dataset has no array `status`; open it with `Cube.dataset()`")
 
 
 def most_repeats(ds: xr.Dataset) -> int:

@@ -87,11 +87,11 @@ def token_effects(ds: xr.Dataset) -> Floats | None:
 
 def question_clusters(ds: xr.Dataset, model: int) -> NDArray[np.int64]:
     """Clusters of the questions of a model, shape (task, params, trial); 0 where there is none."""
-    found: NDArray[np.int64] = trials_of_model(ds, CLUSTER, model).max(axis=-1, initial=0)
+    found: NDArray[np.int64] = trials_of(ds, CLUSTER, model).max(axis=-1, initial=0)
     return found
 
 
-def trials_of_model(ds: xr.Dataset, name: str, model: int) -> NDArray[Any]:
+def trials_of(ds: xr.Dataset, name: str, model: int) -> NDArray[Any]:
     """An array of a model's trials, shape (task, params, trial, repeat)."""
     return np.asarray(ds[name].variable.isel(model=model).transpose("task", *_QUESTION).compute().values)
 
@@ -127,13 +127,9 @@ def _cluster_effects(ds: xr.Dataset, name: str, found: Floats) -> Floats:
         clusters = question_clusters(ds, model)
         if not clusters.any():
             continue
-        status = trials_of_model(ds, "status", model)
+        status = trials_of(ds, "status", model)
         done = status <= LAST_FINISHED
-        each = (
-            status == int(Status.CORRECT)
-            if right
-            else done * np.maximum(trials_of_model(ds, name, model), 0.0)
-        )
+        each = status == int(Status.CORRECT) if right else done * np.maximum(trials_of(ds, name, model), 0.0)
         asked, total, squares = (part.sum(axis=-1, dtype=np.float64) for part in (done, each, each**2))
         for task in np.flatnonzero(clusters.any(axis=(1, 2))):
             there = asked[task] > 0
@@ -159,7 +155,7 @@ def _by_question(ds: xr.Dataset, *, by_point: bool) -> Floats | None:
         return np.ones([ds.sizes[dim] for dim in (cell if by_point else cell[:2])])
     else:
         moments = np.stack(
-            [cluster_moments(trials_of_model(ds, "status", model)) for model in range(ds.sizes["model"])]
+            [cluster_moments(trials_of(ds, "status", model)) for model in range(ds.sizes["model"])]
         )
     found = cluster_effect(moments)
     if not by_point:

@@ -20,11 +20,11 @@ from evalcube.stages.analyze.formulas.outcomes.counts import Integers
 from evalcube.stages.analyze.formulas.outcomes.inputs import out_of_range
 from evalcube.stages.analyze.labelled import axes, counters, selection
 from evalcube.stages.analyze.labelled.aggregate import labels_of_groups
-from evalcube.stages.analyze.labelled.clustering import all_clusters, trials_of_model
+from evalcube.stages.analyze.labelled.clustering import all_clusters, trials_of
 from evalcube.stages.analyze.labelled.points import common_in_groups, planned_points
 from evalcube.stages.analyze.labelled.questions import Bank, Group, MetricRequest, evaluate
 from evalcube.stages.errors import ArgumentError
-from evalcube.stages.reply.status import FINISHED, Status
+from evalcube.stages.reply.status import FINISHED, LAST_FINISHED, Status
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -105,11 +105,11 @@ def outcome_metrics(
         )
         for place in np.ndindex(*shape)
     )
-    dims = (*others, *extra)
+    dims, wanted = (*others, *extra), MetricRequest(names, table.draws_list(k), w, options)
     import xarray as xr
 
-    found = evaluate(bank, groups, shape, dims, MetricRequest(names, table.draws_list(k), w, options))
-    return xr.Dataset(found).assign_coords({"k": table.draws_list(k), **_coordinates((counts, member), dims)})
+    found = xr.Dataset(evaluate(bank, groups, shape, dims, wanted))
+    return found.assign_coords({"k": wanted.draws, **_coordinates((counts, member), dims)})
 
 
 def cube_outcomes(ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
@@ -133,15 +133,10 @@ def cube_outcomes(ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
     ValueError
         If the dataset has no ``status``.
     """
-    _need_status(ds)
+    axes.need_status(ds)
     status = ds["status"]
     over = status.isin([int(code) for code in FINISHED])
     return (status == int(Status.CORRECT)).astype(np.int8), over
-
-
-def _need_status(ds: xr.Dataset) -> None:
-    if "status" not in getattr(ds, "variables", ()):
-        raise ArgumentError("the dataset has no array `status`; open it with `Cube.dataset()`")
 
 
 def cube_outcome_metrics(
@@ -193,7 +188,7 @@ def cube_outcome_metrics(
         confidence,
     )
     refuse_votes(wanted.names)
-    _need_status(ds)
+    axes.need_status(ds)
     values = np.stack([_counts_of_model(ds, model) for model in range(ds.sizes["model"])])
     bank = Bank.of(values.reshape(values.shape[0], -1, *values.shape[3:]))
     chosen, clusters = selection.select(ds, None, known), all_clusters(ds)
@@ -269,9 +264,8 @@ def _question_counts(
 
 def _counts_of_model(ds: xr.Dataset, model: int) -> Integers:
     """Counts of wrong and right answers to each question of a model, shape (task, params, trial, 2)."""
-    status = trials_of_model(ds, "status", model)
-    there = np.isin(status, [int(code) for code in FINISHED])
-    return _count_block(status == int(Status.CORRECT), there, table.top_category(None))
+    status = trials_of(ds, "status", model)
+    return _count_block(status == int(Status.CORRECT), status <= LAST_FINISHED, table.top_category(None))
 
 
 def _count_block(block: NDArray[Any], there: NDArray[np.bool_], top: int) -> Integers:

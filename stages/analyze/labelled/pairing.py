@@ -126,8 +126,7 @@ def compare_evaluations(
     """
     need_two(len(models))
     one_of(truncated, "truncated", TRUNCATED)
-    if "status" not in ds:
-        raise ArgumentError("the dataset has no array `status`; open it with `Cube.dataset()`")
+    axes.need_status(ds)
     labels, tasks = axes.evaluation_labels(ds), axes.names(ds, "task")
     base, rated = axes.base_design(ds), _rated(ds)
     found = []

@@ -339,11 +339,7 @@ def _places(kept: NDArray[Any] | np.bool_) -> slice | NDArray[np.intp]:
 
 def within(values: xr.Variable, inside: xr.Variable, nothing: Any) -> xr.Variable:  # noqa: ANN401 - a value
     """Values of the cells that are meant; lazy if they are."""
-    if values.chunks is not None:
-        import xarray as xr
-
-        return xr.DataArray(values).where(xr.DataArray(inside.values, dims=inside.dims), nothing).variable
     order = [dim for dim in values.dims if dim in CELL]
     shape = [size if dim in CELL else 1 for dim, size in zip(values.dims, values.shape, strict=True)]
-    kept = np.where(inside.transpose(*order).values.reshape(shape), values.values, nothing)
+    kept = np.where(inside.transpose(*order).values.reshape(shape), values.data, nothing)
     return variable(values.dims, kept.astype(values.dtype, copy=False), values.attrs)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evalcube._arrays import variable
 from evalcube.stages.analyze.formulas.outcomes.table import metric_parts
 from evalcube.stages.analyze.labelled.forensics import FrontRow
 from evalcube.stages.analyze.labelled.pairing import Pair, PairedDifference
@@ -97,7 +96,7 @@ def metric_rows(table: xr.Dataset, names: Sequence[str], labels: Sequence[str]) 
 
 def hazard_rows(table: xr.Dataset, labels: Sequence[str]) -> list[PlainRow]:
     """A row for each evaluation (and task) and bin of tokens in which a trial was still at risk."""
-    shown = table.assign_coords(bin=variable(("bin",), table["tokens"].values))[
+    shown = table.assign_coords(bin=table["tokens"].variable)[
         ["at_risk", "ends", "hazard", "incidence", "survival"]
     ]
     rows = _expanded(shown, list(table["at_risk"].dims), labels)
