@@ -11,6 +11,7 @@ admission      lets a request start when the limits allow it, and hears what rep
 keys           where a key comes from, and how it is taken out of replies
 replicas       which of several servers gets a request, and who waits for one that is away
 wire           one exchange over HTTP
+posting        its POST, over aiohttp's connections
 writer         puts records into the store, commits them, then lets them count
 batch          the same for requests that travel in batches
 -------------- --------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Sends one request over HTTP and returns what came of it; here and in `batch.wire` only is aiohttp imported."""
+"""Sends one request over HTTP and returns what came of it."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ import math
 import time
 from collections import deque
 from contextlib import suppress
+from functools import partial
+from typing import TypeAlias
 
 import aiohttp
-from yarl import URL
+from aiohttp.http import HttpProcessingError
+from multidict import CIMultiDictProxy
 
 from evalcube.stages.infer.apis import APIS
 from evalcube.stages.infer.endpoint import Endpoint, InferenceError
 from evalcube.stages.infer.jobs import Job
 from evalcube.stages.infer.keys import KeyHolder, KeyMask
+from evalcube.stages.infer.posting import HEADER_BYTES, Poster
 from evalcube.stages.infer.reply import Reply, RetryClass, classify, one_line
 from evalcube.stages.infer.sse import TooLargeError
 from evalcube.stages.infer.streams import BadEventError, CutError, ReplyStream
 from evalcube.stages.reply.body import parse_body, refused_parameter
 from evalcube.stages.reply.forms import Record
 
-_HEADER_BYTES = 8190
-"""Bound on one header and on the status line; there are 128 headers at most."""
 _CONNECT_SECONDS = 30.0
 _PROBE_SECONDS = 10.0
 _PROBE_BYTES = 1_000_000
@@ -36,6 +38,9 @@ _TRAILING_SECONDS = 1.0
 """How long a stream may go on after its reply is over; then its connection is not used again."""
 
 Connector = aiohttp.TCPConnector
+_Headers: TypeAlias = CIMultiDictProxy[str]
+_Whole: TypeAlias = tuple[int, _Headers, bytes, float, float]
+"""Status, headers and body of a reply, the seconds to its first token (NaN unless streamed), and those to its end."""
 
 
 def connector(endpoint: Endpoint) -> Connector:
@@ -68,11 +73,20 @@ class Sender:
         self._generation = 0
         self._masks: deque[KeyMask] = deque(maxlen=_MASKED_KEYS)
         self._session = open_session(endpoint, connections)
-        self._urls = tuple(map(URL, endpoint.targets))
+        self._connections = connections
+        self._urls = endpoint.targets
+        self._posters = self._prepared()
         self._probes = endpoint.probes
         self._api = endpoint.api
         self._ending = APIS[endpoint.api].stream if endpoint.stream else None
         """What the request ends with in place of its brace, if it asks for a stream."""
+
+    def _prepared(self) -> tuple[Poster, ...]:
+        """One for each server, with the present key."""
+        return tuple(
+            Poster(self._session, self._connections, url, proxy)
+            for url, proxy in zip(self._urls, self._proxies, strict=True)
+        )
 
     async def close(self) -> None:
         """Close the session, but no connection."""
@@ -117,7 +131,7 @@ class Sender:
                 asyncio.timeout(_PROBE_SECONDS),
                 self._session.get(url, proxy=self._proxies[place], allow_redirects=False) as response,
             ):
-                return response.status, await read_body(response, _PROBE_BYTES)
+                return response.status, await read_body(response.headers, response.content, _PROBE_BYTES)
         except Exception:  # noqa: BLE001 - whoever does not answer a probe is not there, for whatever reason
             return 0, b""
 
@@ -130,6 +144,7 @@ class Sender:
             if key is not None:
                 api = APIS[self._api]
                 self._session.headers[api.key_header] = f"{api.key_prefix}{key}"
+                self._posters = self._prepared()
                 self._masks.append(KeyMask(key))
         return self._generation
 
@@ -150,28 +165,12 @@ class Sender:
         return body
 
     async def _send(self, job: Job, place: int) -> tuple[Reply, bytes | None]:
-        start = time.perf_counter()
-        stream: ReplyStream | None = None
         data = job.body if self._ending is None else job.body[:-1] + self._ending
+        read = partial(self._read, time.perf_counter())
         try:
-            async with self._session.post(
-                self._urls[place],
-                data=data,
-                headers=job.headers,
-                proxy=self._proxies[place],
-                allow_redirects=False,
-            ) as response:
-                status, headers = response.status, response.headers
-                if self._ending is not None and _is_stream(response):
-                    stream = ReplyStream(self._api, self._limit)
-                    status, body = await _read_stream(response, stream, start)
-                else:
-                    body = await read_body(response, self._limit)
+            status, headers, body, first, latency = await self._posters[place].post(data, job.headers, read)
         except Exception as error:  # noqa: BLE001 - whatever fails on the way is a transport error with a name
             return self._transport_reply(error), None
-        first, latency = math.nan, time.perf_counter() - start
-        if stream is not None:
-            first, latency = stream.first_token, stream.latency
         body = self._clean(body)
         reply = classify(status, headers, body, time.time(), self._api)
         if reply.retry_class is RetryClass.FAILED:
@@ -179,6 +178,20 @@ class Sender:
         if reply.retry_class is not RetryClass.FINAL:
             return reply, None
         return reply, Record(status, latency, body, first, self._api).encode()
+
+    async def _read(
+        self, start: float, status: int, headers: _Headers, content: aiohttp.StreamReader
+    ) -> _Whole:
+        if self._ending is not None and _is_stream(status, headers):
+            stream = ReplyStream(self._api, self._limit)
+            async for part in content.iter_any():
+                if stream.feed(part, time.perf_counter() - start):
+                    await _drain(content)
+                    break
+            status, body = stream.result()
+            return status, headers, body, stream.first_token, stream.latency
+        body = await read_body(headers, content, self._limit)
+        return status, headers, body, math.nan, time.perf_counter() - start
 
     def _transport_reply(self, error: BaseException) -> Reply:
         if isinstance(error, TooLargeError):
@@ -200,48 +213,32 @@ def open_session(endpoint: Endpoint, connections: Connector) -> aiohttp.ClientSe
         timeout=timeout,
         headers=headers,
         cookie_jar=aiohttp.DummyCookieJar(),
-        max_line_size=_HEADER_BYTES,
-        max_field_size=_HEADER_BYTES,
+        max_line_size=HEADER_BYTES,
+        max_field_size=HEADER_BYTES,
     )
 
 
-def _is_stream(response: aiohttp.ClientResponse) -> bool:
+def _is_stream(status: int, headers: _Headers) -> bool:
     """Whether it is what was asked for; errors are not streamed, and some servers do not stream at all."""
-    return 200 <= response.status < 300 and response.content_type == "text/event-stream"
+    kind = headers.get("Content-Type", "").partition(";")[0]
+    return 200 <= status < 300 and kind.strip().lower() == "text/event-stream"
 
 
-async def _read_stream(
-    response: aiohttp.ClientResponse, stream: ReplyStream, start: float
-) -> tuple[int, bytes]:
-    """Status and body of a streamed reply, as it would have been whole."""
-    try:
-        async for part in response.content.iter_any():
-            if stream.feed(part, time.perf_counter() - start):
-                await _drain(response)
-                break
-    except (TooLargeError, BadEventError):
-        response.close()
-        raise
-    return stream.result()
-
-
-async def _drain(response: aiohttp.ClientResponse) -> None:
-    """Read what is left, so that the connection can be used again; give it up if that takes long."""
+async def _drain(content: aiohttp.StreamReader) -> None:
+    """Read what is left, so that the connection can be used again, unless that takes long."""
     with suppress(TimeoutError, aiohttp.ClientError):
         async with asyncio.timeout(_TRAILING_SECONDS):
-            async for _ in response.content.iter_any():
+            async for _ in content.iter_any():
                 pass
-            return
-    response.close()
 
 
-async def read_body(response: aiohttp.ClientResponse, limit: int) -> bytes:
+async def read_body(headers: _Headers, content: aiohttp.StreamReader, limit: int) -> bytes:
     """The whole body, decompressed.
 
     Parameters
     ----------
-    response
-        A response whose headers have come.
+    headers, content
+        Of a reply.
     limit
         Most bytes of the body.
 
@@ -250,14 +247,13 @@ async def read_body(response: aiohttp.ClientResponse, limit: int) -> bytes:
     TooLargeError
         If it is larger than `limit` bytes, decompressed.
     """
-    length = response.content_length
-    if length is not None and length <= limit and "Content-Encoding" not in response.headers:
-        return await response.read()
+    length = headers.get("Content-Length")
+    if length is not None and int(length) <= limit and "Content-Encoding" not in headers:
+        return await content.read()
     parts, size = [], 0
-    async for part in response.content.iter_any():
+    async for part in content.iter_any():
         size += len(part)
         if size > limit:
-            response.close()
             raise TooLargeError
         parts.append(part)
     return b"".join(parts)
@@ -277,7 +273,9 @@ def _transport_reply(error: BaseException) -> Reply:
         return Reply(RetryClass.RETRY, "timeout", "no whole reply within the timeout")
     if isinstance(error, BadEventError):
         return Reply(RetryClass.RETRY, "invalid json", "an event of the stream is no JSON object")
-    if isinstance(error, (aiohttp.ClientPayloadError, aiohttp.ClientResponseError, CutError)):
+    if isinstance(
+        error, (aiohttp.ClientPayloadError, aiohttp.ClientResponseError, HttpProcessingError, CutError)
+    ):
         return Reply(RetryClass.RETRY, "cut reply", "the reply ended early or was no valid HTTP")
     if isinstance(error, (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError)):
         return Reply(RetryClass.FATAL, "address", "the endpoint's address is no valid URL")

@@ -209,7 +209,7 @@ class BatchSender(Sender):
                 timeout=timeout,
             ) as response:
                 if response.status != 200:
-                    body = self._clean(await read_body(response, self._limit))
+                    body = self._clean(await read_body(response.headers, response.content, self._limit))
                     return _refusal(classify(response.status, response.headers, body, time.time()))
                 async for part in response.content.iter_any():
                     if self._take(splitter.feed(part), take):
@@ -264,7 +264,7 @@ class BatchSender(Sender):
                 **more,
             ) as response:
                 status, headers = response.status, response.headers
-                body = self._clean(await read_body(response, self._limit))
+                body = self._clean(await read_body(response.headers, response.content, self._limit))
         except Exception as error:  # noqa: BLE001 - whatever fails on the way is a transport error with a name
             return self._transport_reply(error), {}
         if not 200 <= status < 300:

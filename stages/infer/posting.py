@@ -1,0 +1,119 @@
+"""Sends POSTs over aiohttp's connections, without what its session works out anew for each of them.
+
+That is half of all CPU of a small request: headers merged, addresses read, cookies, a task that writes. Here it is done
+once for an address and key. aiohttp still opens and keeps the connections (names, TLS, proxies), writes the headers and
+parses the reply. Of what is called here its documentation has `connect` and the connection only; `pyproject.toml`
+bounds its version from above for that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from functools import cached_property
+from typing import TypeVar, cast
+
+import aiohttp
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.http import StreamWriter
+from multidict import CIMultiDictProxy
+from yarl import URL
+
+HEADER_BYTES = 8190
+"""Bound on one header and on the status line; there are 128 headers at most."""
+_SWITCHING_PROTOCOLS = 101
+_Read = TypeVar("_Read")
+
+
+class Poster:
+    """Sends POSTs to one address, with the headers that a session has at the first of them.
+
+    Parameters
+    ----------
+    session
+        Whose headers and timeouts are used.
+    connections
+        The session's.
+    url
+        The address.
+    proxy
+        The way there, if it is not direct.
+    """
+
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        connections: aiohttp.TCPConnector,
+        url: str,
+        proxy: str | None,
+    ) -> None:
+        self._session = session
+        self._connections = connections
+        self._url = URL(url)
+        self._proxy = None if proxy is None else URL(proxy)
+
+    @cached_property
+    def _request(self) -> aiohttp.ClientRequest:
+        """What all have in common; it asks for connections, and none of it is sent by itself."""
+        if self._url.scheme not in {"http", "https"}:
+            raise aiohttp.NonHttpUrlClientError(self._url)
+        return aiohttp.ClientRequest(
+            "POST", self._url, headers=self._session.headers, proxy=self._proxy, session=self._session
+        )
+
+    @cached_property
+    def _status_line(self) -> str:
+        """A proxy that does not just let TLS through is told the whole address."""
+        whole = self._proxy is not None and self._url.scheme == "http"
+        return f"POST {self._url.with_user(None) if whole else self._url.raw_path_qs} HTTP/1.1"
+
+    async def post(
+        self,
+        body: bytes,
+        headers: Mapping[str, str] | None,
+        read: Callable[[int, CIMultiDictProxy[str], aiohttp.StreamReader], Awaitable[_Read]],
+    ) -> _Read:
+        """Send a request; returns what `read` makes of the reply.
+
+        Parameters
+        ----------
+        body
+            Sent without waiting until the other side takes it, as it may refuse it before.
+        headers
+            Further ones, of this request alone.
+        read
+            Called with status, headers and the body, which may be yet to come. The connection is used again if all
+            of that was read.
+
+        Raises
+        ------
+        TimeoutError
+            If all that takes longer than the session's timeout.
+        """
+        async with asyncio.timeout(self._session.timeout.total):
+            try:
+                connection = await self._connections.connect(
+                    self._request, traces=[], timeout=self._session.timeout
+                )
+            except TimeoutError as error:  # of the connection; the whole one comes as a cancellation here
+                raise aiohttp.ConnectionTimeoutError from error
+            try:
+                protocol = cast("ResponseHandler", connection.protocol)
+                protocol.set_response_params(
+                    read_until_eof=True, max_line_size=HEADER_BYTES, max_field_size=HEADER_BYTES
+                )
+                sent = self._request.headers.copy()
+                sent["Content-Length"] = str(len(body))
+                sent.update(headers or ())
+                writer = StreamWriter(protocol, asyncio.get_running_loop())
+                await writer.write_headers(self._status_line, sent)
+                await writer.write(body, drain=False)
+                message, content = await protocol.read()
+                while message.code < 200 and message.code != _SWITCHING_PROTOCOLS:
+                    message, content = await protocol.read()
+                result = await read(message.code, message.headers, content)
+            except BaseException:  # a reply that comes later would be taken for the next request's
+                connection.close()
+                raise
+            connection.release()
+            return result
