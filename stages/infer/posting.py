@@ -15,6 +15,7 @@ from typing import TypeVar, cast
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import Connection
 from aiohttp.http import StreamWriter
 from multidict import CIMultiDictProxy
 from yarl import URL
@@ -26,30 +27,34 @@ _Read = TypeVar("_Read")
 
 
 class Poster:
-    """Sends POSTs to one address, with the headers that a session has at the first of them.
+    """Sends POSTs to one address.
 
     Parameters
     ----------
-    session
-        Whose headers and timeouts are used.
     connections
-        The session's.
+        Shared with others; one that is idle is used again.
+    timeout
+        Of a request as a whole, and of a connection.
     url
         The address.
+    headers
+        Of all requests.
     proxy
         The way there, if it is not direct.
     """
 
     def __init__(
         self,
-        session: aiohttp.ClientSession,
         connections: aiohttp.TCPConnector,
+        timeout: aiohttp.ClientTimeout,
         url: str,
+        headers: Mapping[str, str],
         proxy: str | None,
     ) -> None:
-        self._session = session
         self._connections = connections
+        self._timeout = timeout
         self._url = URL(url)
+        self._headers = headers
         self._proxy = None if proxy is None else URL(proxy)
 
     @cached_property
@@ -57,9 +62,7 @@ class Poster:
         """What all have in common; it asks for connections, and none of it is sent by itself."""
         if self._url.scheme not in {"http", "https"}:
             raise aiohttp.NonHttpUrlClientError(self._url)
-        return aiohttp.ClientRequest(
-            "POST", self._url, headers=self._session.headers, proxy=self._proxy, session=self._session
-        )
+        return aiohttp.ClientRequest("POST", self._url, headers=self._headers, proxy=self._proxy)
 
     @cached_property
     def _status_line(self) -> str:
@@ -88,17 +91,11 @@ class Poster:
         Raises
         ------
         TimeoutError
-            If all that takes longer than the session's timeout.
+            If all that takes too long.
         """
-        async with asyncio.timeout(self._session.timeout.total):
+        async with asyncio.timeout(self._timeout.total):
+            connection, protocol = await self._connect()
             try:
-                connection = await self._connections.connect(
-                    self._request, traces=[], timeout=self._session.timeout
-                )
-            except TimeoutError as error:  # of the connection; the whole one comes as a cancellation here
-                raise aiohttp.ConnectionTimeoutError from error
-            try:
-                protocol = cast("ResponseHandler", connection.protocol)
                 protocol.set_response_params(
                     read_until_eof=True, max_line_size=HEADER_BYTES, max_field_size=HEADER_BYTES
                 )
@@ -117,3 +114,15 @@ class Poster:
                 raise
             connection.release()
             return result
+
+    async def _connect(self) -> tuple[Connection, ResponseHandler]:
+        """A connection that nobody uses."""
+        while True:
+            try:
+                connection = await self._connections.connect(self._request, traces=[], timeout=self._timeout)
+            except TimeoutError as error:  # of the connection; that of the whole comes as a cancellation here
+                raise aiohttp.ConnectionTimeoutError from error
+            protocol = cast("ResponseHandler", connection.protocol)
+            if not protocol.should_close:
+                return connection, protocol
+            connection.close()  # something came that nobody asked for, and would be taken for the reply

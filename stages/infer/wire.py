@@ -72,8 +72,16 @@ class Sender:
         self._keys = keys
         self._generation = 0
         self._masks: deque[KeyMask] = deque(maxlen=_MASKED_KEYS)
-        self._session = open_session(endpoint, connections)
+        self._session = _open_session(endpoint, connections)
         self._connections = connections
+        self._plain = {
+            "content-type": "application/json",
+            "user-agent": "evalcube",
+            **APIS[endpoint.api].headers,
+            **{name.lower(): value for name, value in endpoint.headers.items()},
+        }
+        self._headers = self._plain
+        """With the present key. The session has none of them: it would tell them to a proxy on the way to TLS."""
         self._urls = endpoint.targets
         self._posters = self._prepared()
         self._probes = endpoint.probes
@@ -84,7 +92,7 @@ class Sender:
     def _prepared(self) -> tuple[Poster, ...]:
         """One for each server, with the present key."""
         return tuple(
-            Poster(self._session, self._connections, url, proxy)
+            Poster(self._connections, self._session.timeout, url, self._headers, proxy)
             for url, proxy in zip(self._urls, self._proxies, strict=True)
         )
 
@@ -129,7 +137,9 @@ class Sender:
             await self._use_key()
             async with (
                 asyncio.timeout(_PROBE_SECONDS),
-                self._session.get(url, proxy=self._proxies[place], allow_redirects=False) as response,
+                self._session.get(
+                    url, headers=self._headers, proxy=self._proxies[place], allow_redirects=False
+                ) as response,
             ):
                 return response.status, await read_body(response.headers, response.content, _PROBE_BYTES)
         except Exception:  # noqa: BLE001 - whoever does not answer a probe is not there, for whatever reason
@@ -143,7 +153,7 @@ class Sender:
             self._generation, key = self._keys.generation, self._keys.key
             if key is not None:
                 api = APIS[self._api]
-                self._session.headers[api.key_header] = f"{api.key_prefix}{key}"
+                self._headers = self._plain | {api.key_header: f"{api.key_prefix}{key}"}
                 self._posters = self._prepared()
                 self._masks.append(KeyMask(key))
         return self._generation
@@ -199,11 +209,8 @@ class Sender:
         return _transport_reply(error)
 
 
-def open_session(endpoint: Endpoint, connections: Connector) -> aiohttp.ClientSession:
-    """A session with an endpoint's headers and timeouts, without its key."""
-    headers = {"content-type": "application/json", "user-agent": "evalcube"}
-    headers |= APIS[endpoint.api].headers
-    headers |= {name.lower(): value for name, value in endpoint.headers.items()}
+def _open_session(endpoint: Endpoint, connections: Connector) -> aiohttp.ClientSession:
+    """A session with an endpoint's timeouts, without its headers."""
     timeout = aiohttp.ClientTimeout(
         total=endpoint.timeout, sock_connect=min(_CONNECT_SECONDS, endpoint.timeout)
     )
@@ -211,7 +218,6 @@ def open_session(endpoint: Endpoint, connections: Connector) -> aiohttp.ClientSe
         connector=connections,
         connector_owner=False,
         timeout=timeout,
-        headers=headers,
         cookie_jar=aiohttp.DummyCookieJar(),
         max_line_size=HEADER_BYTES,
         max_field_size=HEADER_BYTES,

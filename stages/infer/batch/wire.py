@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
@@ -26,7 +26,7 @@ from evalcube.stages.infer.batch.protocols import protocol_of, read_line
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.keys import KeyHolder
 from evalcube.stages.infer.reply import Reply, RetryClass, classify
-from evalcube.stages.infer.wire import Connector, Sender, open_session, read_body
+from evalcube.stages.infer.wire import Connector, Sender, read_body
 from evalcube.stages.reply.body import parse_body
 
 _SLOWEST_UPLOAD = 50_000.0
@@ -48,13 +48,6 @@ class BatchSender(Sender):
         self._timeout = endpoint.timeout
         self._window = "" if endpoint.batch is None else endpoint.batch.window
         self.protocol = protocol_of(endpoint.api, self._base)
-        # Some doors of one provider want the key in another header, and refuse two of them.
-        self._native = open_session(endpoint, connections) if self.protocol.key_header else self._session
-
-    async def close(self) -> None:
-        """Close the sessions, but no connection."""
-        await super().close()
-        await self._native.close()
 
     async def upload(self, token: str, lines: Sequence[bytes]) -> tuple[Reply, str]:
         """Send a file of requests; its id comes with a final reply, or what else a note has in its place.
@@ -201,9 +194,10 @@ class BatchSender(Sender):
         splitter = LineSplitter(self._limit + WRAPPING_BYTES)
         timeout = aiohttp.ClientTimeout(total=_LONGEST_DOWNLOAD, sock_read=self._timeout)
         try:
-            session, url = self._place(self.protocol.content.format(file))
-            async with session.get(
+            headers, url = self._place(self.protocol.content.format(file))
+            async with self._session.get(
                 url,
+                headers=headers,
                 proxy=self._proxies[0],
                 allow_redirects=False,
                 timeout=timeout,
@@ -230,17 +224,15 @@ class BatchSender(Sender):
                 return True
         return False
 
-    def _place(self, path: str) -> tuple[aiohttp.ClientSession, URL]:
-        """The address of a path, and the session whose requests carry the key as it wants it."""
+    def _place(self, path: str) -> tuple[dict[str, str], URL]:
+        """The headers for a path, with the key as it is wanted there, and its address."""
         if path.startswith("/"):
-            return self._native, URL(self._base.removesuffix(self.protocol.suffix) + path, encoded=True)
-        return self._session, URL(path if "://" in path else f"{self._base}/{path}", encoded=True)
-
-    async def _use_key(self) -> int:
-        generation = await super()._use_key()
-        if self.protocol.key_header and self._keys.key is not None:
-            self._native.headers[self.protocol.key_header] = self._keys.key
-        return generation
+            headers, own = self._headers, self.protocol.key_header
+            # Some doors of one provider want the key in another header, and refuse two of them.
+            if own:
+                headers = self._plain if self._keys.key is None else self._plain | {own: self._keys.key}
+            return headers, URL(self._base.removesuffix(self.protocol.suffix) + path, encoded=True)
+        return self._headers, URL(path if "://" in path else f"{self._base}/{path}", encoded=True)
 
     async def _exchange(self, method: str, path: str, **more: Any) -> tuple[Reply, dict[str, object]]:  # noqa: ANN401
         """Send once; what an object in JSON says that comes with a final reply, else nothing."""
@@ -252,23 +244,25 @@ class BatchSender(Sender):
         self,
         method: str,
         path: str,
+        headers: Mapping[str, str] | None = None,
         **more: Any,  # noqa: ANN401
     ) -> tuple[Reply, dict[str, object]]:
         try:
-            session, url = self._place(path)
-            async with session.request(
+            all_headers, url = self._place(path)
+            async with self._session.request(
                 method,
                 url,
+                headers={**all_headers, **(headers or {})},
                 proxy=self._proxies[0],
                 allow_redirects=False,
                 **more,
             ) as response:
-                status, headers = response.status, response.headers
-                body = self._clean(await read_body(response.headers, response.content, self._limit))
+                status, answered = response.status, response.headers
+                body = self._clean(await read_body(answered, response.content, self._limit))
         except Exception as error:  # noqa: BLE001 - whatever fails on the way is a transport error with a name
             return self._transport_reply(error), {}
         if not 200 <= status < 300:
-            return _refusal(classify(status, headers, body, time.time())), {}
+            return _refusal(classify(status, answered, body, time.time())), {}
         document = parse_body(body)
         return (_DONE, document) if isinstance(document, dict) else (_UNREADABLE, {})
 

@@ -58,12 +58,10 @@ def with_poster(server, use, seconds=60.0):
     async def run():
         async with await asyncio.start_server(server, "127.0.0.1", 0) as listening:
             port = listening.sockets[0].getsockname()[1]
-            connections = aiohttp.TCPConnector(limit=0)
             timeout = aiohttp.ClientTimeout(total=seconds)
-            async with aiohttp.ClientSession(
-                connector=connections, timeout=timeout, headers={"a": "b"}
-            ) as session:
-                result = await use(Poster(session, connections, f"http://127.0.0.1:{port}/v1/x?y=1", None))
+            async with aiohttp.TCPConnector(limit=0) as connections:
+                url = f"http://127.0.0.1:{port}/v1/x?y=1"
+                result = await use(Poster(connections, timeout, url, {"a": "b"}, None))
             await server.end()
             return result
 
@@ -107,6 +105,20 @@ def test_post__a_late_reply_is_not_the_next_ones():
     server = Server(late_at_first)
     assert with_poster(server, use, seconds=0.5) == (200, b"1")
     assert len(server.connections) == 2
+
+
+def test_post__one_that_nobody_asked_for_is_not_the_next_ones():
+    async def twice(writer, body):
+        writer.write(http(body))
+        await asyncio.sleep(0.1)
+        writer.write(http(b"another"))
+
+    async def use(poster):
+        first = await poster.post(b"0", None, whole)
+        await asyncio.sleep(0.3)
+        return [first, await poster.post(b"1", None, whole)]
+
+    assert with_poster(Server(twice), use) == [(200, b"0"), (200, b"1")]
 
 
 def test_post__passes_over_what_comes_before_the_reply():

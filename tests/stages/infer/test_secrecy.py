@@ -1,5 +1,6 @@
 """The API key goes into one header and nowhere else; certificates are checked."""
 
+import asyncio
 import json
 import logging
 import shutil
@@ -11,6 +12,8 @@ import pytest
 
 from evalcube.stages.infer.endpoint import Endpoint, InferenceError
 from evalcube.stages.infer.engine import Engine
+from evalcube.stages.infer.keys import KeyHolder
+from evalcube.stages.infer.wire import Sender, connector
 from tests.simulator.managed import Simulator
 from tests.stages.infer.echo import GOOD, Echo, http
 from tests.tiers import need
@@ -148,6 +151,25 @@ def test_proxy__that_does_not_let_through_is_told(store, jobs, monkeypatch, stat
     assert {(result.kind, result.cause) for result in results} == {("failed", cause)}
     assert sum(result.attempts for result in results) <= attempts
     assert "word" not in said
+
+
+def test_key__is_not_for_the_proxy_on_the_way_to_tls(jobs, monkeypatch):
+    async def ask():
+        endpoint = Endpoint("m", "https://api.example.invalid/v1", key_env="A_KEY", headers={"own": "header"})
+        async with connector(endpoint) as connections:
+            sender = Sender(endpoint, connections, KeyHolder(endpoint))
+            await sender.send(jobs(1)[0])
+            await sender.is_there(0)
+            await sender.close()
+
+    with Echo(lambda _: http(b"", 403)) as proxy:
+        monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{proxy.port}")
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        asyncio.run(ask())
+
+    assert [request.split()[0] for request in proxy.requests] == [b"CONNECT"] * 2
+    assert not [request for request in proxy.requests if KEY.encode() in request or b"header" in request]
 
 
 @pytest.fixture(scope="module")
