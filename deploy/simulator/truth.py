@@ -24,6 +24,9 @@ _BOUNDS = {
 }
 
 
+_compact = json.JSONEncoder(separators=(",", ":")).encode
+
+
 @dataclass(frozen=True)
 class Truth:
     """A trial as the simulated model sees it.
@@ -146,9 +149,11 @@ def encode(truth: Truth) -> str:
     >>> encode(Truth("7"))[:24]
     '{"answer":"7","options":'
     """
-    record = {name: value for name, value in vars(truth).items() if (name, value) != ("quality", None)}
+    record = dict(vars(truth))
+    if truth.quality is None:
+        del record["quality"]
     # The one character of them that headers refuse.
-    value = json.dumps(record, separators=(",", ":")).replace("\x7f", "\\u007f")
+    value = _compact(record).replace("\x7f", "\\u007f")
     if len(value) > MAX_LENGTH:
         raise SimulatorError(
             "answer", truth.answer, f"answer and options must fit in a header of {MAX_LENGTH} characters"
