@@ -368,7 +368,7 @@ def _over_sockets(only: str, prompts: int) -> None:
             if ending:
                 ending.close()
         if done.returncode:
-            print(done.stderr[-2000:], file=sys.stderr)
+            raise SystemExit(f"benchmark: {asker} ended with {done.returncode}: {done.stderr[-2000:]}")
         columns = [counts[key] for key in ("answered", "refused", "most")]
         print(
             f"| {name} | {number} | {asker} | {seconds:.1f} | {' | '.join(map(str, columns))} |", flush=True

@@ -261,11 +261,13 @@ class Controller:
         None is so large that an answer would take over a third of the time-out on average, by what it takes now.
         """
         first = self.growing
-        enough = max(IN_A_ROW, _PART * self.window) if first else _TRIAL
+        enough = max(IN_A_ROW / 2, _PART * self.window) if first else _TRIAL
         if counts.answers < max(enough, self._rest):
             return
         per_token = counts.waited / counts.tokens
         fits = self._timeout / 3.0 * counts.answers / counts.waited
+        if counts.answers < IN_A_ROW and fits < 2.0:
+            return  # so few are enough where there is no doubt, so that the first round is enough, too
         if self._base is not None:
             more = self.window / self._base[0]
             if math.log(per_token / self._base[1]) > 0.5 * math.log(more):

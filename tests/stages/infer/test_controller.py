@@ -51,6 +51,17 @@ def test_look__grows_after_a_round_that_was_worth_it():
     assert one.window == 64.0
 
 
+def test_look__needs_few_answers_at_first_where_there_is_room():
+    one, slow = controller(), controller()
+
+    assert not one.look(0.5, answered(1, 3, 0.5))
+    assert one.look(0.5, answered(1, 4, 0.5))
+    assert one.window == 32.0
+    assert not slow.look(150.0, answered(1, 4, 150.0))
+    assert slow.look(300.0, answered(1, 8, 150.0))
+    assert slow.window == 21.0
+
+
 def test_look__grows_fourfold_where_several_rounds_were_answered_meanwhile():
     one = controller()
 

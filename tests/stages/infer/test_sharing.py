@@ -135,4 +135,4 @@ def test_gate__doubles_the_window_with_each_round_of_answers_that_come_at_once()
                 gate.passed(now, in_flight.popleft(), 10.0)
         windows.append(gate.window)
 
-    assert windows == [16, 16, 32, 64, 128, 256, 256]
+    assert windows == [16, 32, 32, 64, 128, 256, 256]
