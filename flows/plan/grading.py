@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -57,7 +56,7 @@ def grade_reading(reading: Reading, cell: Cell, trial: Trial, second: SecondRead
     )
     if second is None:
         return outcome
-    return replace(outcome, status_theirs=second_status(reading, outcome.status, second.of(cell, trial)))
+    return outcome._replace(status_theirs=second_status(reading, outcome.status, second.of(cell, trial)))
 
 
 class LayerGrader:
@@ -123,8 +122,7 @@ class LayerGrader:
         scores = layered_scores(self.graded_assertions(item, reading, prices), judged_by)
         if judges_decide(item.cell):
             outcome = _decided(outcome, judged_by)
-        return replace(
-            outcome,
+        return outcome._replace(
             # What is imported has no assertions, and the score of the tool that graded it.
             fact=outcome.fact if scores.fact is None else scores.fact,
             behavior=_or_nan(scores.behavior),
@@ -142,8 +140,8 @@ def _decided(outcome: Outcome, score: float | None) -> Outcome:
     if outcome.status not in (Status.CORRECT, Status.INCORRECT):
         return outcome
     if score is None:
-        return replace(outcome, status=Status.INVALID)
-    return replace(outcome, status=Status.CORRECT if score > _PASSES else Status.INCORRECT)
+        return outcome._replace(status=Status.INVALID)
+    return outcome._replace(status=Status.CORRECT if score > _PASSES else Status.INCORRECT)
 
 
 def trial_variables(plan: Plan) -> dict[str, tuple[Variable, tuple[int, ...]]]:

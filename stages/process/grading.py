@@ -5,8 +5,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from evalcube.stages.process.reading import Reading
 from evalcube.stages.reply.status import Status
@@ -21,8 +20,7 @@ GZIP_LEVEL = 6
 """Fixed, because compressed sizes are compared between models and years."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What is stored of one trial; -1 and NaN stand for what the endpoint did not report."""
 
     status: Status

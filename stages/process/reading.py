@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from evalcube.stages.reply.body import name_code, parse_body, read_error, short_text
 from evalcube.stages.reply.forms import FORMS, Record, counted
@@ -97,8 +98,7 @@ class ImportedGrade:
     """Whether there is a text; some logs hold grades alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """What a reply says."""
 
     answer: str
@@ -185,7 +185,7 @@ def with_calls(reading: Reading) -> Reading:
     """
     calls = [{"name": name, "arguments": said} for name, said in reading.tool_calls]
     line = f"Tool calls: {json.dumps(calls, ensure_ascii=False)}"
-    return replace(reading, answer=f"{reading.answer}\n{line}" if reading.answer else line)
+    return reading._replace(answer=f"{reading.answer}\n{line}" if reading.answer else line)
 
 
 def _uses(content: object) -> list[dict[str, object]]:

@@ -207,8 +207,7 @@ _PLAIN = re.compile(rb'\{"format":1,"status":(\d{1,4}),"latency":(\d{1,9}\.\d{6}
 """The header of most records; others are read as JSON."""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """A reply that counts."""
 
     status: int
