@@ -3,7 +3,6 @@
 import json
 import shutil
 from contextlib import suppress
-from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
@@ -64,7 +63,7 @@ def quoting(folder, keys):
     for key in keys:
         record = Record.decode(cache.get(key))
         body = {**json.loads(record.body), "note": SECRET.decode()}
-        with_secret.append((key, replace(record, body=json.dumps(body).encode()).encode()))
+        with_secret.append((key, record._replace(body=json.dumps(body).encode()).encode()))
     cache.remove(keys)
     assert all(cache.put_many(with_secret))
     cache.close()
