@@ -267,7 +267,7 @@ class Controller:
         per_token = counts.waited / counts.tokens
         fits = self._timeout / 3.0 * counts.answers / counts.waited
         if counts.answers < IN_A_ROW and fits < 2.0:
-            return  # so few are enough where there is no doubt, so that the first round is enough, too
+            return  # half as many decide only where twice the window surely fits, as for most in the first round
         if self._base is not None:
             more = self.window / self._base[0]
             if math.log(per_token / self._base[1]) > 0.5 * math.log(more):

@@ -67,7 +67,7 @@ class Poster:
     @cached_property
     def _status_line(self) -> str:
         """A proxy that does not just let TLS through is told the whole address."""
-        whole = self._proxy is not None and self._url.scheme == "http"
+        whole = self._proxy is not None and not self._request.is_ssl()
         return f"POST {self._url.with_user(None) if whole else self._url.raw_path_qs} HTTP/1.1"
 
     async def post(
