@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
+from pydantic_core import from_json
+
 _TEXT_LIMIT = 4096
 SHORT = 64
 """Characters of a name that an endpoint gives: of an engine, a version, a fingerprint."""
@@ -96,6 +98,9 @@ def parse_body(body: bytes) -> object:
     """
     if _is_costly(body, len(body)) and _is_costly(_without_strings(body), len(body)):
         return None
+    with suppress(ValueError):
+        # A third of the time of Python's own, which takes a little more: half a surrogate pair, a mark before the text.
+        return from_json(body, cache_strings="keys")
     with suppress(ValueError, RecursionError):
         try:
             return json.loads(body)

@@ -79,6 +79,21 @@ def test_parse_body__replaces_bytes_that_are_no_utf8():
     assert parse_body(b'{"a": "x\xffy"}') == {"a": "x\N{REPLACEMENT CHARACTER}y"}
 
 
+PIECES = """{ } [ ] , : " \\ \t 0 -0 1 9 99999999999999999999 .5 e 1e5 1e999 NaN -Infinity true null "a" "é" "\\ud800"
+    "\\ud83d\\ude00" "\\x" {"a":1,"a":2}""".split(" ")
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=9).map("".join) | json_values.map(json.dumps))
+def test_parse_body__reads_what_python_reads(text):
+    def pythons():
+        try:
+            return json.loads(text)
+        except ValueError:
+            return None
+
+    assert repr(parse_body(text.encode())) == repr(pythons())
+
+
 @given(st.binary() | json_values.map(lambda value: json.dumps(value).encode()))
 def test_parse_body__never_raises(body):
     error = read_error(parse_body(body))
