@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from evalcube.flows.config.judges import known_hooks, offers_tools
 from evalcube.flows.config.templates import Message, with_turns
@@ -20,8 +20,7 @@ from evalcube.stages.process.grading import IMPORTED
 from evalcube.stages.reply.forms import COMPLETIONS
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(NamedTuple):
     """One trial, ready to send and to grade."""
 
     cell: Cell

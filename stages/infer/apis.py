@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
+from typing import NamedTuple
 
 from evalcube.stages.reply.forms import CHAT, COMPLETIONS, MESSAGES, RESPONSES
 
@@ -327,8 +328,7 @@ _REQUEST = b'"request":0'
 """No value has these bytes, as quotes within texts are escaped."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """One request in its only form: sent as it stands, and digested as it stands."""
 
     body: bytes

@@ -65,8 +65,7 @@ class Lateness:
         self._turn += _WEIGHT * (time.monotonic() - begun - self._turn)
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(NamedTuple):
     """One request to send."""
 
     digest: str
@@ -79,8 +78,7 @@ class Job:
     """Whose parameters it has: those of one model's requests with the same name are the same."""
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(NamedTuple):
     """What became of one job."""
 
     kind: str

@@ -89,10 +89,12 @@ def integer(match: re.Match[str]) -> str | None:
     if match["word"]:
         whole = spelled(match["word"]).lstrip("0")
     else:
-        digits = match["digits"]
-        if not (_PLAIN.fullmatch(digits) or _THOUSANDS.fullmatch(digits)):
-            return None
-        whole = re.sub("[^0-9]", "", re.split(r"[.]|,0{1,2}$", digits)[0]).lstrip("0")
+        whole = match["digits"]
+        if not whole.isdecimal():
+            if not (_PLAIN.fullmatch(whole) or _THOUSANDS.fullmatch(whole)):
+                return None
+            whole = re.sub("[^0-9]", "", re.split(r"[.]|,0{1,2}$", whole)[0])
+        whole = whole.lstrip("0")
     return ("-" if negative and whole else "") + (whole or "0")
 
 

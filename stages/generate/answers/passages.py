@@ -282,6 +282,8 @@ def _place(text: str, at: int, part: str) -> tuple[Rank, int, str] | None:
             return None
     else:
         end = at + 3
+        if not _AFTER_ANS.match(text, end):  # as in "Answer", which has been found too
+            return None
     if text[at - 2 : at] in ("</", "[/"):
         return None
     whole, before = _before(text, at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Literal
 
 from pydantic import Field
@@ -36,6 +37,18 @@ class BooleanParams(TaskParams):
         0.0, 0, 1, "Chance that a space at a bracket is left out; tokens run together."
     )
 
+    @cached_property
+    def floor(self) -> float:
+        """How often who copies the commonest truth value of the expression is right, or the rarest where nots abound.
+
+        Fitted to 2 500 expressions at each of 60 points, to 0.02; `tests/stages/generate/test_floors.py` counts again.
+        """
+        if min(self.max_depth, self.length - 2) == 0:
+            gain = 0.13 + 0.0023 * max(0, self.length - 12) + 0.009 * max(0, 6 - self.length)
+        else:
+            gain = 0.07 + 0.25 / self.length
+        return round(0.5 + gain * float(abs(1 - 2 * self.prob_not) ** 0.85), 3)
+
 
 class Boolean(Task[BooleanParams]):
     """Value of an expression over and, or, xor, not with nested brackets.
@@ -65,7 +78,7 @@ class Boolean(Task[BooleanParams]):
             f"{stream.choice(_SAY.openings)}\n\n{text}\n\n{words.format(t=true, f=false)} "
             f"{stream.choice(_SAY.rules)} {closing.format(t=true, f=false)}"
         )
-        return Trial(prompt, "true" if value else "false", _floor(params), OPTIONS)
+        return Trial(prompt, "true" if value else "false", params.floor, OPTIONS)
 
     def parse(self, text: str) -> str | None:
         """Read a truth value in any of the five formats."""
@@ -80,18 +93,6 @@ class Boolean(Task[BooleanParams]):
         p = params
         depth = min(p.max_depth, p.length - 2)
         return (p.length - 1) + p.prob_not * p.length + depth + 0.1 * p.prob_dewhitespace * (1 + depth)
-
-
-def _floor(p: BooleanParams) -> float:
-    """How often who copies the commonest truth value of the expression is right, or the rarest where nots abound.
-
-    Fitted to 2 500 expressions at each of 60 points, to 0.02; `tests/stages/generate/test_floors.py` counts again.
-    """
-    if min(p.max_depth, p.length - 2) == 0:
-        gain = 0.13 + 0.0023 * max(0, p.length - 12) + 0.009 * max(0, 6 - p.length)
-    else:
-        gain = 0.07 + 0.25 / p.length
-    return round(0.5 + gain * float(abs(1 - 2 * p.prob_not) ** 0.85), 3)
 
 
 def _write(shape: Shape, target: bool, prob_not: float, words: tuple[str, str], stream: Stream) -> str:

@@ -7,7 +7,6 @@ import sys
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -277,9 +276,9 @@ def test_run__a_refused_parameter_ends_its_sampler_after_one_request_and_no_othe
     engine = Engine(endpoints, store)
     remote.faults(status(400, model="new", body=PARAMETER, times=1))
     try:
-        refused = engine.run("new", [replace(job, sampler="long") for job in jobs(1000, name="new")])
-        later = engine.run("new", [replace(job, sampler="long") for job in jobs(9, "more", name="new")])
-        other = engine.run("new", [replace(job, sampler="short") for job in jobs(10, "short", name="new")])
+        refused = engine.run("new", [job._replace(sampler="long") for job in jobs(1000, name="new")])
+        later = engine.run("new", [job._replace(sampler="long") for job in jobs(9, "more", name="new")])
+        other = engine.run("new", [job._replace(sampler="short") for job in jobs(10, "short", name="new")])
         there = engine.run("m", jobs(20))
     finally:
         engine.close()
