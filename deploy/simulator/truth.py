@@ -8,8 +8,9 @@ or `judge_headers` where the model acts as a judge; the server reads the header 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from evalcube.deploy.errors import SimulatorError
 
@@ -59,9 +60,10 @@ class Truth:
                 raise SimulatorError(name, value, f"must be a number from {low:g} to {high:g}")
 
 
+@lru_cache(maxsize=4096)  # the trials of a cell share all but their answers, which are few
 def trial_headers(
     answer: str, options: tuple[str, ...], difficulty: float, guess: float, repeat: int
-) -> dict[str, str]:
+) -> Mapping[str, str]:
     """Headers for the request of one trial.
 
     Parameters

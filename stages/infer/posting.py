@@ -20,6 +20,8 @@ from aiohttp.http import StreamWriter
 from multidict import CIMultiDictProxy
 from yarl import URL
 
+from evalcube.stages.infer.deadline import Deadline
+
 HEADER_BYTES = 8190
 """Bound on one header and on the status line; there are 128 headers at most."""
 _SWITCHING_PROTOCOLS = 101
@@ -34,7 +36,9 @@ class Poster:
     connections
         Shared with others; one that is idle is used again.
     timeout
-        Of a request as a whole, and of a connection.
+        Of a connection.
+    deadline
+        Of a request as a whole.
     url
         The address.
     headers
@@ -47,12 +51,14 @@ class Poster:
         self,
         connections: aiohttp.TCPConnector,
         timeout: aiohttp.ClientTimeout,
+        deadline: Deadline,
         url: str,
         headers: Mapping[str, str],
         proxy: str | None,
     ) -> None:
         self._connections = connections
         self._timeout = timeout
+        self._deadline = deadline
         self._url = URL(url)
         self._headers = headers
         self._proxy = None if proxy is None else URL(proxy)
@@ -93,7 +99,7 @@ class Poster:
         TimeoutError
             If all that takes too long.
         """
-        async with asyncio.timeout(self._timeout.total):
+        with self._deadline.within():
             connection, protocol = await self._connect()
             try:
                 protocol.set_response_params(

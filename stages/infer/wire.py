@@ -15,6 +15,7 @@ from aiohttp.http import HttpProcessingError
 from multidict import CIMultiDictProxy
 
 from evalcube.stages.infer.apis import APIS
+from evalcube.stages.infer.deadline import Deadline
 from evalcube.stages.infer.endpoint import Endpoint, InferenceError
 from evalcube.stages.infer.jobs import Job
 from evalcube.stages.infer.keys import KeyHolder, KeyMask
@@ -74,6 +75,7 @@ class Sender:
         self._masks: deque[KeyMask] = deque(maxlen=_MASKED_KEYS)
         self._session = _open_session(endpoint, connections)
         self._connections = connections
+        self._deadline = Deadline(endpoint.timeout)
         self._plain = {
             "content-type": "application/json",
             "user-agent": "evalcube",
@@ -92,7 +94,7 @@ class Sender:
     def _prepared(self) -> tuple[Poster, ...]:
         """One for each server, with the present key."""
         return tuple(
-            Poster(self._connections, self._session.timeout, url, self._headers, proxy)
+            Poster(self._connections, self._session.timeout, self._deadline, url, self._headers, proxy)
             for url, proxy in zip(self._urls, self._proxies, strict=True)
         )
 

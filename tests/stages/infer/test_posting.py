@@ -7,6 +7,7 @@ from contextlib import suppress
 import aiohttp
 import pytest
 
+from evalcube.stages.infer.deadline import Deadline
 from evalcube.stages.infer.posting import Poster
 from tests.stages.infer.echo import http
 
@@ -61,7 +62,9 @@ def with_poster(server, use, seconds=60.0):
             timeout = aiohttp.ClientTimeout(total=seconds)
             async with aiohttp.TCPConnector(limit=0) as connections:
                 url = f"http://127.0.0.1:{port}/v1/x?y=1"
-                result = await use(Poster(connections, timeout, url, {"a": "b"}, None))
+                result = await use(
+                    Poster(connections, timeout, Deadline(timeout.total), url, {"a": "b"}, None)
+                )
             await server.end()
             return result
 
