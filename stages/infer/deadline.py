@@ -1,65 +1,81 @@
-"""Ends what takes too long, with one timer for all that may.
+"""Ends requests that take too long, with one timer for all of them.
 
-`asyncio.timeout` has a timer for each. To end it takes another turn of uvloop's, at each of which the loop's thread
-waits until others that make questions or grade let it go on: a tenth of a busy worker's CPU.
+`asyncio.timeout` sets one for each, which was 5 % of a busy worker's CPU: to end it takes uvloop another turn, at which
+the loop's thread waits until others that make questions or grade let it go on.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, cast
+from typing import Protocol
 
 
-class Deadline:
-    """Cancels tasks that are at something for too long. All methods belong to the event loop's thread.
+class _Waited(Protocol):
+    def set_exception(self, exc: BaseException) -> None:
+        """Have who waits for it, or ever will, get an exception."""
 
-    Parameters
-    ----------
-    seconds
-        How long that is; the same for all, so that they are late in the order in which they began.
-    """
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._ends: dict[asyncio.Task[Any], float] = {}
-        self._timer: asyncio.TimerHandle | None = None
+class Exchange:
+    """One request, of which some part is waited for."""
 
-    @contextmanager
-    def within(self) -> Iterator[None]:
-        """What is in here takes no longer; a task is in it once at a time.
+    __slots__ = ("_waited", "end")
+
+    def __init__(self, end: float) -> None:
+        self.end = end
+        """By the loop's clock."""
+        self._waited: list[_Waited] | None = []
+
+    def waits_for(self, part: _Waited) -> None:
+        """Wait for a part of it, too.
 
         Raises
         ------
         TimeoutError
-            It took longer.
+            It is late already.
         """
-        task = cast("asyncio.Task[Any]", asyncio.current_task())
-        loop, before = asyncio.get_running_loop(), task.cancelling()
-        self._ends[task] = loop.time() + self._seconds
+        if self._waited is None:
+            raise TimeoutError
+        self._waited.append(part)
+
+    def is_late(self) -> None:
+        """Have whoever waits for a part of it get a `TimeoutError`."""
+        waited, self._waited = self._waited or (), None
+        for part in waited:
+            part.set_exception(TimeoutError())
+
+
+class Deadline:
+    """Requests under way, and the timer of the oldest. All methods belong to the event loop's thread.
+
+    Parameters
+    ----------
+    seconds
+        How long each may take; the same for all, so that they are late in the order in which they began.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._open: dict[Exchange, None] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def begin(self, loop: asyncio.AbstractEventLoop) -> Exchange:
+        """A request begins."""
+        begun = Exchange(loop.time() + self._seconds)
+        self._open[begun] = None
         if self._timer is None:
-            self._timer = loop.call_later(self._seconds, self._look, loop)
-        cancelled = None
-        try:
-            yield
-        except asyncio.CancelledError as error:
-            cancelled = error
-        finally:
-            # Others may have cancelled it as well, and then it is theirs.
-            late = self._ends.pop(task, None) is None and task.uncancel() <= before
-        if cancelled is not None and late:
-            raise TimeoutError from cancelled
-        if cancelled is not None:
-            raise cancelled
+            self._timer = loop.call_at(begun.end, self._look, loop)
+        return begun
+
+    def end(self, over: Exchange) -> None:
+        """A request is over, late or not."""
+        self._open.pop(over, None)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Cancel those that are late, and look again when the next one may be."""
+        """End those that are late, and look again when the next one may be."""
         self._timer = None
-        while self._ends:
-            task, end = next(iter(self._ends.items()))
-            if end > loop.time():
-                self._timer = loop.call_at(end, self._look, loop)
+        for each in tuple(self._open):
+            if each.end > loop.time():
+                self._timer = loop.call_at(each.end, self._look, loop)
                 return
-            del self._ends[task]
-            task.cancel()
+            self.end(each)
+            each.is_late()

@@ -99,34 +99,40 @@ class Poster:
         TimeoutError
             If all that takes too long.
         """
-        with self._deadline.within():
+        loop = asyncio.get_running_loop()
+        exchange = self._deadline.begin(loop)
+        try:
             connection, protocol = await self._connect()
             try:
+                exchange.waits_for(protocol)
                 protocol.set_response_params(
                     read_until_eof=True, max_line_size=HEADER_BYTES, max_field_size=HEADER_BYTES
                 )
                 sent = self._request.headers.copy()
                 sent["Content-Length"] = str(len(body))
                 sent.update(headers or ())
-                writer = StreamWriter(protocol, asyncio.get_running_loop())
+                writer = StreamWriter(protocol, loop)
                 await writer.write_headers(self._status_line, sent)
                 await writer.write(body, drain=False)
                 message, content = await protocol.read()
                 while message.code < 200 and message.code != _SWITCHING_PROTOCOLS:
                     message, content = await protocol.read()
+                exchange.waits_for(content)
                 result = await read(message.code, message.headers, content)
             except BaseException:  # a reply that comes later would be taken for the next request's
                 connection.close()
                 raise
             connection.release()
             return result
+        finally:
+            self._deadline.end(exchange)
 
     async def _connect(self) -> tuple[Connection, ResponseHandler]:
         """A connection that nobody uses."""
         while True:
             try:
                 connection = await self._connections.connect(self._request, traces=[], timeout=self._timeout)
-            except TimeoutError as error:  # of the connection; that of the whole comes as a cancellation here
+            except TimeoutError as error:
                 raise aiohttp.ConnectionTimeoutError from error
             protocol = cast("ResponseHandler", connection.protocol)
             if not protocol.should_close:

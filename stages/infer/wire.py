@@ -213,9 +213,8 @@ class Sender:
 
 def _open_session(endpoint: Endpoint, connections: Connector) -> aiohttp.ClientSession:
     """A session with an endpoint's timeouts, without its headers."""
-    timeout = aiohttp.ClientTimeout(
-        total=endpoint.timeout, sock_connect=min(_CONNECT_SECONDS, endpoint.timeout)
-    )
+    seconds = endpoint.timeout
+    timeout = aiohttp.ClientTimeout(seconds, connect=seconds, sock_connect=min(_CONNECT_SECONDS, seconds))
     return aiohttp.ClientSession(
         connector=connections,
         connector_owner=False,

@@ -1,7 +1,6 @@
-"""Tests of what ends requests that take too long: by itself, among others, and beside other cancellations."""
+"""Tests of what ends requests that take too long: each at its own time, with one timer for all."""
 
 import asyncio
-import time
 
 import pytest
 
@@ -10,60 +9,60 @@ from evalcube.stages.infer.deadline import Deadline
 SECONDS = 0.05
 
 
-async def within(deadline, seconds):
-    """How long it took, whether it was late, and how often its task is cancelled after that."""
+async def late_after(exchange):
+    """After how many seconds a request is late, both of whose parts are told; None if neither is for a while."""
     loop = asyncio.get_running_loop()
-    begun, late = loop.time(), False
-    try:
-        with deadline.within():
-            await asyncio.sleep(seconds)
-    except TimeoutError:
-        late = True
-    return loop.time() - begun, late, asyncio.current_task().cancelling()
+    begun, parts = loop.time(), [loop.create_future(), loop.create_future()]
+    for part in parts:
+        exchange.waits_for(part)
+    told, _ = await asyncio.wait(parts, timeout=10 * SECONDS)
+    assert [type(part.exception()) for part in told] in ([], [TimeoutError] * 2)
+    return loop.time() - begun if told else None
 
 
-def test_within__ends_what_is_late_and_nothing_else():
+def test_begin__each_is_late_after_the_same_time():
     async def main():
-        deadline = Deadline(SECONDS)
-        first = await within(deadline, 0)
-        together = [asyncio.create_task(within(deadline, 5)), asyncio.create_task(within(deadline, 0.01))]
+        loop, deadline = asyncio.get_running_loop(), Deadline(SECONDS)
+        first = asyncio.create_task(late_after(deadline.begin(loop)))
         await asyncio.sleep(SECONDS / 2)
-        return first, await within(deadline, 5), *await asyncio.gather(*together)
+        return await asyncio.gather(first, late_after(deadline.begin(loop)))
 
-    quick, later, slow, short = asyncio.run(main())
-
-    assert [late for _, late, _ in (quick, later, slow, short)] == [False, True, True, False]
-    assert {cancelled for *_, cancelled in (quick, later, slow, short)} == {0}
-    assert all(SECONDS - 0.002 <= seconds < 2 for seconds in (later[0], slow[0]))
+    assert all(SECONDS - 0.005 < seconds < 10 * SECONDS for seconds in asyncio.run(main()))
 
 
-def test_within__has_one_timer_for_all(monkeypatch):
+def test_end__of_what_is_over_nobody_is_told():
+    async def main():
+        loop, deadline = asyncio.get_running_loop(), Deadline(SECONDS)
+        over, other = deadline.begin(loop), deadline.begin(loop)
+        deadline.end(over)
+        return await asyncio.gather(late_after(over), late_after(other))
+
+    first, second = asyncio.run(main())
+
+    assert first is None
+    assert second is not None
+
+
+def test_waits_for__raises_where_it_is_late_already():
+    async def main():
+        loop, deadline = asyncio.get_running_loop(), Deadline(0)
+        exchange = deadline.begin(loop)
+        await asyncio.sleep(SECONDS)
+        with pytest.raises(TimeoutError):
+            exchange.waits_for(loop.create_future())
+
+    asyncio.run(main())
+
+
+def test_begin__sets_one_timer_for_all(monkeypatch):
     timers = []
 
     async def main():
-        loop = asyncio.get_running_loop()
-        call_at = loop.call_at
-        monkeypatch.setattr(loop, "call_at", lambda *args, **kw: timers.append(args) or call_at(*args, **kw))
-        deadline = Deadline(5)
-        for _ in range(20):
-            with deadline.within():
-                await asyncio.sleep(0)
+        loop, deadline = asyncio.get_running_loop(), Deadline(5)
+        monkeypatch.setattr(loop, "call_at", lambda *args: timers.append(args) or timers)
+        for _ in range(9):
+            deadline.end(deadline.begin(loop))
 
     asyncio.run(main())
 
     assert len(timers) == 1
-
-
-@pytest.mark.parametrize("late", [False, True])
-def test_within__leaves_a_cancellation_to_who_cancelled(late):
-    async def main():
-        task = asyncio.create_task(within(Deadline(SECONDS), 5))
-        await asyncio.sleep(0)
-        if late:  # in the very turn in which it is cancelled
-            time.sleep(2 * SECONDS)  # noqa: ASYNC251
-            await asyncio.sleep(0)
-        task.cancel()
-        await asyncio.wait([task])
-        return task.cancelled()
-
-    assert asyncio.run(main())
