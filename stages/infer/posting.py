@@ -1,14 +1,15 @@
 """Sends POSTs over aiohttp's connections, without what its session works out anew for each of them.
 
 That is half of all CPU of a small request: headers merged, addresses read, cookies, a task that writes. Here it is done
-once for an address and key. aiohttp still opens and keeps the connections (names, TLS, proxies), writes the headers and
-parses the reply. Of what is called here its documentation has `connect` and the connection only; `pyproject.toml`
-bounds its version from above for that.
+once for an address and key. aiohttp still opens and keeps the connections (names, TLS, proxies) and parses the reply.
+Of what is called here its documentation has `connect` and the connection only; `pyproject.toml` bounds its version from
+above for that.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cached_property
 from typing import TypeVar, cast
@@ -16,7 +17,6 @@ from typing import TypeVar, cast
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
-from aiohttp.http import StreamWriter
 from multidict import CIMultiDictProxy
 from yarl import URL
 
@@ -25,6 +25,7 @@ from evalcube.stages.infer.deadline import Deadline
 HEADER_BYTES = 8190
 """Bound on one header and on the status line; there are 128 headers at most."""
 _SWITCHING_PROTOCOLS = 101
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _Read = TypeVar("_Read")
 
 
@@ -71,10 +72,13 @@ class Poster:
         return aiohttp.ClientRequest("POST", self._url, headers=self._headers, proxy=self._proxy)
 
     @cached_property
-    def _status_line(self) -> str:
-        """A proxy that does not just let TLS through is told the whole address."""
+    def _head(self) -> str:
+        """The lines that all begin with. A proxy that does not just let TLS through is told the whole address."""
         whole = self._proxy is not None and not self._request.is_ssl()
-        return f"POST {self._url.with_user(None) if whole else self._url.raw_path_qs} HTTP/1.1"
+        address = self._url.with_user(None) if whole else self._url.raw_path_qs
+        headers = self._request.headers.copy()
+        headers.pop("Content-Length", None)  # of no body
+        return f"POST {address} HTTP/1.1\r\n{_lines(headers)}"
 
     async def post(
         self,
@@ -108,12 +112,9 @@ class Poster:
                 protocol.set_response_params(
                     read_until_eof=True, max_line_size=HEADER_BYTES, max_field_size=HEADER_BYTES
                 )
-                sent = self._request.headers.copy()
-                sent["Content-Length"] = str(len(body))
-                sent.update(headers or ())
-                writer = StreamWriter(protocol, loop)
-                await writer.write_headers(self._status_line, sent)
-                await writer.write(body, drain=False)
+                head = f"{self._head}Content-Length: {len(body)}\r\n{_lines(headers or {})}\r\n"
+                transport = cast("asyncio.Transport", protocol.transport)
+                transport.write(head.encode() + body)
                 message, content = await protocol.read()
                 while message.code < 200 and message.code != _SWITCHING_PROTOCOLS:
                     message, content = await protocol.read()
@@ -138,3 +139,17 @@ class Poster:
             if not protocol.should_close:
                 return connection, protocol
             connection.close()  # something came that nobody asked for, and would be taken for the reply
+
+
+def _lines(headers: Mapping[str, str]) -> str:
+    """Headers as they are sent.
+
+    Raises
+    ------
+    ValueError
+        A value has a line end in it, and so maybe another header.
+    """
+    lines = [f"{name}: {value}\r\n" for name, value in headers.items()]
+    if any(_CONTROL.search(line, 0, len(line) - 2) for line in lines):
+        raise ValueError("a control character in a header")
+    return "".join(lines)
