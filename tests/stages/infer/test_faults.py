@@ -154,7 +154,11 @@ STATUS = {
 
 # The same without a simulator that could cause it: what happens, tried again, end, cause
 ELSEWHERE = {
-    "nobody listens at the address": (True, f"{ERROR}, endpoint given up", "connect"),
+    "nobody listens at the address, or no connection comes about within 30 seconds or the `timeout`": (
+        True,
+        f"{ERROR}, endpoint given up",
+        "connect",
+    ),
     "the host has no address": (True, f"{ERROR}, endpoint given up", "dns"),
     "TLS fails": (True, f"{ERROR}, endpoint given up", "tls"),
     "the certificate is not accepted": (False, f"{ERROR}, endpoint given up", "tls"),

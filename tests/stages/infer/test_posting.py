@@ -53,15 +53,15 @@ async def head_only(status, *_):
     return status
 
 
-def with_poster(server, use, seconds=60.0):
+def with_poster(server, use, seconds=60.0, scheme="http"):
     """What `use` returns, called with a poster whose requests a server answers."""
 
     async def run():
         async with await asyncio.start_server(server, "127.0.0.1", 0) as listening:
             port = listening.sockets[0].getsockname()[1]
-            timeout = aiohttp.ClientTimeout(total=seconds)
+            timeout = aiohttp.ClientTimeout(seconds, connect=seconds)
             async with aiohttp.TCPConnector(limit=0) as connections:
-                url = f"http://127.0.0.1:{port}/v1/x?y=1"
+                url = f"{scheme}://127.0.0.1:{port}/v1/x?y=1"
                 result = await use(
                     Poster(connections, timeout, Deadline(timeout.total), url, {"a": "b"}, None)
                 )
@@ -149,3 +149,14 @@ def test_post__sends_no_header_with_another_in_it():
     with_poster(server, use)
     assert not server.heads
     assert len(server.connections) == 1
+
+
+def test_post__tells_a_connection_that_does_not_come_about_from_a_late_reply():
+    def post(scheme):
+        server = Server(lambda *_: asyncio.sleep(60))
+        with pytest.raises(TimeoutError) as late:
+            with_poster(server, lambda poster: poster.post(b"0", None, whole), 0.2, scheme)
+        return late.type
+
+    assert post("http") is TimeoutError
+    assert post("https") is aiohttp.ConnectionTimeoutError  # no TLS comes
