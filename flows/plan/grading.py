@@ -153,9 +153,8 @@ def trial_variables(plan: Plan) -> dict[str, tuple[Variable, tuple[int, ...]]]:
 def columns(plan: Plan, outcomes: Sequence[Outcome]) -> Arrays:
     """Outcomes as arrays by variable, shape (trial,), of judges' readings (trial, judge, repeat)."""
     arrays: Arrays = {}
-    found = dict(zip(Outcome._fields, zip(*outcomes, strict=True), strict=False))  # nothing of no outcomes
     for name, (variable, more) in trial_variables(plan).items():
-        values = found.get(name, ())
+        values = [getattr(row, name) for row in outcomes]
         if not more:
             arrays[name] = np.array(values, dtype=variable.dtype)
             continue

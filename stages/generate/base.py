@@ -396,8 +396,8 @@ class Cell:
         digest = hashlib.sha256(self.key + str(index).encode()).digest()
         stream = Stream(int.from_bytes(digest, "big"))
         trial = self.task.generate_at(self.params, index, self.key, stream)
-        texts = getattr(trial, "prompt", None), getattr(trial, "answer", None)
-        if not (isinstance(texts[0], str) and isinstance(texts[1], str)):
+        prompt, answer = getattr(trial, "prompt", None), getattr(trial, "answer", None)
+        if not (isinstance(prompt, str) and isinstance(answer, str)):
             raise TaskError(
                 f"task '{self.task.name}' made {repr(trial)[:200]}, which is no Trial with a prompt and an answer as "
                 "texts; mend its `generate`"

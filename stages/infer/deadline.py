@@ -18,11 +18,11 @@ class _Waited(Protocol):
 class Exchange:
     """One request, of which some part is waited for."""
 
-    __slots__ = ("_waited", "end")
+    __slots__ = ("_waited", "due")
 
-    def __init__(self, end: float) -> None:
-        self.end = end
-        """By the loop's clock."""
+    def __init__(self, due: float) -> None:
+        self.due = due
+        """When it is late, by the loop's clock."""
         self._waited: list[_Waited] | None = []
 
     def waits_for(self, part: _Waited) -> None:
@@ -37,7 +37,7 @@ class Exchange:
             raise TimeoutError
         self._waited.append(part)
 
-    def is_late(self) -> None:
+    def expire(self) -> None:
         """Have whoever waits for a part of it get a `TimeoutError`."""
         waited, self._waited = self._waited or (), None
         for part in waited:
@@ -63,7 +63,7 @@ class Deadline:
         begun = Exchange(loop.time() + self._seconds)
         self._open[begun] = None
         if self._timer is None:
-            self._timer = loop.call_at(begun.end, self._look, loop)
+            self._timer = loop.call_at(begun.due, self._look, loop)
         return begun
 
     def end(self, over: Exchange) -> None:
@@ -74,8 +74,8 @@ class Deadline:
         """End those that are late, and look again when the next one may be."""
         self._timer = None
         for each in tuple(self._open):
-            if each.end > loop.time():
-                self._timer = loop.call_at(each.end, self._look, loop)
+            if each.due > loop.time():
+                self._timer = loop.call_at(each.due, self._look, loop)
                 return
             self.end(each)
-            each.is_late()
+            each.expire()

@@ -77,7 +77,7 @@ class Poster:
         whole = self._proxy is not None and not self._request.is_ssl()
         address = self._url.with_user(None) if whole else self._url.raw_path_qs
         headers = self._request.headers.copy()
-        headers.pop("Content-Length", None)  # of no body
+        headers.popall("Content-Length", None)  # of no body
         return f"POST {address} HTTP/1.1\r\n{_lines(headers)}"
 
     async def post(

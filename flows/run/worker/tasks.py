@@ -52,7 +52,7 @@ def truth_of_trial(item: Prepared) -> Mapping[str, str]:
     trial = item.trial
     # a simulated model that does not know picks any option: it has no strategies
     guess = 1 / len(trial.options) if trial.options else trial.guess_chance
-    return trial_headers(trial.answer, trial.options, item.cell.difficulty, guess, item.repeat)
+    return trial_headers(trial.answer, tuple(trial.options), item.cell.difficulty, guess, item.repeat)
 
 
 def truth_of_output(

@@ -269,7 +269,7 @@ def _hits(text: str) -> list[tuple[int, str]]:
 
 def _place(text: str, at: int, part: str) -> tuple[Rank, int, str] | None:
     """Rank, begin and kind of what a part of a mark announces; None if it announces nothing."""
-    end = at + len(part)
+    end, short = at + len(part), None
     if part in ("boxed", "fbox"):
         box = _BOX.match(text, at) if text[at - 1 : at] == "\\" else None
         return (Rank.MARKED, box.end(), "box") if box else None
@@ -282,15 +282,15 @@ def _place(text: str, at: int, part: str) -> tuple[Rank, int, str] | None:
             return None
     else:
         end = at + 3
-        if not _AFTER_ANS.match(text, end):  # as in "Answer", which has been found too
+        short = _AFTER_ANS.match(text, end)
+        if short is None:  # as in "Answer", which has been found too
             return None
     if text[at - 2 : at] in ("</", "[/"):
         return None
     whole, before = _before(text, at)
     begins = whole and _BEFORE.fullmatch(before) is not None
-    if end - at == 3:
-        after = _AFTER_ANS.match(text, end) if begins else None
-        return (Rank.ASKED, after.end(), "") if after else None
+    if short is not None:
+        return (Rank.ASKED, short.end(), "") if begins else None
     found = _tagged(text, before, end) or _subject(text, at, end)
     if not begins and found is None and HEDGE.search(_STOP.split(before)[-1]):
         return None
