@@ -61,9 +61,11 @@ check: $(VENV)/.installed ## lint, format, types, layers: what "clean" means
 	$(BIN)/lint-imports
 	$(BIN)/deno fmt --check
 	$(BIN)/python -m tests.weight
+	$(BIN)/python -m tests.words
 
-weight: $(VENV)/.installed ## count code lines, files, commands, options, config keys, names, beside their ceilings
+weight: $(VENV)/.installed ## count code lines, files, commands, options, config keys, names and vague words, beside their ceilings
 	$(BIN)/python -m tests.weight
+	$(BIN)/python -m tests.words
 
 bench: $(VENV)/.model ## measure the seconds that people feel, CPU per trial, and how much of an endpoint a sweep uses
 	$(BIN)/python benchmarks/felt.py

@@ -1,6 +1,6 @@
 """What the product weighs is counted as a reader would count it."""
 
-from tests.weight import Room, above, rooms, weigh
+from tests.weight import Room, above, floor_lines, rooms, weigh
 
 
 def test_weigh__counts_neither_docstrings_nor_comments_nor_blanks(tmp_path):
@@ -23,6 +23,14 @@ def test_rooms__are_the_folders_below_the_four(tmp_path):
     found = rooms(tmp_path)
 
     assert found == {"flows": Room(1, 1, 1), "flows/run": Room(2, 2, 2)}
+
+
+def test_floor_lines__are_the_sums_of_their_rooms():
+    lines = floor_lines(
+        {"flows": Room(1, 1, 1), "flows/run": Room(20, 2, 2), "deploy/clusters": Room(300, 1, 1)}
+    )
+
+    assert lines == {"flows": 21, "stages": 0, "storage": 0, "deploy": 300}
 
 
 def test_above__names_what_is_heavier_and_what_has_no_ceiling():

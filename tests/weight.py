@@ -1,7 +1,7 @@
-"""Counts what the product weighs, and says where it is above the ceilings of ``pyproject.toml``.
+"""Weight of the product: code lines by room, and commands, options, keys and names, beside their ceilings.
 
-``python -m tests.weight`` prints it and fails above a ceiling. Whoever raises one says in the same change what went
-for it.
+``python -m tests.weight`` prints both tables and fails above a ceiling of ``pyproject.toml``. Lines have one ceiling
+for each floor; a commit that raises it says for whom, and what went.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rich.table import Table
 from tests.docs.pages import ROOT
 from tests.docs.surface import declared
 
-HOUSE = ("flows", "stages", "storage", "deploy")
+FLOORS = ("flows", "stages", "storage", "deploy")
 _SILENT = {
     tokenize.COMMENT,
     tokenize.NL,
@@ -78,20 +78,28 @@ def _public(tree: ast.Module) -> Iterator[str]:
 def rooms(root: Path = ROOT) -> dict[str, Room]:
     """Each folder that has files of its own or rooms of its own, such as ``flows/run``."""
     found: dict[str, Room] = {}
-    for file in sorted(file for top in HOUSE for file in (root / top).rglob("*.py")):
+    for file in sorted(file for top in FLOORS for file in (root / top).rglob("*.py")):
         room = "/".join(file.relative_to(root).parent.parts[:2])
         before = found.get(room, Room(0, 0, 0))
         found[room] = Room(*(sum(pair) for pair in zip(before, weigh(file), strict=True)))
     return found
 
 
+def floor_lines(measured: dict[str, Room]) -> dict[str, int]:
+    """Return the code lines of each floor."""
+    lines = dict.fromkeys(FLOORS, 0)
+    for name, room in measured.items():
+        lines[name.partition("/")[0]] += room.lines
+    return lines
+
+
 def totals(measured: dict[str, Room]) -> dict[str, int]:
-    """What has one figure for the whole house."""
+    """Return what has one figure for the whole product."""
     surface = declared()
-    own = [weigh(file) for file in (ROOT / "evalcube").glob("*.py")]
+    package = [weigh(file) for file in (ROOT / "evalcube").glob("*.py")]
     return {
-        "lines": sum(room.lines for room in (*measured.values(), *own)),
-        "files": sum(room.files for room in (*measured.values(), *own)),
+        "lines": sum(room.lines for room in (*measured.values(), *package)),
+        "files": sum(room.files for room in (*measured.values(), *package)),
         "commands": len(surface["commands"]),
         "options": sum(len(options) for options in surface["commands"].values()),
         "keys": len(surface["config"]),
@@ -109,25 +117,24 @@ def above(ceilings: dict[str, int], measured: dict[str, int]) -> list[str]:
 
 
 def main() -> int:
-    """Print the table; 1 above a ceiling."""
+    """Print the tables; return 1 above a ceiling."""
     ceilings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["evalcube"]["weight"]
-    found = rooms()
-    whole = totals(found)
-    table = Table("room", "code lines", "ceiling", "files", "public names", box=None)
-    for name, room in found.items():
-        table.add_row(
-            name, str(room.lines), str(ceilings["rooms"].get(name, 0)), str(room.files), str(room.names)
-        )
-    summed = Table("the house", "", "ceiling", box=None)
-    for name, value in whole.items():
-        summed.add_row(name, str(value), str(ceilings.get(name, 0)))
+    measured = rooms()
+    floors, product = floor_lines(measured), totals(measured)
+    by_room = Table("room", "code lines", "files", "public names", box=None)
+    for name, room in measured.items():
+        by_room.add_row(name, str(room.lines), str(room.files), str(room.names))
+    beside = Table("", "", "ceiling", box=None)
+    for name, count in floors.items():
+        beside.add_row(name, str(count), str(ceilings["floors"].get(name, 0)))
+    for name, count in product.items():
+        beside.add_row(name, str(count), str(ceilings.get(name, 0)))
     console = Console(width=100)
-    console.print(table, "", summed)
-    raised = above(ceilings["rooms"], {name: room.lines for name, room in found.items()})
-    raised += above(ceilings, whole)
-    for line in raised:
-        console.print(f"{line}: say in pyproject.toml's change what went for it", style="red")
-    return bool(raised)
+    console.print(by_room, "", beside)
+    excess = above(ceilings["floors"], floors) + above(ceilings, product)
+    for line in excess:
+        console.print(f"{line}: say in pyproject.toml's change for whom, and what went", style="red")
+    return bool(excess)
 
 
 if __name__ == "__main__":
