@@ -198,7 +198,7 @@ def is_abandoned(
         Whether the descriptor, which is open for writing then, keeps the file's lock to itself.
     """
     # The heading first: asking for the lock of a file that lives would, for a moment, keep it from its owner.
-    life = owner_life(descriptor, magic)
+    life = _owner_life(descriptor, magic)
     if life is Life.RUNNING:
         return False
     if life is Life.UNKNOWN and not _is_old(descriptor, magic, clock):
@@ -221,7 +221,7 @@ def _is_free(descriptor: int, kind: int, *, back: bool = False) -> bool | None:
     return True
 
 
-def owner_life(descriptor: int, magic: bytes) -> Life:
+def _owner_life(descriptor: int, magic: bytes) -> Life:
     """What is known here of the process in a file's heading, by its identity and its lock, whatever clocks say.
 
     A process that is stopped counts as running: its file is still its own.

@@ -100,7 +100,7 @@ class RunSummary(Shown, MadeCube):
     spent: dict[str, float] = field(default_factory=dict)
     """Tokens and USD of all runs so far; answers of the cache are free."""
     found_again: int = 0
-    """Trials whose replies this run had received and paid for, when a worker died and its blocks were done again."""
+    """Trials that were answered after they were first looked up: by a worker that died then, or by another run."""
     bound: str = ""
     """The bound under ``spend:`` that stopped the run."""
     ordered: str = ""
@@ -313,7 +313,7 @@ def requests_in_batches(records: Space, plan: Plan, unfinished: Sequence[bool]) 
 def lines_of(summary: RunSummary) -> list[str]:
     """What a run did, a sentence or two on each line; texts of endpoints in them are as they came."""
     seconds, rate = summary.seconds, summary.trials_per_second
-    again = f", {summary.found_again} found again after workers ended" if summary.found_again else ""
+    again = f", {summary.found_again} answered since they were first looked up" if summary.found_again else ""
     lines = [
         f"{summary.done} of {summary.trials} trials done; this run: {summary.graded} in {seconds:.1f} s, {rate:.1f}/s",
         f"{summary.sent} requests sent, {summary.cached} trials answered by the cache{again}",

@@ -12,7 +12,6 @@ key_index     locations of all known records, by key
 pack_index    the packs of all processes, and what is new in them
 reader        values, verified, and all entries in order
 compaction    recovery after a crash, removal, merging
-claims        who is asking what at the moment
 remote        a cache on a store that a network leads to, of these parts:
 objects       S3, GCS, Azure
 redis         Redis, Valkey

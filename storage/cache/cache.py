@@ -9,24 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from evalcube.storage.cache.claims import Claims
 from evalcube.storage.cache.contract import Cache, CacheStats, EntryInfo, ManagedCache
 from evalcube.storage.cache.directory import DirectoryCache, prepare_directory
-from evalcube.storage.cache.folders import Folders, is_cache
+from evalcube.storage.cache.folders import is_cache
 from evalcube.storage.errors import need_package
 from evalcube.storage.urls import Kind, directory_of, is_directory, kind_of, object_prefix, redis_address
 
 __all__ = [
     "Cache",
     "CacheStats",
-    "Claims",
     "DirectoryCache",
     "EntryInfo",
     "ManagedCache",
     "find_cache",
     "look_up",
     "open_cache",
-    "open_claims",
     "prepare_cache",
 ]
 
@@ -73,19 +70,6 @@ def prepare_cache(url: str | Path) -> None:
         prepare_directory(Path(directory_of(url)).absolute())
     else:
         open_cache(url)
-
-
-def open_claims(url: str | Path, run: str) -> Claims | None:
-    """The claims by which runs avoid asking the same request at once; None for a cache that cannot hold any.
-
-    Parameters
-    ----------
-    run
-        Name of the run that claims.
-    """
-    if not is_directory(url):
-        return None
-    return Claims(Folders(directory_of(url)).temporaries, run)
 
 
 def find_cache(url: str | Path) -> ManagedCache | None:

@@ -11,10 +11,7 @@ from pathlib import Path
 from evalcube.storage.clocks import swept
 from evalcube.storage.files import locked
 
-CLAIMS_LOCK = "claims.lock"
-"""Name of the lock, in ``tmp/``, under which claims are made."""
-
-_LOCKS = ("lock", CLAIMS_LOCK)
+_LOCK = "lock"
 STALE_SECONDS = 3600.0
 _WAIT_SECONDS = 60.0
 
@@ -54,7 +51,7 @@ class Folders:
         """
         with ExitStack() as stack:
             try:
-                stack.enter_context(locked(self.temporaries / "lock", seconds))
+                stack.enter_context(locked(self.temporaries / _LOCK, seconds))
             except TimeoutError:
                 raise
             except OSError:
@@ -85,5 +82,5 @@ def sweep_files(folder: Path, *, delete: bool) -> int:
     """Count, or delete, what killed writers left an hour ago or earlier."""
     if folder.is_symlink():
         return 0  # whatever is there, no writer of this cache left it
-    files = (file for file in folder.iterdir() if file.name not in _LOCKS)
+    files = (file for file in folder.iterdir() if file.name != _LOCK)
     return swept(files, folder, STALE_SECONDS, delete=delete)

@@ -1,19 +1,15 @@
 """Faults that no signal makes: a clock that jumps, a cache that cannot be written any more."""
 
-import os
 import shutil
 import subprocess
-import sys
 
 import pytest
 
 from tests.chaos import clock, verdict
 from tests.chaos.campaign import Campaign, run_calmly
-from tests.chaos.processes import ROOT, fleet, wait_for
-from tests.flows.support import assert_same_cube, own_process, simulator_stats, sweep_config, write_config
+from tests.chaos.processes import fleet, wait_for
+from tests.flows.support import own_process, simulator_stats, sweep_config, write_config
 from tests.waiting import PATIENCE
-
-TRIALS = 120
 
 
 # Not hours back: Dask's own timers count in wall-clock time, and wait for as long as it was set back.
@@ -34,38 +30,6 @@ def test_run__a_clock_that_jumps_changes_nothing(tmp_path):
         assert ships.driver.wait(PATIENCE) == 0, ships.driver_log()
         assert ships.requests() == campaign.requests
     assert verdict.differences(tmp_path / "struck.zarr", run_calmly(campaign, tmp_path)) == []
-
-
-DAYS, MINUTES = 2 * 86400, 600
-
-
-@pytest.mark.integration
-def test_run__of_three_with_clocks_apart_each_answer_is_paid_for_once(tmp_path, simulator):
-    drivers = []
-    for number, skew in enumerate((DAYS, 0, -MINUTES)):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        (folder / "ahead").write_text(str(skew))
-        config = sweep_config(tmp_path, simulator.base_url, trials=TRIALS, cube=f"{number}.zarr")
-        config["models"][0]["simulate"]["latency"] = 0.05
-        module = ("-m", "tests.chaos.drive", "run", write_config(folder, config), "--workers", "1")
-        env = os.environ | {
-            clock.VARIABLE: str(folder / "ahead"),
-            "PYTHONPATH": str(ROOT),
-            "TMPDIR": str(folder),
-        }
-        with (folder / "log").open("wb") as log:
-            drivers.append(
-                subprocess.Popen([sys.executable, *module], cwd=folder, env=env, stdout=log, stderr=log)
-            )
-    codes = [driver.wait(PATIENCE) for driver in drivers]
-
-    logs = [(tmp_path / str(number) / "log").read_text() for number in range(3)]
-    assert codes == [0, 0, 0], logs
-    stats = simulator_stats(simulator)
-    assert (stats["requests"], stats["distinct"]) == (5 * TRIALS, 5 * TRIALS)
-    for number in (1, 2):
-        assert_same_cube(tmp_path / "0.zarr", tmp_path / f"{number}.zarr")
 
 
 @pytest.fixture

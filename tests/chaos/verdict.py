@@ -60,7 +60,7 @@ def _strays(cube: Path, cache: Path) -> Iterator[Path]:
     yield from (
         file for file in cube.rglob("*") if file.is_file() and file.name.endswith((".partial", ".tmp"))
     )
-    yield from (file for file in (cache / "tmp").iterdir() if file.name not in ("lock", "claims.lock"))
+    yield from (file for file in (cache / "tmp").iterdir() if file.name != "lock")
     yield from (pack for pack in (cache / "packs").glob("*.pack") if not pack.with_suffix(".idx").exists())
     yield from (cache / "damaged").iterdir()
 

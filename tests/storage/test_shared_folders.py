@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from evalcube.storage.cache.claims import Claims
 from evalcube.storage.cache.compaction import recover_all
 from evalcube.storage.cache.directory import DirectoryCache
 from evalcube.storage.cache.folders import Folders
@@ -89,7 +88,6 @@ def begin(folder, *, die):
     cube.records.put("live.json", b"{}", durable=False)
     cache = DirectoryCache(folder / "cache")
     cache.put_many([storage_workers.entry("anne", i) for i in range(5)])
-    Claims(folder / "cache" / "tmp", "anne").make([storage_workers.entry("anne", 7)[0]])
     lease = Lease.acquire(cube.records, ttl=0.3)
     if die:
         os._exit(0)  # as a kill would: no index, no release
@@ -118,10 +116,6 @@ def go_on(folder, *, elsewhere):
     keys, values = zip(*(storage_workers.entry("anne", i) for i in range(5)), strict=True)
     assert cache.get_many(keys) == list(values)
     cache.put_many([storage_workers.entry("bert", i) for i in range(5)])
-    claims = Claims(folder / "cache" / "tmp", "bert")
-    claim = claims.make(keys)
-    assert claims.others(keys, claim) == {}
-    claim.release()
     cache.remove([storage_workers.entry("bert", 0)[0]])
     cache.sweep(delete=True)
     cache.close()

@@ -160,13 +160,9 @@ class BlockDone:
     """One thing that the endpoint said, by cause."""
     origin: tuple[int, ...] = ()
     """Key of the block as it was first cut, where one that saw workers die was taken apart."""
-    shared: int = 0
-    """Of the cached trials, those that another run was asking and had answered meanwhile."""
-    late: int = 0
-    """Of the cached trials, those that were answered between the look-up and their turn: by another run that was done
-    with it by then, or by a worker of this one that died."""
     found_again: int = 0
-    """Of the cached trials, those that this run itself had asked before a worker died; the driver counts them."""
+    """Of the cached trials, those that were answered after the block was first looked up, as by a worker that died; the
+    driver counts them."""
     saved: tuple[int, ...] = (0, 0)
     """Tokens of prompts and of completions of the cached trials, as the endpoints counted them."""
 

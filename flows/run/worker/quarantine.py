@@ -211,7 +211,7 @@ def _hear(name: str, model: str, verdict: str, dask_worker: Any = None) -> None:
         work.judged.add(model)
 
 
-def hold_if_in_doubt(work: Workspace, model: str, results: Sequence[Result | None], worker: Worker) -> None:
+def hold_if_in_doubt(work: Workspace, model: str, results: Sequence[Result], worker: Worker) -> None:
     """Runs in tasks: hold failures back that may be this worker's own trouble, until the driver has judged.
 
     Parameters
@@ -230,9 +230,9 @@ def hold_if_in_doubt(work: Workspace, model: str, results: Sequence[Result | Non
     Reschedule
         They are to be asked again, here or elsewhere.
     """
-    if any(result is not None and result.kind == "stored" for result in results):
+    if any(result.kind == "stored" for result in results):
         work.judged.discard(model)  # the endpoint is there
-    causes = Counter(result.cause for result in results if result is not None and result.kind == "failed")
+    causes = Counter(result.cause for result in results if result.kind == "failed")
     if not causes or not work.may_doubt(model):
         return
     if not work.given_up(model) and not UNREACHABLE.intersection(causes):

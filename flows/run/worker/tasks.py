@@ -32,7 +32,6 @@ from evalcube.flows.plan.grading import Arrays, LayerGrader, Prices, columns, gr
 from evalcube.flows.plan.requests import Prepared
 from evalcube.flows.plan.targets import Block
 from evalcube.flows.run.follow.events import KILLED, BlockDone, LookedUp, as_message, topic
-from evalcube.flows.run.worker.dedup import ask
 from evalcube.flows.run.worker.extending import NOTHING, further_requests, settle
 from evalcube.flows.run.worker.plugin import workspace
 from evalcube.flows.run.worker.poison import name_trials
@@ -79,8 +78,6 @@ class ToAsk:
 
     missing: npt.NDArray[np.int32]
     """Indices within the block of trials that the cache does not answer."""
-    worker: str
-    """Id of the worker that looked."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,10 +93,6 @@ class Delivery:
     """One thing that the endpoint said, by cause."""
     answered: tuple[int, ...] = ()
     """Indices of the trials that were asked and answered."""
-    shared: int = 0
-    """Trials that another run was asking, and had answered meanwhile."""
-    late: int = 0
-    """Trials that were to be asked, and were answered by then: by another run, or a worker of this one that died."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,15 +115,15 @@ def generate(run: str, block: Block) -> ToAsk:
     """Make a block's trials and find out which of them must be asked."""
     work = workspace(run)
     if work.drained:
-        return ToAsk(np.arange(block.size, dtype=np.int32), get_worker().id)  # `infer` asks nothing of it
+        return ToAsk(np.arange(block.size, dtype=np.int32))  # `infer` asks nothing of it
     if block.recorded:
-        return ToAsk(np.zeros(0, dtype=np.int32), get_worker().id)  # its answers were paid for once
+        return ToAsk(np.zeros(0, dtype=np.int32))  # its answers were paid for once
     settle(work, block)
     cached = work.cached([item.request.digest for item in work.opened(block)])
     asked = [i for i, known in enumerate(cached) if not known]
     looked_up = LookedUp(block.origin, block.size - len(asked))
     get_worker().log_event(topic(run), as_message(looked_up))
-    return ToAsk(np.array(asked, dtype=np.int32), get_worker().id)
+    return ToAsk(np.array(asked, dtype=np.int32))
 
 
 def infer(run: str, block: Block, order: ToAsk) -> Delivery:
@@ -143,21 +136,21 @@ def infer(run: str, block: Block, order: ToAsk) -> Delivery:
     trials = work.opened(block)
     evaluation = work.plan.evaluations[block.window.region.model]
     indices, worker = order.missing.tolist(), get_worker()
-    if work.interrupted or order.worker != worker.id:
-        # Somebody may have been killed, or stopped, in the middle of asking: look them up again.
-        settle(work, block)
-        replies = work.fetch([trials[i].request.digest for i in indices])
-        indices = [i for i, reply in zip(indices, replies, strict=True) if reply is None]
+    # A worker may have been killed, or stopped, in the middle of asking them, and a look-up may lack what others stored
+    # in the half second before it: look them up again, so that no request is paid for twice.
+    settle(work, block)
+    replies = work.fetch([trials[i].request.digest for i in indices])
+    indices = [i for i, reply in zip(indices, replies, strict=True) if reply is None]
     requests = further_requests(work, block, indices)
     lost = [i for i in indices if i not in requests]
     jobs = [_job(work, block, trials[i], request) for i, request in requests.items()]
     del trials  # a batch takes hours: what waits for it should be small
     # Waiting is not work: give the thread back, so that this worker keeps many blocks in flight.
     secede()
-    results, shared = ask(work, evaluation.model, jobs, worker.get_current_task())
+    results = work.ask(evaluation.model, jobs, worker.get_current_task())
     hold_if_in_doubt(work, evaluation.model, results, worker)
     settle(work, block)
-    asked = {i: result for i, result in zip(requests, results, strict=True) if result is not None}
+    asked = dict(zip(requests, results, strict=True))
     work.meter.add(evaluation.model, requests=sum(result.attempts for result in asked.values()))
     failed = {i: result for i, result in asked.items() if result.kind == "failed"}
     return Delivery(
@@ -166,8 +159,6 @@ def infer(run: str, block: Block, order: ToAsk) -> Delivery:
         len(asked) + len(lost),
         {result.cause: result.detail for result in failed.values()},
         tuple(i for i, result in asked.items() if result.kind == "stored"),
-        shared=shared,
-        late=results.count(None) - shared,
     )
 
 
@@ -276,8 +267,6 @@ def _report(run: str, work: Workspace, block: Block, delivery: Delivery, result:
         causes=result.causes,
         details=delivery.details,
         origin=block.origin,
-        shared=delivery.shared,
-        late=delivery.late,
         saved=_saved(block, delivery, result),
     )
     seconds = result.arrays["latency"][list(delivery.answered)]
@@ -323,12 +312,10 @@ def judge(run: str, block: Block, delivery: Delivery) -> Delivery:
     failed, details, skipped = dict(delivery.failed), dict(delivery.details), set(delivery.skipped)
     for place, asked in jobs.items():
         judged_by = work.plan.judges[place]
-        results, _ = ask(work, judged_by.model, [job for _, job in asked], task)
+        results = work.ask(judged_by.model, [job for _, job in asked], task)
         hold_if_in_doubt(work, judged_by.model, results, get_worker())
-        work.meter.add(judged_by.model, requests=sum(one.attempts for one in results if one is not None))
+        work.meter.add(judged_by.model, requests=sum(result.attempts for result in results))
         for (i, _), result in zip(asked, results, strict=True):
-            if result is None:
-                continue  # another run has had it answered
             if result.kind == "failed":
                 failed[i] = f"judge {judged_by.name}: {result.cause}"
                 details[failed[i]] = result.detail

@@ -26,9 +26,9 @@ from evalcube.flows.run.worker.context import RunContext
 from evalcube.flows.state.questions import offer_questions
 from evalcube.stages.generate import Cell, Trial
 from evalcube.stages.infer.engine import Engine
-from evalcube.stages.infer.jobs import Slowdown
+from evalcube.stages.infer.jobs import Job, Result, Slowdown
 from evalcube.stages.named_code import allow_code
-from evalcube.storage.cache.cache import Cache, Claims, look_up, open_cache, open_claims
+from evalcube.storage.cache.cache import Cache, look_up, open_cache
 from evalcube.storage.cube.address import space_of
 from evalcube.storage.cube.batch_notes import BatchNotes
 from evalcube.storage.cube.cube import Cube
@@ -129,8 +129,6 @@ class Workspace:
         offer_questions(space_of(context.cube).at(SIDE), self.plan)
         self.cache: Cache = open_cache(context.cache)
         self._written = RecentReplies(self.cache)
-        self.interrupted = False
-        """Whether a task was abandoned here, so that it may come back with part of its requests done."""
         self._share: tuple[int, int, Mapping[str, tuple[int, int]]] = (0, 0, {})
         self._held = False
         self.drained = False
@@ -156,14 +154,6 @@ class Workspace:
     def cube(self) -> Cube:
         """The sweep's cube, opened when first used: by then the driver has brought it to size."""
         return Cube.open(self.context.cube, writable=True)
-
-    def claims(self, model: str) -> Claims | None:
-        """Where this run and others announce what they ask of a model; None for batches, which nobody waits for."""
-        return None if self.context.routes[model].endpoint.batch is not None else self._claims
-
-    @cached_property
-    def _claims(self) -> Claims | None:
-        return open_claims(self.context.cache, self.context.run)
 
     @cached_property
     def layers(self) -> LayerGrader:
@@ -219,7 +209,7 @@ class Workspace:
         # Under the lock, so that two tasks that begin together do not start two engines with a share each.
         with self._lock:
             # A task may be late, and nobody would close an engine that begins now: it might wait for its share for
-            # good, and other runs for the requests that its task has claimed.
+            # good.
             if self._closed:
                 raise Reschedule
             if self._engine is None:
@@ -236,11 +226,23 @@ class Workspace:
                     self._engine.drain()
             return self._engine
 
+    def ask(self, model: str, jobs: Sequence[Job], task: Hashable) -> list[Result]:
+        """Send a task's requests and wait for their results, in the order of the jobs.
+
+        Raises
+        ------
+        Reschedule
+            The task was abandoned, or the run is over.
+        """
+
+        def unwanted() -> Reschedule | None:
+            return Reschedule() if self.is_abandoned(task) else None
+
+        return self.engine().run(model, jobs, caller=task, unwanted=unwanted) if jobs else []
+
     def abandon(self, task: Hashable) -> None:
         """Send nothing more for a task that the scheduler took back: its driver is gone, or it is done elsewhere."""
-        # From now on `infer` looks up what is there already: the task may come back here, half done.
-        self.interrupted = True
-        # First, and also without an engine: the task may be about to begin a call, or wait for another run's answers.
+        # First, and also without an engine: the task may be about to begin a call.
         self._abandoned.add(task)
         engine = self._engine
         if engine is not None:
@@ -316,8 +318,7 @@ class Workspace:
         return engine is not None and engine.given_up(model)
 
     def revive(self, model: str) -> None:
-        """Ask a model again that was given up here; its blocks are looked up again first."""
-        self.interrupted = True
+        """Ask a model again that was given up here."""
         self.revived[model] += 1
         engine = self._engine
         if engine is not None:

@@ -1,6 +1,7 @@
 """The tasks of one block, run one after the other in this process: nothing is made or read twice."""
 
 import json
+from contextlib import closing
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -13,7 +14,6 @@ from evalcube.flows.plan.targets import Block, Window
 from evalcube.flows.run.servers import serve_models
 from evalcube.flows.run.worker import tasks, workspace
 from evalcube.flows.run.worker.context import RunContext
-from evalcube.flows.run.worker.dedup import SharedResults
 from evalcube.flows.run.worker.workspace import Workspace
 from evalcube.stages.infer.jobs import Result
 from evalcube.stages.reply.forms import Record
@@ -54,9 +54,10 @@ def block(tmp_path, monkeypatch):
             "",
         )
     work = Workspace(context)
-    counts = {"prepared": 0}
+    counts = {"prepared": 0, "asked": 0}
 
-    def ask(work, model, jobs, task):  # noqa: ARG001 - the signature of `evalcube.flows.run.worker.dedup.ask`
+    def ask(model, jobs, task):  # noqa: ARG001 - the signature of `Workspace.ask`
+        counts["asked"] += len(jobs)
         for job in jobs:
             text = '{"reasoning": "r", "score": 4, "reason": "fine"}' if model == "grader" else "Answer: Rome"
             choice = {"message": {"content": text}, "finish_reason": "stop"}
@@ -64,7 +65,7 @@ def block(tmp_path, monkeypatch):
             body = json.dumps({"choices": [choice], "usage": usage}).encode()
             work.cache.put(job.digest, Record(200, 0.5, body).encode())
         work.cache.commit()
-        return SharedResults([Result("stored", attempts=1) for _ in jobs], 0)
+        return [Result("stored", attempts=1) for _ in jobs]
 
     def counted(name, function):
         def call(*args):
@@ -76,7 +77,7 @@ def block(tmp_path, monkeypatch):
     monkeypatch.setattr(tasks, "workspace", lambda _: work)
     monkeypatch.setattr(tasks, "get_worker", Node)
     monkeypatch.setattr(tasks, "secede", lambda: None)
-    monkeypatch.setattr(tasks, "ask", ask)
+    monkeypatch.setattr(work, "ask", ask)
     monkeypatch.setattr(workspace, "prepare_trials", counted("prepared", workspace.prepare_trials))
     window = Window(Region(0, 0, 0), (1, 1, TRIALS, 1), 0, 0)
     yield SimpleNamespace(
@@ -94,7 +95,7 @@ def run_chain(block):
 def test_chain__makes_trials_once(block):
     result = run_chain(block)
 
-    assert block.counts == {"prepared": 1}
+    assert block.counts["prepared"] == 1
     assert set(result.arrays["status"]) == {Status.CORRECT, Status.INCORRECT}
     assert result.arrays["judge"] == pytest.approx(np.full(TRIALS, 4.0))
     assert not result.causes
@@ -107,20 +108,30 @@ def test_chain__of_a_block_that_a_stop_finds_waiting_makes_nothing(block, record
 
     result = run_chain(block)
 
-    assert block.counts == {"prepared": 0}
+    assert block.counts == {"prepared": 0, "asked": 0}
     assert result.arrays["status"].tolist() == ([] if recorded else [Status.MISSING] * TRIALS)
     assert not result.causes
 
 
 def test_chain__that_a_stop_finds_before_it_asks_asks_nothing(block):
-    block.monkeypatch.setattr(tasks, "ask", lambda *_: pytest.fail("asked"))
     order = tasks.generate("run", block.block)
     block.work.drain()
 
     delivery = tasks.judge("run", block.block, tasks.infer("run", block.block, order))
 
     assert (len(delivery.skipped), delivery.asked) == (TRIALS, TRIALS)
-    assert block.counts == {"prepared": 1}
+    assert block.counts == {"prepared": 1, "asked": 0}
+
+
+def test_infer__asks_nothing_that_another_worker_stored_after_the_look_up(block):
+    order = tasks.generate("run", block.block)
+    first = block.work.opened(block.block)[0].request.digest
+    with closing(open_cache(block.work.context.cache)) as of_another:
+        of_another.put_many([(first, Record(200, 0.5, b"{}").encode())])
+
+    delivery = tasks.infer("run", block.block, order)
+
+    assert block.counts["asked"] == delivery.asked == TRIALS - 1
 
 
 def test_written__has_the_newest_of_what_the_cache_took_at_hand_once(tmp_path, monkeypatch):
@@ -157,4 +168,4 @@ def test_opened__with_more_under_way_than_is_kept_makes_one_block_again_and_not_
         block.work.opened(one)
         block.work.forget(one)
 
-    assert block.counts == {"prepared": 4}
+    assert block.counts["prepared"] == 4

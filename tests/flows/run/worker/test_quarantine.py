@@ -152,7 +152,7 @@ def test_hold_if_in_doubt__delivers_once_it_is_judged(worker):
     work = Work(given_up=True)
     work.may_doubt = lambda _: not worker.reports
 
-    hold_if_in_doubt(work, "gpt", [failed("http 403"), None], worker)
+    hold_if_in_doubt(work, "gpt", [failed("http 403")], worker)
 
     assert [report.cause for _, report in worker.reports] == ["http 403"]
 
@@ -165,7 +165,7 @@ def test_hold_if_in_doubt__delivers_once_it_is_judged(worker):
             Work(given_up=True, doubts=False),
             [failed("connect")],
         ),  # nobody else is there, or it is judged already
-        (Work(given_up=True), [Result("stored"), None]),
+        (Work(given_up=True), [Result("stored")]),
     ],
 )
 def test_hold_if_in_doubt__other_results_are_delivered_at_once(worker, work, results):

@@ -1,7 +1,6 @@
-"""Tasks that the scheduler takes back, or whose run ends, while they wait: none of them stays, or keeps its claims."""
+"""Tasks that the scheduler takes back, or whose run ends, while they wait: none of them stays."""
 
 import threading
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -11,11 +10,9 @@ from evalcube.flows.config.load import from_mapping
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.run.servers import serve_models
 from evalcube.flows.run.worker.context import RunContext
-from evalcube.flows.run.worker.dedup import ask
 from evalcube.flows.run.worker.plugin import SweepPlugin, plugin_name
 from evalcube.flows.run.worker.workspace import Workspace
 from evalcube.stages.infer.jobs import Job
-from evalcube.storage.cache.cache import open_claims
 from tests.waiting import PATIENCE, wait_until
 
 JOBS = [Job(f"{number:064x}", b"{}") for number in range(3)]
@@ -42,67 +39,22 @@ def work(tmp_path):
     work.close()
 
 
-class Asking:
-    """A task in a thread of its own, as Dask has it."""
-
-    def __init__(self, work, jobs=JOBS):
-        self.error = None
-        self._thread = threading.Thread(target=self._ask, args=(work, jobs), daemon=True)
-        self._thread.start()
-
-    def _ask(self, work, jobs):
-        try:
-            ask(work, "m", jobs, "task")
-        except Reschedule as error:
-            self.error = error
-
-    def ended(self):
-        self._thread.join(PATIENCE)
-        return not self._thread.is_alive() and isinstance(self.error, Reschedule)
-
-
-def of_another_run(work):
-    """Claims of another run, which are older than those that come."""
-    return open_claims(work.context.cache, "other").make([job.digest for job in JOBS])
-
-
-def own_claims(work):
-    return list(Path(work.context.cache).rglob("*-run.claim"))
-
-
-def test_ask__of_a_task_that_is_taken_back_before_anything_was_sent_waits_for_no_other_run(work):
-    theirs = of_another_run(work)
-    asking = Asking(work)
-    wait_until(lambda: own_claims(work))
-
-    work.abandon("task")
-
-    assert asking.ended()
-    assert own_claims(work) == []
-    theirs.release()
-
-
-@pytest.mark.parametrize("elsewhere", [True, False], ids=["another run asks", "no share"])
-def test_ask__ends_when_the_run_does(work, elsewhere):
-    theirs = of_another_run(work) if elsewhere else None
-    asking = Asking(work)
-    wait_until(lambda: own_claims(work))
+def test_ask__ends_when_the_run_does(work):
+    thread = threading.Thread(target=work.ask, args=("m", JOBS, "task"), daemon=True)
+    thread.start()
+    wait_until(lambda: work.traffic("worker") is not None)
 
     work.close()
 
-    if elsewhere:
-        assert asking.ended()
-        theirs.release()
-    wait_until(lambda: own_claims(work) == [])
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
 
 
 def test_ask__of_a_task_that_comes_when_the_run_is_over_makes_no_engine(work):
     work.close()
 
     with pytest.raises(Reschedule):
-        ask(work, "m", JOBS, "task")
-
-    assert own_claims(work) == []
+        work.ask("m", JOBS, "task")
 
 
 def test_ask__of_a_task_that_was_taken_back_just_before_sends_nothing(work):
@@ -110,7 +62,7 @@ def test_ask__of_a_task_that_was_taken_back_just_before_sends_nothing(work):
     work.abandon("task")
 
     with pytest.raises(Reschedule):
-        ask(work, "m", JOBS, "task")
+        work.ask("m", JOBS, "task")
 
 
 def test_transition__a_task_that_begins_anew_is_wanted_again_and_one_that_is_taken_back_stays_so(work):
