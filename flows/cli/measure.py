@@ -35,7 +35,7 @@ _KILLED = "worker killed"
 _LASTING = frozenset(
     {
         *(f"http {status}" for status in (400, 401, 402, 403, 404, 405, 413, 422)),
-        *("address", "no reply to extend", "redirect", "server", "too large"),
+        *("address", "redirect", "server", "too large"),
     }
 )
 """Causes that are there again in the next run, unless somebody mends them."""
@@ -180,7 +180,6 @@ def run(
     repeats: int | None = None,
     log: str | None = None,
     quiet: options.Quiet = False,
-    extend_truncated: Annotated[int | None, typer.Option(min=1)] = None,
     grader: options.Grader = "current",
     fresh: Annotated[bool, typer.Option("--fresh")] = False,
     max_age: str | None = None,
@@ -191,8 +190,6 @@ def run(
 
     Parameters
     ----------
-    extend_truncated : TOKENS
-        Have replies that were cut go on to this limit, as evaluations of their own.
     fresh
         Answer nothing from the cache: replies go into a new one beside it.
     max_age : TIME
@@ -219,7 +216,6 @@ def run(
                 only=only or (),
                 trials=trials,
                 repeats=repeats,
-                extend_truncated=extend_truncated,
                 grader=grader,  # type: ignore[arg-type]  # refused above if it is neither
                 fresh=fresh,
                 max_age=max_age,

@@ -14,7 +14,6 @@ import numpy.typing as npt
 from evalcube.flows.errors import SweepError
 from evalcube.flows.keep.choice import Choice, Chosen, ToForget, find
 from evalcube.flows.plan.evaluations import judge_keys
-from evalcube.flows.plan.extension import further_key
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.requests import CriteriaBook, Prepared, prepare_trials
 from evalcube.flows.plan.targets import Block, SampleTargets, Window, window_of
@@ -44,15 +43,9 @@ from evalcube.storage.urls import beside
 _KEYS_AT_ONCE = 512
 
 
-def trial_request_keys(plan: Plan, parts: Sequence[Chosen], cache: ManagedCache) -> Iterator[str]:
-    """Keys of the requests of all trials, and of what extensions asked after the replies that a cache holds."""
-    # Extensions first, as that is known only while the replies are there.
-    for part in sorted(parts, key=lambda part: not plan.evaluations[part.region.model].extended):
-        evaluation = plan.evaluations[part.region.model]
-        for item in _prepared(plan, part):
-            yield item.request.digest
-            if evaluation.extended and (key := further_key(plan, evaluation, item, cache)):
-                yield key
+def trial_request_keys(plan: Plan, parts: Sequence[Chosen]) -> Iterator[str]:
+    """Return the keys of the requests of all trials."""
+    return (item.request.digest for part in parts for item in _prepared(plan, part))
 
 
 def judge_request_keys(plan: Plan, parts: Sequence[Chosen], cache: ManagedCache) -> Iterator[str]:

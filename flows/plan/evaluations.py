@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -115,10 +115,6 @@ class Evaluation(AskedModel):
     """Digest of what is sent besides the prompt; equal ids give equal requests."""
     template: NamedTemplate
     sampler: NamedSampler
-    extended: Literal["", "continued", "anew"] = ""
-    """Of an extension: how the cut replies of another evaluation went on. See `evalcube.flows.plan.extension`."""
-    extends: str = ""
-    """The `eval_id` of that one."""
 
     @classmethod
     def of(cls, template: NamedTemplate, sampler: NamedSampler, **settings: Any) -> Evaluation:  # noqa: ANN401 - of `AskedModel`
@@ -131,22 +127,11 @@ class Evaluation(AskedModel):
         """The id that follows from the other fields."""
         sent: list[Any] = [self.request_model, self.template.source, self.sampler.params]
         # Chat was the only API once, and there were no revisions: evaluations without either keep their ids.
-        beside = self.beside_name | self._mark
+        beside = dict(self.beside_name)
         sent += [beside.pop("api")] if "api" in beside else []
         sent += [beside] if beside else []
         text = json.dumps(sent, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-    @property
-    def _mark(self) -> dict[str, str]:
-        return {"extended": self.extended, "extends": self.extends} if self.extended else {}
-
-    def request(
-        self, messages: Sequence[Mapping[str, object]], params: Mapping[str, object], repeat: int
-    ) -> Request:
-        """What is sent; of an extension with a key of its own, as not all of its replies are replies to that."""
-        beside = self.beside_name | self._mark
-        return build_request(self.request_model, messages, params, repeat, **beside)
 
     @cached_property
     def code(self) -> str:
@@ -308,17 +293,16 @@ class Judge(AskedModel):
         return [self.request(messages, self.sampler, repeat) for repeat in range(self.repeats)]
 
 
-def read_answered(data: bytes, trial: Trial) -> tuple[Record, Reading]:
-    """A cached reply to a trial, and what it says; where the trial offers tools, their calls among it.
+def read_answered(data: bytes, trial: Trial) -> Reading:
+    """What a cached reply to a trial says; where the trial offers tools, their calls among it.
 
     Raises
     ------
     ValueError
         If `data` is no record of a reply.
     """
-    record = Record.decode(data)
-    reading = read_reply(record)
-    return record, with_calls(reading) if trial.tools else reading
+    reading = read_reply(Record.decode(data))
+    return with_calls(reading) if trial.tools else reading
 
 
 def judge_keys(judges: Sequence[Judge], rubric: str, trial: Trial, data: bytes | None) -> Iterator[str]:
@@ -326,7 +310,7 @@ def judge_keys(judges: Sequence[Judge], rubric: str, trial: Trial, data: bytes |
     if data is None:
         return
     try:
-        output = read_answered(data, trial)[1].answer
+        output = read_answered(data, trial).answer
     except ValueError:
         return
     for judge in judges:

@@ -32,7 +32,7 @@ def read_stored(data: bytes | None, trial: Trial) -> Reading | None:
     if data is None:
         return None
     try:
-        return read_answered(data, trial)[1]
+        return read_answered(data, trial)
     except ValueError:  # whole, but no record: whatever it is, it is no answer
         return None
 

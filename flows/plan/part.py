@@ -253,9 +253,8 @@ class Only:
         return replace(SampleTargets.uniform(plan, plan.trials, plan.repeats, chosen), first=self.first)
 
     def whole(self, config: Sweep, plan: Plan) -> SampleTargets:
-        """The plan that it is a part of; extensions are planned when there is something to extend."""
-        own = np.array([not row.extended for row in plan.evaluations])[:, None, None]
-        return SampleTargets.uniform(plan, self.trials or config.trials, config.repeats, own)
+        """The plan that it is a part of."""
+        return SampleTargets.uniform(plan, self.trials or config.trials, config.repeats)
 
 
 def _condition(text: str) -> tuple[str, tuple[str, ...]]:

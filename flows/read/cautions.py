@@ -55,7 +55,6 @@ def cautions(
         *_graders(receipts),
         *_engines(cube, dataset, receipts),
         *_kept(notes),
-        *_bounds(dataset),
         *_unverified(notes, dataset),
         *(_unanswered(dataset) if part.reader == "ours" else ()),
         *(_uncounted(dataset, receipts) if whole else ()),
@@ -98,15 +97,6 @@ def _kept(notes: Mapping[str, object]) -> tuple[str, ...]:
     """That the cube holds more than the config of its last run names."""
     found = noted_unnamed(notes)
     return () if found is None else (f"{str(found)[:1].upper()}{str(found)[1:]}; shown all the same.",)
-
-
-def _bounds(dataset: xr.Dataset) -> tuple[str, ...]:
-    """Evaluations whose share of right answers is no accuracy."""
-    if not (bound := axes.upper_bounds(dataset)).any():
-        return ()
-    labels = [label for label, here in zip(axes.evaluation_labels(dataset), bound, strict=True) if here]
-    told = f"Upper bounds (*) and no accuracies, without a rank: {first_few(labels)}"
-    return (f"{told}. Only replies that were cut got a second chance, with more tokens.",)
 
 
 def _unverified(notes: Mapping[str, object], dataset: xr.Dataset) -> tuple[str, ...]:

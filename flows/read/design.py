@@ -13,7 +13,7 @@ from evalcube.flows.plan.evaluations import token_limit
 from evalcube.flows.plan.spec import PointSpec, Spec, base_coordinate, filled_base, parse_spec
 from evalcube.flows.state.records import cached_prices, priced_models
 from evalcube.stages.analyze.labelled import axes
-from evalcube.stages.analyze.labelled.axes import UPPER_BOUND, names
+from evalcube.stages.analyze.labelled.axes import names
 from evalcube.stages.analyze.labelled.counters import counter_cells
 from evalcube.stages.analyze.labelled.selection import restrict
 from evalcube.stages.reply.status import BASE, COUNTERS
@@ -57,20 +57,14 @@ def with_design(dataset: xr.Dataset) -> xr.Dataset:
     dataset = _with_data_sets(spec, dataset)
     limits = {row.eval_id: token_limit(row.sampler.params) for row in spec.evaluations}
     tokens = np.array([limits.get(name, 0) for name in names(dataset, "eval_id")], dtype=np.int64)
-    found = _with(
-        dataset, "max_tokens", ("model",), tokens, {"long_name": "limit of completion tokens, 0 for none"}
-    )
-    if anew := [row.eval_id for row in spec.evaluations if row.extended == "anew"]:
-        bound = np.array([name in anew for name in names(dataset, "eval_id")], dtype=bool)
-        found = _with(
-            found, UPPER_BOUND, ("model",), bound, {"long_name": "whether only cut replies were asked again"}
-        )
+    long_name = "limit of completion tokens, 0 for none"
+    dataset = _with(dataset, "max_tokens", ("model",), tokens, {"long_name": long_name})
     base = _written(spec, dataset)
     if base is None:
-        return found
+        return dataset
     stored = dataset[BASE].transpose("model", *_CELL).values if BASE in dataset.coords else None
     coordinate = base_coordinate(filled_base(stored, base, dataset.sizes["model"]))
-    return _with(found, BASE, coordinate.dims, coordinate.values, dict(coordinate.attrs))
+    return _with(dataset, BASE, coordinate.dims, coordinate.values, dict(coordinate.attrs))
 
 
 def of_data_set(task: str) -> bool:

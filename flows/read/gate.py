@@ -23,7 +23,7 @@ from evalcube.flows.read.sides import SideBySide, side_by_side
 from evalcube.stages.analyze.formulas import margins
 from evalcube.stages.analyze.formulas.compare.paired import holm
 from evalcube.stages.analyze.labelled import pairing
-from evalcube.stages.analyze.labelled.axes import names, upper_bounds
+from evalcube.stages.analyze.labelled.axes import names
 from evalcube.stages.reply.status import Status
 
 if TYPE_CHECKING:
@@ -180,26 +180,8 @@ def gate_of(
     policy: Policy, cubes: Sequence[str | Path], models: Sequence[str] = (), part: Part | None = None
 ) -> GateResult:
     """The decision about two models, named as for `evalcube.flows.read.sides.side_by_side`."""
-    sides = deciding(cubes, models, part)
-    return concluded(sides, [line for role in LEVELS for line in judged(sides, policy, role)])
-
-
-def deciding(cubes: Sequence[str | Path], models: Sequence[str], part: Part | None = None) -> SideBySide:
-    """The two that are decided about; refuses what is no accuracy.
-
-    Raises
-    ------
-    SweepError
-        One of them is an upper bound.
-    """
     sides = side_by_side(cubes, models, part)
-    for side in (sides.first, sides.second):
-        if upper_bounds(side.dataset).any():
-            raise SweepError(
-                f"'{side.label}' is an upper bound, as replies that were cut got a second chance: it decides nothing",
-                "Name an evaluation that was asked with one limit of tokens",
-            )
-    return sides
+    return concluded(sides, [line for role in LEVELS for line in judged(sides, policy, role)])
 
 
 def concluded(sides: SideBySide, lines: Sequence[PolicyLine]) -> GateResult:

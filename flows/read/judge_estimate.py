@@ -46,7 +46,7 @@ class JudgeTally:
         rubric = self._book.of(item.task, item.trial).rubric if self.counts else ""
         if not rubric:
             return
-        output = "" if data is None else read_answered(data, item.trial)[1].answer
+        output = "" if data is None else read_answered(data, item.trial).answer
         for judge, count in zip(self._plan.judges, self.counts, strict=True):
             for request in judge.requests(rubric, item.trial.prompt, output):
                 count.left += scale

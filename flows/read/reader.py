@@ -74,7 +74,7 @@ def read_answer(data: bytes | None, cell: Cell, truth: Trial, *, parse: bool = T
     if data is None:
         return None
     try:
-        _, reading = read_answered(data, truth)
+        reading = read_answered(data, truth)
     except ValueError:  # whole, but no record: whatever it is, it is no answer
         return None
     parsed, fault = None, ""

@@ -21,8 +21,8 @@ from evalcube.flows.plan.part import Counters, Sampling, Selection
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.read import gate
-from evalcube.flows.read.gate import GateResult, PolicyLine, concluded, deciding
-from evalcube.flows.read.sides import SideBySide
+from evalcube.flows.read.gate import GateResult, PolicyLine, concluded
+from evalcube.flows.read.sides import SideBySide, side_by_side
 from evalcube.flows.run.follow.events import Subscriber
 from evalcube.flows.run.summary import RunSummary
 from evalcube.flows.run.sweep import run
@@ -185,7 +185,7 @@ class Looking(Sampling):
 
     def targets(self, plan: Plan, planned: SampleTargets, counters: Counters) -> SampleTargets:  # noqa: ARG002
         """The next look of the line that is furthest from certain; what is planned already, once none is."""
-        sides = deciding([self._config.cube], self._models)
+        sides = side_by_side([self._config.cube], self._models)
         ids = [row.eval_id for row in plan.evaluations]
         rows = [ids.index(side.eval_id) for side in (sides.first, sides.second)]
         places = plan.places
@@ -244,6 +244,6 @@ def run_gate(
             "`precision` decides about trials itself, and so do a gate's looks", "Give `trials` instead"
         )
     summary = run(settings, sampling=Looking(policy, settings, models), subscribers=subscribers)
-    sides = deciding([settings.cube], models)
+    sides = side_by_side([settings.cube], models)
     lines = progress(sides, policy, settings.trials, sizes_of(build_plan(settings)))
     return concluded(sides, [one.line for one in lines]), summary

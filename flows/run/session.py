@@ -269,9 +269,7 @@ class Session:
 
     def _answer_tokens(self) -> int:
         """Most tokens of an answer; 0 where nobody bounds it."""
-        samplers = list(self._settings.samplers.values())
-        samplers += [row.sampler.params for row in self._store.plan.evaluations if row.extended]
-        longest = [token_limit(sampler) for sampler in samplers]
+        longest = [token_limit(sampler) for sampler in self._settings.samplers.values()]
         return 0 if 0 in longest else max(longest, default=0)
 
     def _note_place(self, cluster: Cluster, connection: Connection) -> None:

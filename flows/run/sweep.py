@@ -25,7 +25,6 @@ from evalcube.flows.config.models import Model, Sweep
 from evalcube.flows.config.recipes import unverified
 from evalcube.flows.errors import SweepError, WrongTypeError, need_number, told
 from evalcube.flows.plan.build import build_plan
-from evalcube.flows.plan.extension import Extending, extended_plan
 from evalcube.flows.plan.part import Fixed, Only, Sampling, as_configured
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.run.follow.events import Noted, Subscriber
@@ -74,7 +73,6 @@ def run(
     only: Sequence[str] = (),
     trials: str | None = None,
     repeats: int | None = None,
-    extend_truncated: int | None = None,
     grader: Graders = "current",
     fresh: bool = False,
     max_age: str | None = None,
@@ -115,11 +113,6 @@ def run(
         planned with as many as that reaches to.
     repeats
         Times that each question is asked; default: the config's.
-    extend_truncated
-        Completion tokens up to which replies that were cut go on, once their cells are answered: for each evaluation
-        with a smaller limit another one, which takes its other replies over. Text completions are continued from what
-        is recorded; other APIs are asked anew, and as only cut replies get that second chance, the share that is right
-        is shown as an upper bound, without a rank.
     grader
         What becomes of replies in the cube that another version graded: ``current`` grades them again from the cache,
         ``pinned`` keeps what they were given, so that two graders meet in the cube.
@@ -175,7 +168,7 @@ def run(
         settings = as_config(settings, cache=fresh_cache(settings, max_age, fresh=fresh))
     place = _place(settings, workers, cluster=cluster, scheduler=scheduler)
     part = _part(only, trials, sampling)
-    plan = extended_plan(build_plan(settings), extend_truncated)
+    plan = build_plan(settings)
     asked = _asked_models(settings, plan, part)
     if place is None or place.environment == "inherited":
         _check_keys(asked)
@@ -199,7 +192,7 @@ def run(
             regrade_older(opened, plan, settings.cache, notify)
         keep_questions(opened.records, plan, partial(notify, urgent=True))  # before anything is asked
         store = SweepStore(opened, plan)
-        chosen = _sampling(settings, part, sampling, extends=extend_truncated is not None)
+        chosen = sampling or (as_configured(settings) if part is None else part.sampling(settings))
         _note_exhausted(plan, sampling, partial(notify, urgent=True))
         notes = _notes(settings, store)
         store.note({**notes, **chosen.notes()})
@@ -310,12 +303,6 @@ def _part(only: Sequence[str], trials: str | None, sampling: Sampling | None) ->
     if part is not None and sampling is not None:
         raise SweepError("`sampling` excludes `only` and `trials`", "Give one of them")
     return part
-
-
-def _sampling(settings: Sweep, part: Only | None, sampling: Sampling | None, *, extends: bool) -> Sampling:
-    """How far cells are measured."""
-    chosen = sampling or (as_configured(settings) if part is None else part.sampling(settings))
-    return Extending(chosen) if extends else chosen
 
 
 def _asked_models(settings: Sweep, plan: Plan, part: Only | None) -> Sequence[Model]:

@@ -95,9 +95,7 @@ def pending_beside(store: SweepStore, whole: SampleTargets, left: int) -> int:
     left
         Trials that are left of the store's targets.
     """
-    # Extensions are planned when there is something to extend.
-    asked = np.array([not row.extended for row in store.plan.evaluations])[:, None, None]
-    own = store.plan.named_cells & asked
+    own = store.plan.named_cells
     whole = whole.union(SampleTargets(store.planned.trials * own, store.planned.repeats * own))
     if store.targets.first == 0 and whole.same(store.targets):
         return 0

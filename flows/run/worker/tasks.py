@@ -32,12 +32,10 @@ from evalcube.flows.plan.grading import Arrays, LayerGrader, Prices, columns, gr
 from evalcube.flows.plan.requests import Prepared
 from evalcube.flows.plan.targets import Block
 from evalcube.flows.run.follow.events import KILLED, BlockDone, LookedUp, as_message, topic
-from evalcube.flows.run.worker.extending import NOTHING, further_requests, settle
 from evalcube.flows.run.worker.plugin import workspace
 from evalcube.flows.run.worker.poison import name_trials
 from evalcube.flows.run.worker.quarantine import hold_if_in_doubt
 from evalcube.flows.run.worker.workspace import Workspace
-from evalcube.stages.infer.apis import Request
 from evalcube.stages.infer.jobs import Job
 from evalcube.stages.process.assertions import layered_scores
 from evalcube.stages.process.grading import Outcome
@@ -118,7 +116,6 @@ def generate(run: str, block: Block) -> ToAsk:
         return ToAsk(np.arange(block.size, dtype=np.int32))  # `infer` asks nothing of it
     if block.recorded:
         return ToAsk(np.zeros(0, dtype=np.int32))  # its answers were paid for once
-    settle(work, block)
     cached = work.cached([item.request.digest for item in work.opened(block)])
     asked = [i for i, known in enumerate(cached) if not known]
     looked_up = LookedUp(block.origin, block.size - len(asked))
@@ -138,35 +135,31 @@ def infer(run: str, block: Block, order: ToAsk) -> Delivery:
     indices, worker = order.missing.tolist(), get_worker()
     # A worker may have been killed, or stopped, in the middle of asking them, and a look-up may lack what others stored
     # in the half second before it: look them up again, so that no request is paid for twice.
-    settle(work, block)
     replies = work.fetch([trials[i].request.digest for i in indices])
     indices = [i for i, reply in zip(indices, replies, strict=True) if reply is None]
-    requests = further_requests(work, block, indices)
-    lost = [i for i in indices if i not in requests]
-    jobs = [_job(work, block, trials[i], request) for i, request in requests.items()]
+    jobs = [_job(work, block, trials[i]) for i in indices]
     del trials  # a batch takes hours: what waits for it should be small
     # Waiting is not work: give the thread back, so that this worker keeps many blocks in flight.
     secede()
     results = work.ask(evaluation.model, jobs, worker.get_current_task())
     hold_if_in_doubt(work, evaluation.model, results, worker)
-    settle(work, block)
-    asked = dict(zip(requests, results, strict=True))
+    asked = dict(zip(indices, results, strict=True))
     work.meter.add(evaluation.model, requests=sum(result.attempts for result in asked.values()))
     failed = {i: result for i, result in asked.items() if result.kind == "failed"}
     return Delivery(
-        {**dict.fromkeys(lost, NOTHING), **{i: result.cause for i, result in failed.items()}},
+        {i: result.cause for i, result in failed.items()},
         frozenset(i for i, result in asked.items() if result.kind == "skipped"),
-        len(asked) + len(lost),
+        len(asked),
         {result.cause: result.detail for result in failed.values()},
         tuple(i for i, result in asked.items() if result.kind == "stored"),
     )
 
 
-def _job(work: Workspace, block: Block, item: Prepared, request: Request) -> Job:
+def _job(work: Workspace, block: Block, item: Prepared) -> Job:
     """The job of a request for a prepared trial; the truth goes along only to the project's own simulator."""
     evaluation = work.plan.evaluations[block.window.region.model]
     headers = truth_of_trial(item) if work.context.routes[evaluation.model].simulated else None
-    return Job(request.digest, request.body, headers, evaluation.sampler.name)
+    return Job(item.request.digest, item.request.body, headers, evaluation.sampler.name)
 
 
 def process(run: str, block: Block, delivery: Delivery) -> BlockResult:
@@ -270,10 +263,6 @@ def _report(run: str, work: Workspace, block: Block, delivery: Delivery, result:
         saved=_saved(block, delivery, result),
     )
     seconds = result.arrays["latency"][list(delivery.answered)]
-    if work.plan.evaluations[
-        event.model
-    ].extended:  # those of the reply that was cut are in it, of another run
-        seconds = seconds[:0]
     work.meter.add(
         work.plan.evaluations[event.model].model,
         hits=event.cached,

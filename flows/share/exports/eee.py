@@ -199,7 +199,6 @@ class _EvaluationRecord:
                         "template": evaluation.template.name,
                         "sampler": evaluation.sampler.name,
                         "revision": evaluation.revision or None,
-                        "extended": evaluation.extended or None,
                         "price_prompt_usd_per_million": None if math.isnan(prompt) else prompt,
                         "price_completion_usd_per_million": None if math.isnan(completion) else completion,
                     }

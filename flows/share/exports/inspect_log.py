@@ -198,7 +198,6 @@ class _Log:
                     "sampler_params": shared(evaluation.sampler.params),
                     "eval_id": evaluation.eval_id,
                     **({"revision": evaluation.revision} if evaluation.revision else {}),
-                    **({"extended": evaluation.extended} if evaluation.extended else {}),
                     "generator": task.task.name,
                     "seed": self._source.plan.seed,
                     "points": [{"cell_id": one.cell.id, "tiers": list(one.tiers)} for one in task.cells],

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import BASE
@@ -42,17 +41,6 @@ def evaluation_labels(ds: xr.Dataset) -> list[str]:
     """A label per model: its name, with template, sampler and revision where the dataset has several of them."""
     parts = (names(ds, name) for name in ("model_name", "template", "sampler", "revision"))
     return distinguishing(list(zip(*parts, strict=True)))
-
-
-UPPER_BOUND = "upper_bound"
-"""Coordinate (model) of datasets with evaluations of which only the cut replies were asked again."""
-
-
-def upper_bounds(ds: xr.Dataset) -> NDArray[np.bool_]:
-    """Which evaluations are these, shape (model,): more is right in them than under their limit of tokens."""
-    if UPPER_BOUND not in ds.coords:
-        return np.zeros(ds.sizes["model"], dtype=bool)
-    return np.asarray(ds.variables[UPPER_BOUND].values, dtype=bool)
 
 
 def need_status(ds: xr.Dataset) -> None:

@@ -18,7 +18,7 @@ from evalcube.stages.analyze.formulas.estimators import PLAIN, Bounds, Mode, bro
 from evalcube.stages.analyze.formulas.intervals import Floats, quantile
 from evalcube.stages.analyze.formulas.reasonscore import Basis
 from evalcube.stages.analyze.formulas.reasonscore_posterior import ENOUGH
-from evalcube.stages.analyze.labelled.axes import CELL_DIMS, facets, most_repeats, names, upper_bounds
+from evalcube.stages.analyze.labelled.axes import CELL_DIMS, facets, most_repeats, names
 from evalcube.stages.analyze.labelled.clustering import question_effects, token_effects
 from evalcube.stages.analyze.labelled.counters import (
     counter_cells,
@@ -199,8 +199,7 @@ def _score(
     present = np.einsum("gkp,mkp->mg", member.astype(np.int64), there.astype(np.int64))
     due = np.einsum("gkp,mkp->mg", member.astype(np.int64), planned.astype(np.int64))
     behind, lacking = _behind(cells, labels), np.array([bool(text) for text in common.lacks], dtype=bool)
-    bound = upper_bounds(ds)
-    unranked = (present < due).any(axis=1) | lacking | behind | (np.array(short.thin) > 0) | bound
+    unranked = (present < due).any(axis=1) | lacking | behind | (np.array(short.thin) > 0)
     tokens = _known(reasonscore.tier_tokens(grouped, labels=labels))
     effect = how.effect((cells.shape[0], cells.shape[1]))
     sizes = column(grouped, "trials", labels) / effect[:, np.newaxis]
@@ -234,7 +233,6 @@ def _score(
         "others": common.lacks,
         "thin": short.thin,
         "bounds": short.bounds,
-        "upper_bound": bound.tolist(),
         **_counted(whole, per_trial(ds)),
     }
     asked = planned.any(axis=(1, 2)) if planned.any() else np.ones(len(cells), dtype=bool)

@@ -147,8 +147,6 @@ class Row:
     """Points with less than half of the trials that the first plan gave them; it has no rank then."""
     bounds: tuple[float, float] | None = None
     """Accuracy with all lost trials wrong and with all right, if more than 5 % of a point's were lost."""
-    upper_bound: bool = False
-    """True if only the replies that were cut were asked again with its limit of tokens; it has no rank then."""
     composite: Composite | None = None
     """Of its outputs' layers; None where outputs have none."""
     gap: ReaderGap | None = None
@@ -176,8 +174,8 @@ class Row:
 
     @property
     def unranked(self) -> bool:
-        """True if it has no place among the others: incomplete, without points they have, behind, thin, or a bound."""
-        return self.incomplete or bool(self.others) or self.behind or self.thin > 0 or self.upper_bound
+        """True if it has no place among the others: incomplete, without points they have, behind, or thin."""
+        return self.incomplete or bool(self.others) or self.behind or self.thin > 0
 
     @property
     def marked(self) -> bool:

@@ -85,7 +85,7 @@
       const { lower, upper } = row.rank_interval;
       return row.rank === null ? format.absent : lower < upper ? `${lower}–${upper}` : String(row.rank);
     };
-    const star = (row) => (row.incomplete || row.partial || row.others || row.upper_bound ? "*" : "");
+    const star = (row) => (row.incomplete || row.partial || row.others ? "*" : "");
     const link = (row) =>
       h("a.name", {
         href: page.link("trials", { model: row.label }),
