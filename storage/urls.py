@@ -138,11 +138,6 @@ def is_directory(url: str | Path) -> bool:
     return kind_of(url) is Kind.DIRECTORY
 
 
-def is_zip(url: str | Path) -> bool:
-    """Whether an address is one of a single file, by its name."""
-    return str(url).rstrip("/").endswith(".zip")
-
-
 def has_folders(url: str | Path) -> bool:
     """Whether other things than entries can lie at an address, and caches beside it: not on a Redis server."""
     return kind_of(url) is not Kind.REDIS

@@ -174,7 +174,6 @@ def publish(
     tag: Annotated[str, _TAG] = "",
     with_replies: Annotated[bool, typer.Option("--with-replies")] = False,
     cache: str | None = None,
-    where: list[str] | None = None,
     licence: Annotated[str, typer.Option("--licence", "--license")] = "",
     by: str = "",
     allow: list[str] | None = None,
@@ -185,7 +184,7 @@ def publish(
     Parameters
     ----------
     url : URL
-        Where the copy is made: s3://, gs:// or az:// BUCKET/PREFIX, a directory, or one file NAME.zarr.zip.
+        Where the copy is made: s3://, gs:// or az:// BUCKET/PREFIX, or a directory.
     with_replies
         Pack the models' replies beside the cube.
     cache
@@ -206,7 +205,6 @@ def publish(
                 cube,
                 url,
                 tag=tag,
-                where=where or (),
                 with_replies=with_replies,
                 cache=cache,
                 licence=licence,
@@ -243,7 +241,7 @@ def pull(
     Parameters
     ----------
     url : URL
-        Address of a publication: s3://..., https://..., a directory, or a zip file.
+        Address of a publication: s3://..., https://..., or a directory.
     directory : DIR
         Address of the copy; nothing may be there.
     cache

@@ -18,7 +18,6 @@ from evalcube.storage.cube.address import space_of
 from evalcube.storage.cube.group import CubeGroup
 from evalcube.storage.cube.growing import GrowingCube
 from evalcube.storage.cube.layout import SIDE, Coordinate, builder
-from evalcube.storage.cube.read_only import ReadOnly
 from evalcube.storage.cube.regions import Region, RegionShape, region_digest
 from evalcube.storage.cube.schema import REGION_DIMS, SAID, Variable
 from evalcube.storage.cube.shared_arrays import in_memory
@@ -106,7 +105,7 @@ class Cube(GrowingCube):
 
         with guarded(space.address, "create the cube"):
             space.assemble(assemble)
-        return cls(space, str(url), writable=not isinstance(space, ReadOnly))
+        return cls(space, str(url), writable=True)
 
     @classmethod
     def open(cls, url: Address, *, writable: bool = False) -> Cube:
@@ -125,8 +124,6 @@ class Cube(GrowingCube):
         """
         url = plain_address(url)
         space = space_of(url)
-        if writable and isinstance(space, ReadOnly) and space.is_there():
-            raise space.refusal()
         can_write = space.is_writable()
         cube = cls(space, str(url), writable=writable and can_write)
         if writable and PUBLISHED in cube.attrs:

@@ -9,36 +9,44 @@ read of an answer than was asked for.
 from __future__ import annotations
 
 import http.client
+import io
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import cache
 from http.client import HTTPMessage
-from typing import IO
+from typing import IO, TYPE_CHECKING, Any
 from urllib import error as failures
 from urllib import request
 from urllib.parse import quote, urlsplit
 
-from evalcube.storage.cube.bounds import MOST_LEASE, MOST_OBJECT, refuse_larger
-from evalcube.storage.cube.bucket.records import BucketLease
-from evalcube.storage.cube.read_only import NobodysLease, ReadOnly
-from evalcube.storage.cube.space import METADATA, Found, Renewed, Version
+from evalcube.storage.cube.bounds import MOST_LEASE, MOST_OBJECT, lines_in, refuse_larger
+from evalcube.storage.cube.bucket.records import BucketLease, BucketLog
+from evalcube.storage.cube.space import METADATA, Found, HeldRecord, Renewed, Version
 from evalcube.storage.errors import NotWritableError, StorageError
 from evalcube.storage.urls import redacted
+
+if TYPE_CHECKING:
+    from zarr.abc.store import Store
 
 _RANGE_BYTES = 65536
 
 
 @dataclass(frozen=True, slots=True)
-class ServedFiles(ReadOnly):
-    """A `evalcube.storage.cube.space.Space` at an address that begins with http:// or https://."""
+class ServedFiles:
+    """A `evalcube.storage.cube.space.Space` at an address that begins with http:// or https://: writes are refused."""
 
     cube: str
     """Address of the whole cube."""
     prefix: str = ""
     """Of the keys, empty or with a slash at its end."""
+
+    @property
+    def trusted(self) -> bool:
+        """Always: each look is a request."""
+        return True
 
     @property
     def address(self) -> str:
@@ -84,18 +92,58 @@ class ServedFiles(ReadOnly):
         """The record of whoever works on the cube."""
         return ServedLease(self, key)
 
-    def refusal(self) -> NotWritableError:
-        """See `ReadOnly.refusal`."""
+    def log(self, key: str) -> ServedLog:
+        """A log that somebody else writes, into one file or into numbered ones."""
+        return ServedLog(self, key)
+
+    def zarr(self, *, read_only: bool = False) -> Store:
+        """Zarr's store of the files."""
+        from evalcube.storage.cube.space_store import SpaceStore  # with zarr, which takes a while
+
+        return SpaceStore(self, read_only=True)
+
+    def is_writable(self) -> bool:
+        """Never."""
+        return False
+
+    def refuse(self, *_: Any, **__: Any) -> Any:  # noqa: ANN401 - in the place of methods of all kinds
+        """Refuse to write, whatever is given."""
         remedy = "Write to its directory or bucket, or make a copy: evalcube pull."
-        return NotWritableError("a cube behind a web server can only be read", self.address, remedy)
+        raise NotWritableError("a cube behind a web server can only be read", self.address, remedy)
+
+    put = delete = clear = sync = fence = assemble = refuse
+
+    def remove(self) -> bool:
+        """Not possible."""
+        return False
+
+    def sweep(self, prefixes: Iterable[str], older_than: float, *, delete: bool) -> int:
+        """Nothing is on its way here."""
+        return 0
 
 
-class ServedLease(NobodysLease):
+class ServedLog(BucketLog):
+    """A log to which nobody appends from here, in one file as of a directory, or in numbered objects as of a bucket."""
+
+    def lines(self) -> Iterator[bytes]:
+        """All lines, in their order."""
+        found = self._space.get(f"{self._folder}.{self._ending}")
+        return super().lines() if found is None else lines_in(io.BytesIO(found.data), self._space.address)
+
+    def append(self, line: bytes) -> None:
+        """Refused by the space, at once."""
+        self._space.put(f"{self._folder}.{self._ending}", line)
+
+
+class ServedLease:
     """The record of a lease, as its holder's directory or bucket has it."""
 
     def __init__(self, space: ServedFiles, key: str) -> None:
-        super().__init__(space)
         self._files, self._key = space, key
+
+    def take(self, successor: Callable[[Renewed | None], Renewed]) -> HeldRecord:
+        """Refuse: nobody works on a cube from here."""
+        raise self._files.refuse()
 
     def read(self) -> Renewed | None:
         """The record as it is, from a file that is its holder's record or from an object with a line before that."""

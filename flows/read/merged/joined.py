@@ -95,8 +95,8 @@ class Joined:
         The cubes.
     without_judges
         Whether scores by judges are left out where other judges rated each cube; else such cubes are refused.
-    part
-        What of them is meant, its data files named as they are in it; default: all that any of them has.
+    union
+        What they measure together, data files named as they are in it; default: all that any of them has.
 
     Raises
     ------
@@ -109,7 +109,7 @@ class Joined:
         inputs: Sequence[Input],
         *,
         without_judges: bool = False,
-        part: Union | None = None,
+        union: Union | None = None,
     ) -> None:
         self.inputs = inputs
         names = [one.url for one in inputs]
@@ -117,9 +117,9 @@ class Joined:
         unjudged = without_judges and not same_judges(specs)
         if unjudged:
             specs = [spec.model_copy(update={"judges": []}) for spec in specs]
-        self.union: Union = part or unite(specs, names, [one.prices for one in inputs])
+        self.union: Union = union or unite(specs, names, [one.prices for one in inputs])
         self.notes = list(self.union.notes)
-        self.plan = self._planned_sweep({} if part else _noted_files(inputs))
+        self.plan = self._planned_sweep({} if union else _noted_files(inputs))
         there = {name for one in self.inputs for name in one.cube.trial_arrays}
         self.variables: Variables = {
             name: one for name, one in trial_variables(self.plan).items() if name not in SAID or name in there
@@ -239,10 +239,10 @@ class Joined:
             for model, value in zip(place.models, own, strict=True):
                 label = self.union.spec["evaluations"][model]["model"]
                 note = f"The {what} of '{label}' differ: those of the cube that was written last are taken."
-                if model >= 0 and found.get(model, value) != value and note not in self.notes:
+                if found.get(model, value) != value and note not in self.notes:
                     self.notes.append(note)
                 found[model] = value
-        return [found[model] for model in sorted(found) if model >= 0]
+        return [found[model] for model in sorted(found)]
 
     def _all_targets(self) -> SampleTargets:
         """How far each cell is to be measured, as far as any cube plans it."""

@@ -17,12 +17,12 @@ from evalcube.stages.analyze.render.board_spec import leaderboard_spec
 from evalcube.stages.analyze.render.table import markdown_text
 from evalcube.stages.analyze.render.text import cell_markdown, code, sentence
 from evalcube.storage.cube.ledger import Receipt, graders_of
-from evalcube.storage.urls import is_directory, is_zip
+from evalcube.storage.urls import is_directory
 
 
 def data_card(
     facts: Publication,
-    part: Joined,
+    joined: Joined,
     receipts: Sequence[Receipt],
     opened: OpenPart,
     address: str,
@@ -35,12 +35,12 @@ def data_card(
     ----------
     facts
         What is published.
-    part
+    joined
         What was copied.
     receipts
         Of the copy.
     opened
-        The same part of the source, for the results.
+        The source, for the results.
     address
         Where others find it.
     sources
@@ -48,7 +48,7 @@ def data_card(
     engines
         What served the evaluations, as far as it is known.
     """
-    rows, times = part.plan.evaluations, [one.at for one in receipts]
+    rows, times = joined.plan.evaluations, [one.at for one in receipts]
     known = origins_of([(row.label, row.eval_id) for row in rows], engines, receipts)
     return (
         _environment()
@@ -56,10 +56,10 @@ def data_card(
         .render(
             name=facts.name or "evalcube sweep",
             facts=facts,
-            plan=part.plan,
+            plan=joined.plan,
             rows=rows,
             finished=sum(one.finished for one in receipts),
-            planned=sum(part.targets.counts),
+            planned=sum(joined.targets.counts),
             transport=sum(one.transport for one in receipts),
             templates=sorted({row.template.name for row in rows}),
             samplers=sorted({row.sampler.name: row.sampler.params for row in rows}.items()),
@@ -113,16 +113,13 @@ def _environment() -> Environment:
 
 def _pulled(facts: Publication, address: str) -> str:
     """The command that makes a copy."""
-    if not facts.tag or is_zip(address):
+    if not facts.tag:
         return f"evalcube pull {address} copy.zarr"
     return f"evalcube pull {address.rpartition('/')[0]} copy.zarr --tag {facts.tag}"
 
 
 def _code(address: str) -> str:
     """Lines that open the cube."""
-    if is_zip(address) and is_directory(address):
-        store = f'zarr.storage.ZipStore("{address}", mode="r")'
-        return f"import xarray as xr, zarr.storage\ncube = xr.open_zarr({store})"
     if is_directory(address):
         return f'import xarray as xr\ncube = xr.open_zarr("{address}")'
     store = f'zarr.storage.ObjectStore(obstore.store.from_url("{address}"), read_only=True)'

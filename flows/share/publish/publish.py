@@ -23,7 +23,7 @@ from evalcube.flows.share.merge import Written, write_joined
 from evalcube.flows.share.publish import record
 from evalcube.flows.share.publish.card import data_card
 from evalcube.flows.share.publish.check_secrets import SecretFinder, named_by
-from evalcube.flows.share.publish.part import copied_part, shared_notes
+from evalcube.flows.share.publish.contents import shared_notes, whole_cube
 from evalcube.flows.share.publish.record import read_origin
 from evalcube.flows.share.publish.replies import PackedReplies, pack_replies
 from evalcube.flows.state.caches import default_cache_addresses
@@ -40,7 +40,7 @@ from evalcube.storage.cube.cube import PUBLISHED, Cube
 from evalcube.storage.cube.holder import apparent_holder
 from evalcube.storage.cube.ledger import Ledger, Receipt
 from evalcube.storage.errors import CubeDamagedError, CubeExistsError
-from evalcube.storage.urls import MadeCube, is_directory, is_zip, redacted
+from evalcube.storage.urls import MadeCube, is_directory, redacted
 
 CHUNK_BYTES = 4 * 2**20
 """Of the largest array of a region: few objects for readers, and few megabytes for whoever writes a region anew."""
@@ -104,7 +104,6 @@ def publish_cube(
     url: str | Path,
     *,
     tag: str = "",
-    where: Sequence[str] = (),
     with_replies: bool = False,
     cache: str | None = None,
     licence: str = "",
@@ -112,18 +111,16 @@ def publish_cube(
     allow: Sequence[str] = (),
     tick: Ticker = silent,
 ) -> Published:
-    """Make an immutable copy of a cube for others, or of a part of it; others see all of it or nothing.
+    """Make an immutable copy of a cube for others; others see all of it or nothing.
 
     Parameters
     ----------
     cube
         The cube, all of it; it is only read.
     url
-        Where the copy is made; with a tag, below it. A name that ends in ``.zip`` makes a single file.
+        Where the copy is made; with a tag, below it.
     tag
         Name of this state, such as v1; one that is there is refused.
-    where
-        Conditions ``NAME=VALUE``: only what fulfils all of them is published.
     with_replies
         Whether the replies of the models are packed beside the cube.
     cache
@@ -162,7 +159,7 @@ def publish_cube(
             raise SweepError(f"`{name}`: one line of at most {_LONGEST} characters", "Shorten it")
     target = record.below(url, tag)
     _refuse_taken(url, target, tag)
-    return _Publishing(cube, target, tag, where, licence, by).run(url, with_replies, cache, allow, tick)
+    return _Publishing(cube, target, tag, licence, by).run(url, with_replies, cache, allow, tick)
 
 
 def _line(noted: object) -> str:
@@ -171,9 +168,7 @@ def _line(noted: object) -> str:
 
 
 class _Publishing:
-    def __init__(
-        self, source: str, target: str, tag: str, where: Sequence[str], licence: str, by: str
-    ) -> None:
+    def __init__(self, source: str, target: str, tag: str, licence: str, by: str) -> None:
         verified = verify_cube(source)
         if verified.damages or verified.lines:
             first = next(map(str, verified.damages), f"{verified.lines} lines of the ledger")
@@ -181,15 +176,14 @@ class _Publishing:
                 f"cube '{source}' is damaged in {len(verified.damages) + verified.lines} places: {first}",
                 f"Heal it with `evalcube cube verify --heal {source}`, or run its sweep again",
             )
-        self._part = copied_part(source, where)
-        self._cube = self._part.inputs[0].cube
-        self._position = _position_of(self._part.inputs[0].receipts.values())
+        self._joined = whole_cube(source)
+        self._cube = self._joined.inputs[0].cube
+        self._position = _position_of(self._joined.inputs[0].receipts.values())
         self._noted = read_notes(self._cube.records)
-        self._shared = shared_notes(self._noted, self._part)
+        self._shared = shared_notes(self._noted)
         self._origin = read_origin(self._cube.records)
-        known, meant = read_engines(self._cube.records), {row.eval_id for row in self._part.plan.evaluations}
-        self._engines = {name: infos for name, infos in known.items() if name in meant}
-        self._target, self._tag, self._where = target, tag, tuple(where)
+        self._engines = read_engines(self._cube.records)
+        self._target, self._tag = target, tag
         self._licence = licence or _line(self._origin.get("publication", {}).get("licence"))
         self._by, self._time = by, int(time.time())
         if not self._position.receipts:
@@ -208,7 +202,7 @@ class _Publishing:
         def more(draft: Cube, written: Written) -> None:
             receipts = written.receipts
             draft.records.put(NOTES, json.dumps(self._shared, indent=1).encode())
-            copy_questions(self._cube.records, draft.records, self._part.plan)
+            copy_questions(self._cube.records, draft.records, self._joined.plan)
             if self._engines:
                 write_engines(draft.records, self._engines)
             packed = None
@@ -216,7 +210,7 @@ class _Publishing:
                 packed = self._pack(draft, caches, finder, tick)
                 finder.refuse()
             # A merged cube knows by its ledger whether more was measured since: the copy's is another one.
-            if sources_of(self._cube)[1] == self._position.sha256 and not self._where:
+            if sources_of(self._cube)[1] == self._position.sha256:
                 write_ledger_digest(draft, _position_of(receipts).sha256)
             publication = self._record(draft, receipts, packed)
             sources = [
@@ -225,7 +219,7 @@ class _Publishing:
             ]
             address = _shown(self._target, self._tag)
             card = data_card(
-                publication, self._part, receipts, self._opened(), address, sources, self._engines
+                publication, self._joined, receipts, self._opened(), address, sources, self._engines
             )
             draft.space.put(record.README, card.encode())
             self._refuse_changed()
@@ -233,7 +227,7 @@ class _Publishing:
             made.append((publication.model_copy(update={"objects": objects}), packed))
             draft.records.put(record.NAME, made[0][0].encode())
 
-        self._part.chunks = reading_chunks(self._part.plan, self._cube.chunks)
+        self._joined.chunks = reading_chunks(self._joined.plan, self._cube.chunks)
         attrs = {
             **self._cube.attrs,
             PUBLISHED: {"tag": self._tag, "time": self._time, "by": self._by, "licence": self._licence},
@@ -241,11 +235,11 @@ class _Publishing:
         with ExitStack() as stack:
             for one in caches:
                 stack.callback(one.close)
-            write_joined(self._part, self._target, attrs, more)
+            write_joined(self._joined, self._target, attrs, more)
         publication, packed = made[0]
         self._read_back(publication)
         digest = record.digest_of(publication.encode())
-        if self._tag and not is_zip(self._target):
+        if self._tag:
             tagged = record.Tagged(tag=self._tag, digest=digest, time=self._time, trials=publication.trials)
             record.add_tag(space_of(url), tagged)
         return Published(self._target, digest, publication, packed, self._remarks(packed))
@@ -260,16 +254,16 @@ class _Publishing:
         """Look through all that the copy will say in words."""
         attrs = {name: value for name, value in self._cube.attrs.items() if name not in ("spec", PUBLISHED)}
         finder.search_json("attributes", attrs)
-        finder.search_json("spec", self._part.plan.spec())
+        finder.search_json("spec", self._joined.plan.spec())
         finder.search_json("notes", self._shared)
         finder.search_json("engines", {name: list(map(str, row)) for name, row in self._engines.items()})
-        for file, text in texts_of(self._cube.records, self._part.plan):
+        for file, text in texts_of(self._cube.records, self._joined.plan):
             finder.search(f"questions of {file}", text)
         finder.search("licence", self._licence)
         finder.search(
             "by", self._by, passing=["e-mail"]
         )  # who gives his address there wants to be written to
-        for coordinate in labels(self._part.plan):
+        for coordinate in labels(self._joined.plan):
             if coordinate.values.dtype.kind in "OUT":
                 for text in dict.fromkeys(coordinate.values.ravel().tolist()):
                     finder.search(f"label `{coordinate.name}`", str(text))
@@ -298,15 +292,15 @@ class _Publishing:
         def look(key: str, value: bytes) -> None:
             finder.search(f"reply {key[:12]}", value.decode("utf-8", "replace"))
 
-        plan = self._part.plan
+        plan = self._joined.plan
         # With the data files where they are on this machine: the copy's own plan names them without folders.
         files = cube_plan(self._cube, self._noted).files
-        placed = Plan.from_spec(self._part.union.spec, plan.trials, plan.repeats, files)
+        placed = Plan.from_spec(self._joined.union.spec, plan.trials, plan.repeats, files)
         offer_questions(self._cube.records, placed)
-        return pack_replies(draft.space, placed, self._part.targets, caches, look, tick)
+        return pack_replies(draft.space, placed, self._joined.targets, caches, look, tick)
 
     def _opened(self) -> OpenPart:
-        return open_part(self._cube, Part(where=self._where), notes=self._noted, trials=False)
+        return open_part(self._cube, Part(), notes=self._noted, trials=False)
 
     def _record(
         self, draft: Cube, receipts: Sequence[Receipt], packed: PackedReplies | None
@@ -320,10 +314,9 @@ class _Publishing:
             evalcube=__version__,
             by=self._by,
             licence=self._licence,
-            where=list(self._where),
             shapes=draft.sizes,
             trials=sum(one.finished for one in receipts),
-            planned=sum(self._part.targets.counts),
+            planned=sum(self._joined.targets.counts),
             ledger=_position_of(receipts),
             grown_from=record.pulled_digest(self._origin),
             replies=packed.archives if packed else [],
@@ -355,7 +348,7 @@ class _Publishing:
                 f"{packed.missing:,} requests of the cube are answered by no cache; their replies are missing."
             )
         files = ", ".join(
-            sorted({params.file for params in kept_data_sets(self._cube.records, self._part.plan)})
+            sorted({params.file for params in kept_data_sets(self._cube.records, self._joined.plan)})
         )
         if files:
             found.append(f"The questions go along, with all rows and fields of {files}.")
@@ -370,19 +363,18 @@ def _shown(address: str, tag: str) -> str:
     """An address for others; where a directory lies on this machine says nothing to them."""
     if not is_directory(address):
         return address
-    below = 2 if tag and not is_zip(address) else 1
-    return "/".join(PurePath(address).parts[-below:])
+    return "/".join(PurePath(address).parts[-(2 if tag else 1) :])
 
 
 def _refuse_taken(url: str, target: str, tag: str) -> None:
     if Cube.exists(target):
         what = f"tag {tag} is there already, and stays as it is" if tag else "something is already there"
-        if tag and not is_zip(url) and _list_tag(url, target, tag):
+        if tag and _list_tag(url, target, tag):
             what += (
                 "; it was missing from the list of tags, since its publish was interrupted, and is in it now"
             )
         raise CubeExistsError(f"cannot publish: {what}", target, "Choose another tag or address.")
-    if tag and not is_zip(url) and space_of(url).version("zarr.json") is not None:
+    if tag and space_of(url).version("zarr.json") is not None:
         raise CubeExistsError(
             "cannot publish a tag inside of a cube", url, "Choose another address for tags."
         )

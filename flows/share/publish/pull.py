@@ -33,7 +33,6 @@ from evalcube.storage.urls import (
     MadeCube,
     directory_of,
     is_directory,
-    is_zip,
     plain_address,
     redacted,
 )
@@ -92,7 +91,7 @@ def pull_cube(
     Parameters
     ----------
     url
-        Address of the publication, or with a tag the one below which it is: a directory, a zip file, a bucket, or a web
+        Address of the publication, or with a tag the one below which it is: a directory, a bucket, or a web
         server.
     directory
         Address of the copy; nothing may be there.
@@ -153,7 +152,7 @@ def _opened(url: str, source: str, space: Space, tag: str) -> tuple[record.Publi
     if tag and publication.tag != tag:
         what = f"it was published as {publication.tag or 'no tag'!r}, not as {tag!r}"
         raise _damaged(what, source, "Find out why.")
-    listed = {} if not tag or is_zip(url) else {one.tag: one.digest for one in record.tags_at(space_of(url))}
+    listed = {} if not tag else {one.tag: one.digest for one in record.tags_at(space_of(url))}
     if listed.get(tag, digest) != digest:
         what = (
             f"its record has another digest ({digest[:19]}…) than the list of tags says ({listed[tag][:19]}…)"
@@ -163,7 +162,7 @@ def _opened(url: str, source: str, space: Space, tag: str) -> tuple[record.Publi
 
 
 def _not_found(url: str, source: str, space: Space, tag: str) -> Exception:
-    tags = [] if is_zip(url) else [one.tag for one in record.tags_at(space_of(url))]
+    tags = [one.tag for one in record.tags_at(space_of(url))]
     if tags:
         what = f"there is no tag '{tag}'" if tag else "states are published here, each with a tag"
         return SweepError(f"{redacted(url)}: {what}", f"Give one with `tag`: {', '.join(tags[-20:])}")

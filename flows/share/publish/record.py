@@ -16,7 +16,6 @@ from evalcube.storage.clocks import LAST_YEAR
 from evalcube.storage.cube.bounds import parsed
 from evalcube.storage.cube.space import Space, When
 from evalcube.storage.errors import CubeDamagedError, StorageError, guarded
-from evalcube.storage.urls import is_zip
 
 NAME = "published.json"
 """Its key among a cube's records."""
@@ -88,8 +87,6 @@ class Publication(_Record):
     """Version that made the copy."""
     by: str = Field(default="", max_length=_LONGEST)
     licence: str = Field(default="", max_length=_LONGEST)
-    where: list[str] = Field(default_factory=list, max_length=100)
-    """Conditions by which a part was published; empty for all."""
     shapes: dict[str, int]
     trials: int = Field(ge=0, le=2**53)
     """Finished ones, repeats included."""
@@ -238,14 +235,14 @@ def checked_tag(tag: str) -> str:
     SweepError
         It cannot.
     """
-    if need_text("tag", tag) and (not TAG.fullmatch(tag) or tag in (TAGS, README) or is_zip(tag)):
+    if need_text("tag", tag) and (not TAG.fullmatch(tag) or tag in (TAGS, README)):
         raise SweepError(f"`tag`: '{tag}' cannot be one", "Give a word such as v1 or 2026-11")
     return tag
 
 
 def below(url: str, tag: str) -> str:
-    """The address of a tag; a zip file is one publication, and has its tag inside."""
-    return f"{url.rstrip('/')}/{tag}" if tag and not is_zip(url) else url
+    """Return the address of a tag."""
+    return f"{url.rstrip('/')}/{tag}" if tag else url
 
 
 def pulled_digest(notes: Mapping[str, Any] | None) -> str:

@@ -9,7 +9,6 @@ import shutil
 import struct
 import threading
 import tracemalloc
-import zipfile
 from contextlib import contextmanager, suppress
 from types import SimpleNamespace
 
@@ -231,21 +230,6 @@ def test_ledger__of_endless_lines_is_not_read_to_their_end(tmp_path, part, said)
         list(Ledger(Cube.open(f"{url}/c.zarr").records).receipts())
 
 
-def test_ledger__of_many_lines_in_a_zip_file_is_read_one_by_one(tmp_path):
-    with zipfile.ZipFile(tmp_path / "c.zip", "w", zipfile.ZIP_DEFLATED) as file:
-        file.writestr("ledger.jsonl", b"{}\n" * 2**18)
-    lines = space_of(tmp_path / "c.zip").log("ledger.jsonl").lines()
-
-    tracemalloc.start()
-    try:
-        assert sum(1 for _ in lines) == 2**18
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-
-    assert peak < 10 * 3 * 2**18
-
-
 @pytest.mark.cluster
 @pytest.mark.usefixtures("cube")
 def test_lease__of_an_endless_record_is_not_read_to_its_end(tmp_path):
@@ -322,34 +306,6 @@ def test_label__of_more_texts_than_bytes_takes_no_memory(tmp_path, cube):
         tracemalloc.stop()
 
     assert peak < 2**26
-
-
-def test_zip__is_not_unpacked_by_what_has_no_bound(tmp_path):
-    with zipfile.ZipFile(tmp_path / "c.zip", "w", zipfile.ZIP_BZIP2) as file:
-        file.writestr("zarr.json", bytes(2**24))
-
-    tracemalloc.start()
-    try:
-        with pytest.raises(CubeDamagedError, match="packed by method"):
-            space_of(tmp_path / "c.zip").get("zarr.json", 10)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-
-    assert peak < 2**22
-
-
-def test_zip__a_damaged_member_is_said_to_be_so(tmp_path):
-    path = tmp_path / "c.zip"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
-        file.writestr("zarr.json", b"{}" * 1000)
-    data = bytearray(path.read_bytes())
-    begin = 30 + len("zarr.json")  # behind the local header
-    data[begin : begin + 2] = b"\xff\xff"
-    path.write_bytes(data)
-
-    with pytest.raises(CubeDamagedError, match="cannot be read"):
-        space_of(path).get("zarr.json")
 
 
 def chain(*names):

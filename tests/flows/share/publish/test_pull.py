@@ -282,21 +282,6 @@ def test_pull__goes_nowhere_where_something_is(out, tmp_path):
 
 
 @pytest.mark.usefixtures("stranger")
-def test_zip__is_published_read_and_pulled(published, tmp_path):
-    file = str(tmp_path / "x.zarr.zip")
-    done = publish_cube(str(published / "cube.zarr"), file, tag="v1", with_replies=True)
-
-    assert done.cube == file
-    assert verify_cube(file).damages == []
-    assert_same_cube(file, published / "cube.zarr")
-    with pytest.raises(CubeDamagedError, match="v1"):
-        pull_cube(file, str(tmp_path / "mine.zarr"), tag="v2")
-    pulled = pull_cube(file, str(tmp_path / "mine.zarr"), tag="v1")
-    assert_same_cube(pulled.cube, published / "cube.zarr")
-    assert pulled.replies == done.publication.trials
-
-
-@pytest.mark.usefixtures("stranger")
 def test_pull__takes_what_a_web_server_gives_out(published, out, tmp_path):
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=out)) as server:
         Thread(target=server.serve_forever, daemon=True).start()
