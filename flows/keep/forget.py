@@ -234,7 +234,7 @@ class _Forgetter:
             chosen = list(found.regions)
             for keys in (
                 judge_request_keys(self._plan, chosen, cache),
-                trial_request_keys(self._plan, chosen, cache),
+                trial_request_keys(self._plan, chosen),
             ):
                 while batch := list(islice(keys, _AT_ONCE)):
                     left += cache.remove(batch)
