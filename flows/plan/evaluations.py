@@ -293,28 +293,27 @@ class Judge(AskedModel):
         return [self.request(messages, self.sampler, repeat) for repeat in range(self.repeats)]
 
 
-def read_answered(data: bytes, trial: Trial) -> Reading:
-    """What a cached reply to a trial says; where the trial offers tools, their calls among it.
+def read_stored(data: bytes | None, trial: Trial) -> Reading | None:
+    """Return what a stored reply to a trial says, its tool calls included; None if there is none.
 
-    Raises
-    ------
-    ValueError
-        If `data` is no record of a reply.
+    Anything that is stored whole and is no record of a reply is no answer, either.
     """
-    reading = read_reply(Record.decode(data))
+    if data is None:
+        return None
+    try:
+        reading = read_reply(Record.decode(data))
+    except ValueError:
+        return None
     return with_calls(reading) if trial.tools else reading
 
 
 def judge_keys(judges: Sequence[Judge], rubric: str, trial: Trial, data: bytes | None) -> Iterator[str]:
     """The key of every request about the answer in a cached reply; none without a reply, or for no record of one."""
-    if data is None:
-        return
-    try:
-        output = read_answered(data, trial).answer
-    except ValueError:
+    reading = read_stored(data, trial)
+    if reading is None:
         return
     for judge in judges:
-        for request in judge.requests(rubric, trial.prompt, output):
+        for request in judge.requests(rubric, trial.prompt, reading.answer):
             yield request.digest
 
 

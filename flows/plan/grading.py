@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalcube.flows.config.judges import known_hooks
-from evalcube.flows.plan.evaluations import read_answered, score_in
+from evalcube.flows.plan.evaluations import score_in
 from evalcube.flows.plan.plan import Plan, is_imported
 from evalcube.flows.plan.requests import CriteriaBook, Prepared, judges_decide
 from evalcube.stages.generate import Cell, Trial
@@ -25,16 +25,6 @@ from evalcube.storage.cube.schema import LAYERS, VARIABLES, Variable
 Arrays = dict[str, npt.NDArray[np.generic]]
 Prices = tuple[float, float]
 """USD per million tokens of prompts and of completions."""
-
-
-def read_stored(data: bytes | None, trial: Trial) -> Reading | None:
-    """What a stored reply to a trial says; None if there is none."""
-    if data is None:
-        return None
-    try:
-        return read_answered(data, trial)
-    except ValueError:  # whole, but no record: whatever it is, it is no answer
-        return None
 
 
 def grade_reading(reading: Reading, cell: Cell, trial: Trial, second: SecondReader | None = None) -> Outcome:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evalcube.flows.plan.evaluations import read_answered
+from evalcube.flows.plan.evaluations import read_stored
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.requests import CriteriaBook, Prepared
 from evalcube.flows.plan.targets import SampleTargets
@@ -46,14 +46,15 @@ class JudgeTally:
         rubric = self._book.of(item.task, item.trial).rubric if self.counts else ""
         if not rubric:
             return
-        output = "" if data is None else read_answered(data, item.trial).answer
+        reading = read_stored(data, item.trial)
+        output = "" if reading is None else reading.answer
         for judge, count in zip(self._plan.judges, self.counts, strict=True):
             for request in judge.requests(rubric, item.trial.prompt, output):
                 count.left += scale
-                if data is None or self._cache is None or self._cache.get(request.digest) is None:
+                if reading is None or self._cache is None or self._cache.get(request.digest) is None:
                     count.to_send += scale
                     count.characters += scale * len(request.body)
-                    count.unknown += scale * (data is None)
+                    count.unknown += scale * (reading is None)
 
     def end(self, model: int, assumed: float, *, exact: bool) -> None:
         """Close an evaluation, of whose unknown answers each is taken for so many tokens.

@@ -18,8 +18,8 @@ from evalcube.flows.plan.evaluations import (
     Opinion,
     evaluation_place,
     opinion_keys,
-    read_answered,
     read_opinion,
+    read_stored,
 )
 from evalcube.flows.plan.filters import matching_points
 from evalcube.flows.plan.plan import TaskPlan, is_imported
@@ -71,11 +71,8 @@ def read_answer(data: bytes | None, cell: Cell, truth: Trial, *, parse: bool = T
     parse
         Whether the answer is read, which takes as long as all the rest.
     """
-    if data is None:
-        return None
-    try:
-        reading = read_answered(data, truth)
-    except ValueError:  # whole, but no record: whatever it is, it is no answer
+    reading = read_stored(data, truth)
+    if reading is None:
         return None
     parsed, fault = None, ""
     if is_imported(cell):  # no parser of ours has read it

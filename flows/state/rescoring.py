@@ -12,14 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evalcube import known_as
-from evalcube.flows.plan.grading import (
-    LayerGrader,
-    Prices,
-    columns,
-    grade_reading,
-    read_stored,
-    trial_variables,
-)
+from evalcube.flows.plan.evaluations import read_stored
+from evalcube.flows.plan.grading import LayerGrader, Prices, columns, grade_reading, trial_variables
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.requests import Prepared, prepare_trials
 from evalcube.flows.plan.targets import Block, SampleTargets, Window, window_of

@@ -50,7 +50,7 @@ _THREADS = 16
 _AT_ONCE = 64
 
 
-def copy_cube(source: Space, target: Space, keeps: Callable[[str], bool] = lambda _: True) -> None:
+def copy_cube(source: Space, target: Space, keeps: Callable[[str], bool]) -> None:
     """Make a cube of another one's objects; others see all of it or nothing. Nobody may write to the source meanwhile.
 
     Parameters

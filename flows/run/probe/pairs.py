@@ -15,8 +15,8 @@ from evalcube.flows.config.suites import load_suite
 from evalcube.flows.cube_like import OneCube, need_address
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
-from evalcube.flows.plan.evaluations import AskedModel, Evaluation, token_limit
-from evalcube.flows.plan.grading import grade_reading, read_stored
+from evalcube.flows.plan.evaluations import AskedModel, Evaluation, read_stored, token_limit
+from evalcube.flows.plan.grading import grade_reading
 from evalcube.flows.plan.plan import Plan, is_imported
 from evalcube.flows.plan.requests import Prepared, judges_decide, trial_request
 from evalcube.flows.read.reader import Reader

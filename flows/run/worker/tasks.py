@@ -28,7 +28,8 @@ import numpy.typing as npt
 from distributed import get_worker, secede
 
 from evalcube.deploy.simulator.truth import judge_headers, judged_quality, trial_headers
-from evalcube.flows.plan.grading import Arrays, LayerGrader, Prices, columns, grade_reading, read_stored
+from evalcube.flows.plan.evaluations import read_stored
+from evalcube.flows.plan.grading import Arrays, LayerGrader, Prices, columns, grade_reading
 from evalcube.flows.plan.requests import Prepared
 from evalcube.flows.plan.targets import Block
 from evalcube.flows.run.follow.events import KILLED, BlockDone, LookedUp, as_message, topic

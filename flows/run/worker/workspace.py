@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from itertools import compress
@@ -177,12 +177,6 @@ class Workspace:
             others = [key for key in some if key not in found]
             found.update(zip(others, look_up(self.cache, others), strict=True))
             yield from (found[key] for key in some)
-
-    def keep(self, replies: Iterable[tuple[str, bytes]]) -> None:
-        """Store replies, which are durable when this returns."""
-        for reply in replies:
-            self._written.put_all([reply])
-        self._written.commit()
 
     def check_lease(self) -> None:
         """Make sure, before the cube is written, that no other driver took it over while this one was stopped.

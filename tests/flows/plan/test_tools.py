@@ -10,7 +10,8 @@ import pytest
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
-from evalcube.flows.plan.grading import grade_reading, read_stored
+from evalcube.flows.plan.evaluations import read_stored
+from evalcube.flows.plan.grading import grade_reading
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.requests import trial_request
 from evalcube.stages.generate import Trial
