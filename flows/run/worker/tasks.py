@@ -2,8 +2,8 @@
 
 ::
 
-    generate ─ Order ─> infer ─ Delivery ─> process ─ BlockResult ─> process (region) ─ Receipt ─> score ─> analyze
-                          └─> infer (judges) ─┘
+    generate ─ indices ─> infer ─ Delivery ─> process ─ BlockResult ─> process (region) ─ Receipt ─> score ─> analyze
+                            └─> infer (judges) ─┘
 
 * ``generate`` makes a block's trials, looks them up in the cache, and returns which of them must be asked.
 * ``infer`` asks those; replies go to the cache, and it returns what could not be delivered and why.
@@ -72,16 +72,8 @@ NOT_RATED = "not rated: the cache lacks the answer"
 
 
 @dataclass(frozen=True, eq=False)
-class ToAsk:
-    """Which trials of a block must be asked."""
-
-    missing: npt.NDArray[np.int32]
-    """Indices within the block of trials that the cache does not answer."""
-
-
-@dataclass(frozen=True, eq=False)
 class Delivery:
-    """What became of an order."""
+    """What became of the requests of a block."""
 
     failed: dict[int, str] = field(default_factory=dict)
     """Cause by index within the block."""
@@ -110,30 +102,30 @@ class BlockResult:
     """Trials by what the endpoint called the system that answered; of trials recorded before, none."""
 
 
-def generate(run: str, block: Block) -> ToAsk:
-    """Make a block's trials and find out which of them must be asked."""
+def generate(run: str, block: Block) -> npt.NDArray[np.int32]:
+    """Make a block's trials; return the indices of those that the cache does not answer."""
     work = workspace(run)
     if work.drained:
-        return ToAsk(np.arange(block.size, dtype=np.int32))  # `infer` asks nothing of it
+        return np.arange(block.size, dtype=np.int32)  # `infer` asks nothing of it
     if block.recorded:
-        return ToAsk(np.zeros(0, dtype=np.int32))  # its answers were paid for once
+        return np.zeros(0, dtype=np.int32)  # its answers were paid for once
     cached = work.cached([item.request.digest for item in work.opened(block)])
     asked = [i for i, known in enumerate(cached) if not known]
     looked_up = LookedUp(block.origin, block.size - len(asked))
     get_worker().log_event(topic(run), as_message(looked_up))
-    return ToAsk(np.array(asked, dtype=np.int32))
+    return np.array(asked, dtype=np.int32)
 
 
-def infer(run: str, block: Block, order: ToAsk) -> Delivery:
+def infer(run: str, block: Block, unanswered: npt.NDArray[np.int32]) -> Delivery:
     """Ask what the cache does not answer; every reply is durable in the cache before this returns."""
-    if not len(order.missing):
+    if not len(unanswered):
         return Delivery()
     work = workspace(run)
     if work.drained:
-        return Delivery(skipped=frozenset(order.missing.tolist()), asked=len(order.missing))
+        return Delivery(skipped=frozenset(unanswered.tolist()), asked=len(unanswered))
     trials = work.opened(block)
     evaluation = work.plan.evaluations[block.window.region.model]
-    indices, worker = order.missing.tolist(), get_worker()
+    indices, worker = unanswered.tolist(), get_worker()
     # A worker may have been killed, or stopped, in the middle of asking them, and a look-up may lack what others stored
     # in the half second before it: look them up again, so that no request is paid for twice.
     replies = work.fetch([trials[i].request.digest for i in indices])
