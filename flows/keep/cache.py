@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.evaluations import judge_keys
-from evalcube.flows.plan.requests import CriteriaBook, trial_request
+from evalcube.flows.plan.requests import planned_requests
+from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.read.outputs import Ticker, check_output, silent
 from evalcube.flows.read.reader import Reader
 from evalcube.storage.cache.archive import opened, read_archive, write_archive
@@ -355,22 +356,12 @@ def request_keys(reader: Reader, cache: Cache | None = None) -> Iterator[str]:
     Iterator
         The keys.
     """
-    plan = reader.plan
-    book = CriteriaBook(plan.tasks)
+    plan, targets = reader.plan, SampleTargets(*reader.cube.read_targets())
     answers = (cache or reader.cache()) if plan.judges else None
-    trials, repeats = reader.cube.read_targets()
-    for task, entry in enumerate(plan.tasks):
-        for slot, planned in enumerate(entry.cells):
-            for trial in range(int(trials[:, task, slot].max())):
-                truth = planned.cell.trial(trial)
-                rubric = "" if answers is None else book.of(task, truth).rubric
-                for model, evaluation in enumerate(plan.evaluations):
-                    if trial < trials[model, task, slot]:
-                        for repeat in range(int(repeats[model, task, slot])):
-                            key = trial_request(evaluation, planned.cell, truth, repeat).digest
-                            yield key
-                            if answers is not None and rubric:
-                                yield from judge_keys(plan.judges, rubric, truth, answers.get(key))
+    for request in planned_requests(plan, targets, range(len(plan.evaluations))):
+        yield request.digest
+        if answers is not None and request.rubric:
+            yield from judge_keys(plan.judges, request.rubric, request.trial, answers.get(request.digest))
 
 
 def _heads(readers: Sequence[Reader], tick: Ticker, cache: Cache | None) -> Iterator[int]:

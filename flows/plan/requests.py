@@ -12,7 +12,7 @@ from evalcube.flows.config.templates import Message, with_turns
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.evaluations import LIMITS, Evaluation
 from evalcube.flows.plan.plan import Plan, TaskPlan, carries, is_imported
-from evalcube.flows.plan.targets import Block
+from evalcube.flows.plan.targets import Block, SampleTargets
 from evalcube.stages.generate import Cell, Trial
 from evalcube.stages.infer.apis import APIS, Request
 from evalcube.stages.process.assertions import Assertion, DeclarationError, parse_assertions, unmeasurable
@@ -255,3 +255,28 @@ def _refused(label: str, cell: Cell, trial: Trial, error: DeclarationError) -> S
 
 def _costs(assertions: Sequence[Assertion]) -> bool:
     return any(one.type == "cost_max" or _costs(one.children) for one in assertions)
+
+
+class PlannedRequest(NamedTuple):
+    """One request of a plan, and what judges are asked about its reply."""
+
+    digest: str
+    cell: Cell
+    trial: Trial
+    rubric: str
+    """Empty where no judge is asked."""
+
+
+def planned_requests(plan: Plan, targets: SampleTargets, models: Sequence[int]) -> Iterator[PlannedRequest]:
+    """Yield the requests of some evaluations as far as the targets go, cell by cell; each trial is made once."""
+    book = CriteriaBook(plan.tasks)
+    for row, task in enumerate(plan.tasks):
+        for slot, planned in enumerate(task.cells):
+            trials = targets.trials[:, row, slot].tolist()
+            for index in range(max((trials[model] for model in models), default=0)):
+                trial = planned.cell.trial(index)
+                rubric = book.of(row, trial).rubric if plan.judges else ""
+                for model in (model for model in models if index < trials[model]):
+                    for repeat in range(int(targets.repeats[model, row, slot])):
+                        request = trial_request(plan.evaluations[model], planned.cell, trial, repeat)
+                        yield PlannedRequest(request.digest, planned.cell, trial, rubric)

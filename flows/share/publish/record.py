@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evalcube.flows.errors import SweepError, need_text
+from evalcube.flows.state.records import read_record
 from evalcube.storage.clocks import LAST_YEAR
 from evalcube.storage.cube.bounds import parsed
 from evalcube.storage.cube.space import Space, When
@@ -259,11 +260,7 @@ _READ_BYTES = 1_000_000
 
 def read_origin(records: Space) -> dict[str, Any]:
     """What a copy was pulled from; empty if it was not, or nobody knows."""
-    found = records.get(ORIGIN, _READ_BYTES)
-    try:
-        document = parsed(found.data) if found else {}
-    except ValueError:
-        return {}
+    document = read_record(records, ORIGIN, _READ_BYTES)
     if not isinstance(document, dict) or not isinstance(document.get("publication", {}), dict):
         return {}
     return document

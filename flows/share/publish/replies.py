@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 
 from evalcube.flows.plan.evaluations import judge_keys
 from evalcube.flows.plan.plan import Plan
-from evalcube.flows.plan.requests import CriteriaBook, trial_request
+from evalcube.flows.plan.requests import PlannedRequest, planned_requests
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.read.outputs import Ticker
 from evalcube.flows.share.publish.record import REPLIES, Packed
-from evalcube.stages.generate import Trial
 from evalcube.storage.cache.archive import read_archive, write_archive
 from evalcube.storage.cache.cache import ManagedCache, open_cache
 from evalcube.storage.cache.contract import Contexts, decode
@@ -99,20 +98,33 @@ def _contents(
 ) -> Iterator[tuple[str, tuple[bytes, bytes] | None]]:
     """Keys of an evaluation's requests, with the entries' content and value; None where no cache has it."""
     contexts = Contexts()
-    requests = _requests(plan, targets, model)
+    requests = _distinct(planned_requests(plan, targets, [model]))
     while batch := list(islice(requests, _BATCH)):
-        found = _looked_up([key for key, _ in batch], caches, contexts)
-        for key, _ in batch:
-            yield key, found.get(key)
+        entries = _looked_up([request.digest for request in batch], caches, contexts)
+        for request in batch:
+            yield request.digest, entries.get(request.digest)
         asked = dict.fromkeys(
             judge_key
-            for key, judged in batch
-            if judged is not None and key in found
-            for judge_key in judge_keys(plan.judges, judged[0], judged[1], found[key][1])
+            for request in batch
+            if request.rubric and request.digest in entries
+            for judge_key in judge_keys(
+                plan.judges, request.rubric, request.trial, entries[request.digest][1]
+            )
         )
         readings = _looked_up(list(asked), caches, contexts)
         for key in asked:
             yield key, readings.get(key)
+
+
+def _distinct(requests: Iterable[PlannedRequest]) -> Iterator[PlannedRequest]:
+    """Yield each request of a cell once: a small cell repeats its questions."""
+    cell, seen = "", set[str]()
+    for request in requests:
+        if request.cell.id != cell:
+            cell, seen = request.cell.id, set()
+        if request.digest not in seen:
+            seen.add(request.digest)
+            yield request
 
 
 def _looked_up(
@@ -127,25 +139,6 @@ def _looked_up(
             if content is not None and value is not None:
                 found[key] = (content, value)
     return found
-
-
-def _requests(
-    plan: Plan, targets: SampleTargets, model: int
-) -> Iterator[tuple[str, tuple[str, Trial] | None]]:
-    """Each request of an evaluation once, with rubric and question where judges are asked about its reply."""
-    book = CriteriaBook(plan.tasks)
-    evaluation = plan.evaluations[model]
-    for row, task in enumerate(plan.tasks):
-        for slot, planned in enumerate(task.cells):
-            seen: set[str] = set()  # a small cell repeats its questions
-            for trial in range(int(targets.trials[model, row, slot])):
-                truth = planned.cell.trial(trial)
-                rubric = book.of(row, truth).rubric if plan.judges else ""
-                for repeat in range(int(targets.repeats[model, row, slot])):
-                    key = trial_request(evaluation, planned.cell, truth, repeat).digest
-                    if key not in seen:
-                        seen.add(key)
-                        yield key, (rubric, truth) if rubric else None
 
 
 def put_replies(archives: Iterator[tuple[str, bytes]], address: str) -> int:
