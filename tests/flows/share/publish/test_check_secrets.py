@@ -3,7 +3,7 @@
 import pytest
 
 from evalcube.flows.share.publish.check_secrets import SecretFinder, SecretsError, named_by
-from evalcube.flows.share.publish.part import UNPUBLISHED
+from evalcube.flows.share.publish.contents import UNPUBLISHED
 from tests.growth import grows_in_proportion
 
 SECRETS = {
