@@ -25,12 +25,13 @@ from evalcube.flows.state.recording import (
     grader_of,
     prices_of,
     receipt_of,
+    uncounted_models,
     write_forgotten,
 )
 from evalcube.flows.state.records import read_notes
 from evalcube.flows.state.shared_arrays import mend_shared, planned_of
 from evalcube.flows.state.store import cube_plan
-from evalcube.stages.reply.status import COUNTERS, LAST_FINISHED
+from evalcube.stages.reply.status import LAST_FINISHED
 from evalcube.storage.cache.cache import ManagedCache, open_cache
 from evalcube.storage.cube.batch_notes import BatchNotes
 from evalcube.storage.cube.cube import Cube
@@ -278,23 +279,15 @@ class _Forgetter:
                 ledger.append(receipt)
                 newest[receipt.region] = receipt
             prices = [(float(p), float(c)) for p, c in np.nan_to_num(prices_of(self._cube))]
-            models = self._behind(newest) | lowered | {one.region.model for one in chosen}
+            models = lowered | {one.region.model for one in chosen}
+            # A call before this one may have been killed before it counted.
+            models |= uncounted_models(newest, self._cube.read_counters())
             counted = {
-                model: count_model(
-                    self._cube, (region for region in newest if region.model == model), planned, prices[model]
-                )
+                model: count_model(self._cube, model, newest, planned, prices[model])
                 for model in sorted(models)
             }
         if counted:
             self._cube.write_counters(counted)
-
-    def _behind(self, newest: dict[Region, Receipt]) -> set[int]:
-        """Models whose counters do not hold what is recorded: a call before this one was killed."""
-        recorded = np.zeros(self._cube.sizes["model"])
-        for region, receipt in newest.items():
-            recorded[region.model] += receipt.finished
-        counted = self._cube.read_counters()[..., COUNTERS.index("trials")].sum(axis=(1, 2))
-        return set(np.flatnonzero(recorded != counted).tolist())
 
 
 def _cleared(

@@ -196,28 +196,39 @@ def lacking_questions(parts: Sequence[npt.NDArray[np.uint8]]) -> FloatArray:
     return np.concatenate([np.zeros((*more.shape[:-1], len(COUNTERS))), more], axis=-1)
 
 
-def count_model(cube: Cube, regions: Iterable[Region], planned: SampleTargets, prices: Prices) -> FloatArray:
-    """Counters of an evaluation, shape (task, params, counter), added in the order in which a run adds them.
+def count_model(
+    cube: Cube, model: int, recorded: Iterable[Region], planned: SampleTargets, prices: Prices
+) -> FloatArray:
+    """Return the counters of an evaluation, shape (task, params, counter), added in the order of a run.
 
     Parameters
     ----------
     cube, planned, prices
         As for `count_region`.
-    regions
-        Of the evaluation, those that are recorded.
+    recorded
+        Regions that are recorded, of this and other evaluations.
 
     Raises
     ------
     CubeDamagedError
         If a chunk cannot be decoded.
     """
-    ordered = sorted(regions)
+    ordered = sorted(region for region in recorded if region.model == model)
     parts = [count_region(cube, region, planned, prices) for region in ordered]
     # Whole numbers, and after all others: what was added without them keeps its bits.
     parts += [count_split_questions(cube, group) for group in split_questions(ordered)]
     if not parts:
         return np.zeros((cube.sizes["task"], cube.sizes["params"], cube.sizes["counter"]))
     return summed(parts, add_counters)
+
+
+def uncounted_models(newest: Mapping[Region, Receipt], counters: FloatArray) -> set[int]:
+    """Return the models whose counters (model, task, params, counter) do not hold the trials that are recorded."""
+    counted = counters[..., COUNTERS.index("trials")].sum(axis=(1, 2))
+    recorded = np.zeros(len(counted))
+    for region, receipt in newest.items():
+        recorded[region.model] += receipt.finished
+    return set(np.flatnonzero(recorded != counted).tolist())
 
 
 def summed(parts: Sequence[T], add: Callable[[list[T]], T]) -> T:

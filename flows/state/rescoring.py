@@ -391,8 +391,7 @@ class _Rescore:
         return status, made["status"]
 
     def _counters(self, model: int) -> npt.NDArray[np.float64]:
-        regions = (region for region in self._newest if region.model == model)
-        return count_model(self._cube, regions, self._planned, self._prices[model])
+        return count_model(self._cube, model, self._newest, self._planned, self._prices[model])
 
     def _rows(self, old: Counts, new: Counts) -> list[Recount]:
         pairs = sorted({(model, task) for model, task, _ in (*old, *new)})

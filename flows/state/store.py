@@ -27,7 +27,7 @@ from evalcube.flows.plan.targets import (
 )
 from evalcube.flows.state.growing import described, extend, grown_cube, new_cube, padded
 from evalcube.flows.state.questions import keep_blocks, offer_questions
-from evalcube.flows.state.recording import count_model, forgotten_cells, without
+from evalcube.flows.state.recording import count_model, forgotten_cells, uncounted_models, without
 from evalcube.flows.state.records import NOTES, PACKAGES, SPENT, read_notes
 from evalcube.flows.state.shared_arrays import planned_of
 from evalcube.flows.state.trust import remembered_code
@@ -121,13 +121,12 @@ class SweepStore:
             counters = self.cube.read_counters()
         except CubeDamagedError:
             there = planned_of(self.cube, self._newest)
-            counters = np.stack([self._counted(model, there) for model in range(self.cube.sizes["model"])])
+            models = range(self.cube.sizes["model"])
+            counters = np.stack(
+                [count_model(self.cube, model, self._newest, there, (0.0, 0.0)) for model in models]
+            )
         cells = self.planned.trials.shape
         return self._priced(padded(counters[..., : len(COUNTERS)], (*cells, len(COUNTERS))))
-
-    def _counted(self, model: int, planned: SampleTargets) -> npt.NDArray[np.float64]:
-        regions = (region for region in self._newest if region.model == model)
-        return count_model(self.cube, regions, planned, (0.0, 0.0))
 
     def _priced(self, counters: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         priced = counters.copy()
@@ -245,12 +244,8 @@ class SweepStore:
 
     def behind(self) -> tuple[list[int], list[int]]:
         """Evaluations that are `stale`, and tasks with planned prompts that nobody has compared yet."""
-        unknown, recorded = self._unknown(), np.zeros(len(self.plan.evaluations))
-        for region, receipt in self._newest.items():
-            recorded[region.model] += receipt.finished
-        counters = self.cube.read_counters()
-        counted = counters[..., COUNTERS.index("trials")].sum(axis=(1, 2))
-        stale = set(np.flatnonzero(recorded != counted).tolist())
+        unknown, counters = self._unknown(), self.cube.read_counters()
+        stale = uncounted_models(self._newest, counters)
         stale |= self._counted_at_other_prices(counters) | self._counted_with(unknown)
         return sorted(stale), np.flatnonzero(unknown.any(axis=(1, 2))).tolist()
 

@@ -389,8 +389,7 @@ class _Check:
 
     def _sum(self, model: int) -> Array:
         """Counters of an evaluation, added in the order in which a run adds them."""
-        regions = (region for region in self._newest if region.model == model)
-        return count_model(self._cube, regions, self._planned, self._prices[model])
+        return count_model(self._cube, model, self._newest, self._planned, self._prices[model])
 
     @cached_property
     def _planned(self) -> SampleTargets:

@@ -263,10 +263,10 @@ def create_cube(
             receipts += _write_model(
                 cube, plan, targets, model, table[table[:, 0] == model, 1:], causes, cache
             )
+        recorded = [receipt.region for receipt in receipts]
         counters = {
-            model: count_model(cube, regions, targets, plan.prices[model])
-            for model in range(len(plan.evaluations))
-            if (regions := [one.region for one in receipts if one.region.model == model])
+            model: count_model(cube, model, recorded, targets, plan.prices[model])
+            for model in sorted({region.model for region in recorded})
         }
         cube.write_counters(counters)
         with Ledger(cube.records) as ledger:

@@ -127,7 +127,7 @@ def _fill(cube: Cube, plan: Plan, recipe: Recipe) -> None:
             written.append(region)
     cube.write_counters(
         {
-            model: count_model(cube, [one for one in written if one.model == model], targets, prices)
+            model: count_model(cube, model, written, targets, prices)
             for model, prices in enumerate(plan.prices)
         }
     )
