@@ -173,7 +173,7 @@ def link_new(temporary: Path, path: Path) -> bool:
 
 
 @contextmanager
-def locked(path: Path, timeout: float = 10.0, mode: int = 0o666) -> Iterator[None]:
+def locked(path: Path, timeout: float = 10.0) -> Iterator[None]:
     """Hold an advisory lock on the file `path`, which is created and stays.
 
     The kernel frees it when its holder ends in whatever way, so that there is no stale lock to break.
@@ -184,8 +184,6 @@ def locked(path: Path, timeout: float = 10.0, mode: int = 0o666) -> Iterator[Non
         The lock file.
     timeout
         Seconds to wait for it.
-    mode
-        Of the file, less what the umask takes.
 
     Raises
     ------
@@ -193,10 +191,9 @@ def locked(path: Path, timeout: float = 10.0, mode: int = 0o666) -> Iterator[Non
         `TimeoutError` if another holds it all that time; others if the file system has no locks.
     """
     # Where somebody else made the folder, a link under this name could have a file made anywhere.
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
     try:
-        if mode & stat.S_IRWXG:
-            share(path, descriptor)
+        share(path, descriptor)
         deadline = time.monotonic() + timeout
         while True:
             try:

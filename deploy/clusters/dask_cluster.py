@@ -7,12 +7,15 @@ import concurrent.futures
 import importlib
 import inspect
 import os
+import platform
+import shutil
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import monotonic
 from typing import Any, cast
 
@@ -180,9 +183,11 @@ class MadeCluster(Cluster):
             options["scheduler_options"] = {"protocol": "tls://", **options["scheduler_options"]}
         elif "security" in known:
             options |= {"security": _temporary()}
-            # Dask asks where to leave the key for jobs, and takes this folder after a warning.
-            defaults = {"protocol": "tls://", "shared_temp_directory": os.getcwd()}  # noqa: PTH109 - a text is wanted
-            options = {name: value for name, value in defaults.items() if name in known} | options
+            if "protocol" in known:
+                options.setdefault("protocol", "tls://")
+            if "shared_temp_directory" in known:
+                parent = os.path.expandvars(options.get("shared_temp_directory") or ".")
+                options["shared_temp_directory"] = str(stack.enter_context(_key_folder(Path(parent))))
         return options
 
 
@@ -300,6 +305,30 @@ def _loop_of(client: Client) -> asyncio.AbstractEventLoop:
 
 def _is_there(key: Any, present: Mapping[str, str]) -> bool:  # noqa: ANN401 - any key
     return any(name == str(key) or name.startswith(f"{key}-") for name in present.values())
+
+
+@contextmanager
+def _key_folder(parent: Path) -> Iterator[Path]:
+    """Make a folder for the files with a run's key, and remove those of runs that were killed on this machine."""
+    prefix = f".evalcube-keys-{platform.node()}-"
+    parent = parent.expanduser().absolute()
+    for folder in parent.glob(f"{prefix}*"):
+        # Only this machine knows whether a process of its own still runs.
+        with suppress(ValueError, PermissionError):
+            try:
+                os.kill(int(folder.name.removeprefix(prefix)), 0)
+            except ProcessLookupError:
+                shutil.rmtree(folder, ignore_errors=True)
+    folder = parent / f"{prefix}{os.getpid()}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise ClusterError(f"{folder}: the run's key cannot be kept there: {error.strerror}") from None
+    try:
+        yield folder
+    finally:
+        with suppress(OSError):  # another run of this process still has its key there
+            folder.rmdir()
 
 
 def _drop_keys(cluster: Any) -> None:  # noqa: ANN401 - of any class

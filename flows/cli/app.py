@@ -86,7 +86,6 @@ app.add_typer(statistics.analyze, name="analyze", rich_help_panel=READ)
 app.add_typer(keep.cube_commands, name="cube", rich_help_panel=KEEP)
 app.add_typer(keep.data_commands, name="data", rich_help_panel=KEEP)
 app.add_typer(keep.cache_commands, name="cache", rich_help_panel=KEEP)
-app.add_typer(jobs.cluster, name="cluster", rich_help_panel=MEASURE)
 app.add_typer(begin.local, name="local", rich_help_panel=BEGIN)
 
 

@@ -1,20 +1,17 @@
-"""Commands about sweeps that go on elsewhere: submit, stop, status, and what jobs run."""
+"""Commands about sweeps that go on elsewhere: submit, stop and status."""
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evalcube.flows.cli import options
-from evalcube.flows.cli.options import Command
 from evalcube.flows.cli.output import ExitStatus, rich_rows, safe, show, show_json
 from evalcube.flows.read.trials.escaping import jsonable
 
@@ -28,105 +25,65 @@ def submit(
     cluster: str | None = None,
     cube: options.Results = None,
     cache: str | None = None,
+    only: list[str] | None = None,
     dry_run: Annotated[bool, typer.Option("--dry-run")] = False,
 ) -> None:
     """Hand a sweep to a Dask cluster (--scheduler), where its driver goes on when this command has ended, or to Slurm.
 
-    On Slurm each model has a job with its own driver and workers, resumed until it is complete.
+    On Slurm one job runs it, and queues itself again while there is work left.
 
     Parameters
     ----------
     dry_run
-        Print all that Slurm would be given, and submit nothing.
+        Print the script of Slurm's job, and submit nothing.
     """
-    from evalcube.deploy.clusters import ExistingScheduler
-    from evalcube.flows.config.load import as_config
+    from evalcube.flows.config.cluster import SlurmSection
+    from evalcube.flows.config.load import as_config, cluster_section
     from evalcube.flows.config.suites import load_sweep
     from evalcube.flows.errors import SweepError
-    from evalcube.flows.run.jobs import prepare
+    from evalcube.flows.plan.part import Only
+
+    Only.of(only or ())
+    settings = as_config(load_sweep(config), cube=cube, cache=cache)
+    section = cluster_section(settings, cluster) if scheduler is None else None
+    if isinstance(section, SlurmSection):
+        from evalcube.flows.run.jobs import slurm_job
+
+        given = [("--cube", cube), ("--cache", cache), *(("--only", condition) for condition in only or ())]
+        arguments = [*config, *(word for flag, value in given if value is not None for word in (flag, value))]
+        job = slurm_job.prepare(settings, section, arguments)
+        if dry_run:
+            show(safe(job.script.rstrip()))
+            return
+        number = slurm_job.submit(job)
+        show(safe(f"job {number}, whose script is {job.path}"))
+        show(
+            safe(
+                f"how it goes: squeue -j {number}; evalcube status {settings.cube}; to end it: scancel {number}"
+            )
+        )
+        return
+    if dry_run:
+        raise SweepError("`dry_run` is for Slurm, and the sweep goes to a Dask cluster", "Leave it out")
+    from evalcube.flows.run.cluster import chosen_cluster
     from evalcube.flows.run.jobs.dask_driver import submit_to
 
-    settings = as_config(load_sweep(config), cube=cube, cache=cache)
-    place = prepare.place_of(settings, scheduler, cluster)
-    if isinstance(place, ExistingScheduler):
-        if dry_run:
-            raise SweepError("`dry_run` is for Slurm, and the sweep goes to a Dask cluster", "Leave it out")
-        begun = submit_to(place, settings, lambda text: show(safe(text)))
-        show(safe(f"{settings.cube}: {begun}"))
-        if begun == "complete":
-            return
-        made_of = settings.cube
-    else:
-        prepared = prepare.prepare(settings, place)
-        if dry_run:
-            show(safe(str(prepared)))
-            return
-        made = prepare.submit(prepared)
-        jobs = ", ".join(f"{part.name} is job {part.job}" for part in made.parts)
-        show(safe(f"submitted as {made.name}: {jobs}"))
-        made_of = made.cube
-    show(safe(f"how it goes: evalcube status {made_of}; to end it: evalcube stop {made_of}"))
+    target = chosen_cluster(settings, cluster=cluster, scheduler=scheduler)
+    state = submit_to(target, settings, only or (), lambda text: show(safe(text)))
+    show(safe(f"{settings.cube}: {state}"))
+    if state != "complete":
+        show(safe(f"how it goes: evalcube status {settings.cube}; to end it: evalcube stop {settings.cube}"))
 
 
-def stop(target: str) -> None:
+def stop(cube: options.Cube) -> None:
     """Stop the run that works on a cube in good order, from any machine that can write there.
 
-    What is in flight ends, everything is recorded, and the same command goes on later. Jobs that you submitted for
-    the cube are ended, too.
-
-    Parameters
-    ----------
-    target : CUBE
-        Address of the cube, or the name of what was submitted.
+    What is in flight ends, everything is recorded, and the same command goes on later.
     """
-    from evalcube.flows.errors import SweepError
-    from evalcube.flows.run.jobs.submissions import cancel, stop_run, submissions_of
-    from evalcube.storage.errors import CubeNotFoundError
+    from evalcube.flows.run.stopping import stop_run
 
-    known, stopped = submissions_of(target), False
-    try:
-        # Before any job ends: also where Slurm does not answer, the run has heard.
-        stopped = not any(one.name == target for one in known) and stop_run(target)
-    except CubeNotFoundError:
-        if not known:
-            raise
-    jobs = sum(map(cancel, known))
-    if not (stopped or jobs):
-        raise SweepError(f"no run works on '{target}' at the moment", "`evalcube status` shows how far it is")
-    if jobs:
-        show(f"{jobs} job{'' if jobs == 1 else 's'} ended; submit again to go on with what is left")
-    else:
-        show("stopping: what is in flight ends first, and everything is recorded")
-
-
-cluster = typer.Typer(help="What jobs of a submitted sweep run.", no_args_is_help=True)
-
-
-@cluster.command(cls=Command, hidden=True)
-def attempt(
-    folder: Path, workers: Annotated[int, typer.Option(min=1)] = 1, container: str = "", unbegun: str = ""
-) -> None:
-    """Run one job of a submitted sweep; for the scripts that `submit` writes.
-
-    Parameters
-    ----------
-    folder
-        Folder of a part that was submitted.
-    workers
-        Worker processes in the job.
-    container
-        Command that starts a container.
-    unbegun
-        Jobs before this one whose run could not start.
-    """
-    from evalcube.flows.errors import SweepError
-    from evalcube.flows.run.jobs.attempt import attempt as run_attempt
-
-    job = os.environ.get("SLURM_JOB_ID", "")
-    if not job.isdecimal():
-        raise SweepError("this is no job of Slurm", "`evalcube submit` submits jobs that run it")
-    before = [int(number) for number in unbegun.split() if number.isdecimal()]
-    raise typer.Exit(run_attempt(folder, int(job), workers=workers, container=container, unbegun=before))
+    stop_run(cube)
+    show("stopping: what is in flight ends first, and everything is recorded")
 
 
 _LOOK_SECONDS = 1.0
@@ -296,15 +253,6 @@ def status(
 def _print_status(cube: str) -> None:
     from rich.console import Console
 
-    from evalcube import EvalcubeError
     from evalcube.flows.read.status import cube_status
-    from evalcube.flows.run.jobs.submissions import lines_about
 
-    told = lines_about(cube)
-    for line in told:
-        show(safe(line))
-    try:
-        Console().print(_render(cube_status(cube)))
-    except EvalcubeError:
-        if not told:  # else its jobs have made none yet, or those of its parts
-            raise
+    Console().print(_render(cube_status(cube)))

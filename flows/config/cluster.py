@@ -32,24 +32,6 @@ def seconds(value: object) -> object:
     return value
 
 
-def _walltime(value: object) -> object:
-    found = seconds(value)
-    if isinstance(found, float) and found < 60:
-        raise values.refusal("must be at least 1m", "Slurm counts in minutes")
-    return found
-
-
-def _matching(pattern: str, rule: str, remedy: str) -> BeforeValidator:
-    """Texts of a form alone."""
-
-    def check(value: object) -> object:
-        if isinstance(value, str) and re.fullmatch(pattern, value, re.ASCII):
-            return value
-        raise values.refusal(rule, remedy)
-
-    return BeforeValidator(check)
-
-
 def _line(value: object) -> object:
     if isinstance(value, str) and value.strip() and len(value) <= 4096 and value.isprintable():
         return value
@@ -57,19 +39,7 @@ def _line(value: object) -> object:
 
 
 Seconds = Annotated[float, BeforeValidator(seconds)]
-# These go into the lines of a job script that a shell or sbatch reads.
-_WORD = "must be one word of letters, digits and @%+=:,./-"
-Word = Annotated[str, _matching(r"[\w@%+=:,./-]{1,256}", _WORD, "Write it as your site names it")]
-Memory = Annotated[
-    str,
-    _matching(
-        r"\d{1,9}(\.\d{1,3})?[KMGT]",
-        "must be a size such as 4G or 500M",
-        "Write digits and one of K, M, G, T",
-    ),
-]
 Line = Annotated[str, BeforeValidator(_line)]
-Variable = Annotated[str, BeforeValidator(values.variable)]
 
 
 class ChosenWorkers(Section):
@@ -100,45 +70,22 @@ def _workers(value: object) -> object:
 
 
 class SlurmSection(Section):
-    """What `evalcube submit` asks Slurm for: a job for each model, with its server and its run.
+    """The job of Slurm that `evalcube submit` makes of a sweep.
 
     Parameters
     ----------
-    walltime
-        Of each job, 1m or more, such as 1h; the next one goes on.
-    cores
-        CPUs of a job; it has as many worker processes.
-    memory
-        Memory of a job, as Slurm writes it, such as 4G.
-    partition
-        Partition; default: the site's.
-    account
-        Account that the jobs are charged to.
-    python
-        Python on the nodes, which has evalcube; default: this process's own.
-    container
-        Command that starts a container for the run: apptainer exec image.sif.
+    options
+        Options of sbatch, such as [--time=04:00:00, --cpus-per-task=8, --mem=64G, --gres=gpu:1].
     prologue
         Shell lines before the run starts, such as [module load python, source keys.sh].
-    environment
-        NAMES of further variables that jobs get from here; key_env of the models go by themselves.
-    options
-        Further options of sbatch, as they are, such as ['-C cpu', '-q low'].
-    logs
-        Folder of the jobs' logs, which this machine and the nodes see; default: beside the cube.
+    command
+        What runs evalcube on the nodes, such as `apptainer exec image.sif evalcube`; default: this process's own
+        Python.
     """
 
-    walltime: Given[str, Annotated[float, BeforeValidator(_walltime)]] = optional(3600.0)
-    cores: Whole = Field(default=1, ge=1, le=1024)
-    memory: Memory = "4G"
-    partition: Word | None = None
-    account: Word | None = None
-    python: Line | None = None
-    container: Line | None = None
-    prologue: Many[Line] = optional(())
-    environment: Many[Variable] = optional(())
     options: Many[Line] = optional(())
-    logs: Line | None = None
+    prologue: Many[Line] = optional(())
+    command: Line | None = None
 
 
 _CLASS: dict[str, Any] = {"class": (Line | None, Field(default=None))}
@@ -171,7 +118,7 @@ class ClusterSection(create_model("_Made", __base__=Section, **_CLASS)):  # type
     priority
         How urgent the run is beside others' tasks, which have 0 as a rule; higher goes first.
     slurm
-        Jobs of Slurm, to which `evalcube submit` hands the sweep.
+        The job of Slurm that `evalcube submit` makes of the sweep.
     """
 
     address: Line | None = None

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import getpass
+import platform
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Self
 
-from evalcube.flows.state.records import STOP, who_stops
+from evalcube.flows.errors import SweepError
+from evalcube.flows.state.records import STOP, ask_to_stop, who_stops
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.holder import apparent_holder, read_holder
 from evalcube.storage.cube.space import Space
 from evalcube.storage.errors import StorageError
+from evalcube.storage.urls import Address
 
 if TYPE_CHECKING:
     from evalcube.flows.run.summary import RunSummary
@@ -154,3 +161,47 @@ class StopWish:
     def _forget(self) -> None:
         with suppress(OSError, StorageError):
             self._records.delete(STOP, durable=False)
+
+
+_HEARD_SECONDS = 30.0
+_POLL_SECONDS = 0.5
+
+
+def stop_run(url: Address, *, wait: float = _HEARD_SECONDS) -> None:
+    """Ask the run that works on a cube to stop in good order; wait up to `wait` seconds until it has heard.
+
+    Raises
+    ------
+    SweepError
+        If there is no such run, or it has not heard by then.
+    StorageError
+        If there is no cube, or it cannot be written.
+    """
+    records = Cube.open(url).records
+    holder = apparent_holder(records)
+    if holder is None:
+        raise SweepError(f"no run works on '{url}' at the moment", "`evalcube status` shows how far it is")
+    ask_to_stop(records, holder.token, _sender())
+    deadline = time.monotonic() + wait
+    while who_stops(records, holder.token) and not _is_over(records, holder.token):
+        if time.monotonic() > deadline:
+            raise SweepError(
+                f"the run on '{url}' has not answered within {wait:g} s",
+                "It stops when it looks, as after starting a model's server; `evalcube status` shows whether it has",
+            )
+        time.sleep(_POLL_SECONDS)
+
+
+def _is_over(records: Space, token: str) -> bool:
+    try:
+        holder = read_holder(records)
+    except (OSError, StorageError):
+        return False  # a store that is away for a moment
+    return holder is None or holder[0].token != token
+
+
+def _sender() -> str:
+    name = "somebody"
+    with suppress(OSError, KeyError):  # a user without a name, as in some containers
+        name = getpass.getuser()
+    return f"{name}@{platform.node()}"

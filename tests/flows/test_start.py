@@ -16,7 +16,7 @@ SLOW = ("scipy", "xarray", "pandas", "jsonschema", "bokeh", "matplotlib")
         ("run.driver, run.worker.tasks", SLOW),
         ("config.suites", (*SLOW, "evalcube.stages.generate.tasks.sort")),
         ("config.findings, read.estimate, cli.plan", SLOW),
-        ("read.status, run.jobs.submissions", (*SLOW, "dask", "aiohttp", "evalcube.stages.generate")),
+        ("read.status", (*SLOW, "dask", "aiohttp", "evalcube.stages.generate")),
         ("", (*SLOW, "numpy", "zarr", "dask")),
         ("cli.app", (*SLOW, "numpy", "zarr", "dask")),
         (

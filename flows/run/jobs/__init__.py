@@ -1,1 +1,1 @@
-"""Sweeps that are handed to Slurm whole: one job per model, in which driver, workers and model server run together."""
+"""Sweeps that are handed over whole: to a running Dask cluster, or to Slurm as one job."""

@@ -22,7 +22,7 @@ import dask
 from distributed import Future, fire_and_forget, get_worker, secede
 
 from evalcube import EvalcubeError
-from evalcube.deploy.clusters import Connection, ExistingScheduler
+from evalcube.deploy.clusters import Cluster, Connection, ExistingScheduler
 from evalcube.deploy.clusters.asking import PendingAnswer, ask_each
 from evalcube.deploy.clusters.code import WorkerChoice, line_to_type, source_digest, unlike
 from evalcube.flows.config.load import from_mapping
@@ -61,6 +61,8 @@ class DriverOrder:
     patience: float
     choice: Sequence[Any]
     """Fields of the `WorkerChoice` of workers."""
+    only: Sequence[str] = ()
+    """Which part of the plan is asked, as `run` takes it."""
     address: str = ""
     """Of the scheduler, as the worker reaches it."""
     worker: str = ""
@@ -150,6 +152,7 @@ def drive(order: DriverOrder) -> dict[str, str]:
         summary = run(
             from_mapping(order.config),
             cluster=cluster,
+            only=order.only,
             subscribers=[book],
             wait=0.0 if before is None else _WAIT_SECONDS,
             progress=False,
@@ -235,27 +238,26 @@ _RETRIES = 3
 _Say = Callable[[str], None]
 
 
-def submit_to(cluster: ExistingScheduler, settings: Sweep, say: _Say) -> str:
-    """Have a cluster run a sweep, and wait until it asks its first request; what came of it, for people.
+def submit_to(cluster: Cluster | None, settings: Sweep, only: Sequence[str], say: _Say) -> str:
+    """Have a cluster run a sweep, and wait until it asks its first request; return what came of it, for people.
 
-    Parameters
-    ----------
-    cluster
-        The cluster.
-    settings
-        The sweep's config.
-    say
-        Called with what the driver says meanwhile.
+    `only` is the part of the plan that is asked; `say` is called with the driver's lines meanwhile.
 
     Raises
     ------
     SweepError
-        If the sweep cannot run as configured, the workers lack evalcube, or the driver refuses it.
+        If the cluster is none that runs already, the sweep cannot run as configured, the workers lack evalcube, or the
+        driver refuses it.
     StorageError
         If the cube belongs to another config.
     ClusterError
         If the cluster cannot be reached.
     """
+    if not isinstance(cluster, ExistingScheduler):
+        raise SweepError(
+            "a sweep can be submitted to a running Dask cluster or to Slurm, and none is named",
+            "Give `scheduler`, the address of one, or a `cluster` with an address or `slurm`; here use `evalcube run`",
+        )
     plan = build_plan(settings)
     existing_store(plan, settings.cube)  # what contradicts the config is said now; the driver makes one
     order = DriverOrder(
@@ -265,6 +267,7 @@ def submit_to(cluster: ExistingScheduler, settings: Sweep, say: _Say) -> str:
         cluster.minimum,
         cluster.patience,
         cluster.choice,
+        tuple(only),
     )
     with cluster.connect() as connection:
         client = connection.client

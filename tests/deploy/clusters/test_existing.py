@@ -1,5 +1,9 @@
 """Schedulers that somebody else runs."""
 
+import os
+import platform
+import subprocess
+
 import pytest
 
 from evalcube.deploy.clusters import ClusterError, ExistingScheduler, dask_cluster
@@ -30,3 +34,19 @@ def test_words__of_a_long_message_are_its_end():
 
     assert said.endswith("noise; error: invalid?partition")
     assert len(said) == dask_cluster._LONGEST
+
+
+def test_key_folder__removes_those_of_killed_runs_of_this_machine_alone(tmp_path):
+    with subprocess.Popen(["true"]) as process:
+        pass
+    ours = f".evalcube-keys-{platform.node()}-"
+    names = {f"{ours}{os.getppid()}", ".evalcube-keys-elsewhere-1", f"{ours}x"}
+    for name in (*names, f"{ours}{process.pid}"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "key").touch()
+
+    with dask_cluster._key_folder(tmp_path) as folder:
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert {path.name for path in tmp_path.iterdir()} == names | {folder.name}
+
+    assert not folder.exists()

@@ -57,14 +57,7 @@ def test_seconds__are_read_from_what_people_and_slurm_write(text, value):
             f"{{address: a, patience: {'9' * 400}-00:00:00}}",
             "cluster.patience: must be a time from 1s to 366d",
         ),
-        (
-            "{slurm: {walltime: 30s}}",
-            "cluster.slurm.walltime: must be at least 1m, got '30s'. Slurm counts in",
-        ),
-        (
-            "{slurm: {environment: [A=1]}}",
-            "cluster.slurm.environment[0]: must be the name of an environment variable. Give its NAME alone",
-        ),
+        ('{slurm: {options: ["--mem=4G\\n#x"]}}', "cluster.slurm.options[0]: must be one line of text"),
     ],
 )
 def test_cluster__mistakes_are_named_with_their_place(text, message):
@@ -87,7 +80,7 @@ def test_cluster_section__is_that_of_a_file_which_is_given(tmp_path):
 
     assert cluster_section(settings(), file).scale == 5
     assert cluster_section(settings(), "tcp://a:1").address == "tcp://a:1"
-    assert isinstance(cluster_section(settings(), {"slurm": {"cores": 2}}), SlurmSection)
+    assert isinstance(cluster_section(settings(), {"slurm": {"options": ["--mem=4G"]}}), SlurmSection)
 
 
 @pytest.mark.parametrize(

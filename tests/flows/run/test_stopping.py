@@ -12,8 +12,7 @@ from evalcube.flows.run import driver
 from evalcube.flows.run.driver import Driver
 from evalcube.flows.run.follow.events import BlockDone, Noted, Traffic
 from evalcube.flows.run.follow.records import EventLog
-from evalcube.flows.run.jobs.submissions import stop_run
-from evalcube.flows.run.stopping import StopWish
+from evalcube.flows.run.stopping import StopWish, stop_run
 from evalcube.flows.run.sweep import run
 from evalcube.flows.run.upsample import upsample
 from evalcube.flows.state.records import STOP, ask_to_stop, who_stops

@@ -5,7 +5,6 @@ import stat
 
 import pytest
 
-from evalcube.flows.run.jobs.submissions import Submission, alone, remember
 from evalcube.flows.state.trust import STATE_VARIABLE, own_record, state_folder, write_own
 
 
@@ -26,8 +25,6 @@ def test_write_own__closes_all_folders_and_files(tmp_path, monkeypatch, open_uma
     monkeypatch.setenv(STATE_VARIABLE, str(tmp_path / "state"))
 
     write_own(state_folder() / "runs" / "abc" / "one.json", {"a": 1})
-    with alone():
-        remember(Submission("evalcube-a", "2026-01-01", "cube", "folder", ()))
 
     assert modes(state_folder()) == ({0o700}, {0o600})
     assert own_record(state_folder() / "runs" / "abc" / "one.json", 100) == {"a": 1}
