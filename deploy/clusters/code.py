@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import importlib.metadata
 import os
 import pickle
 import platform
@@ -18,7 +17,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 from distributed import Client, WorkerPlugin
 from distributed import Future as DaskFuture
-from packaging.requirements import Requirement
 
 import evalcube
 from evalcube.deploy.clusters import registrar
@@ -26,7 +24,6 @@ from evalcube.deploy.clusters.asking import PendingAnswer, ask_each, ask_schedul
 from evalcube.deploy.clusters.registrar import ClusterView, Registrar
 
 _ROOT = Path(evalcube.__file__).parents[1]
-_PACKAGE = "evalcube"
 
 
 @cache
@@ -34,7 +31,7 @@ def source_digest() -> str:
     """What distinguishes this source from any other."""
     files = [
         Path(folder) / name
-        for folder, _, names in os.walk(_ROOT / _PACKAGE, followlinks=True)  # a checkout links to its rooms
+        for folder, _, names in os.walk(_ROOT / "evalcube", followlinks=True)  # a checkout links to its rooms
         for name in names
         if not name.endswith(".pyc")
     ]
@@ -51,37 +48,11 @@ def line_to_type(python: str) -> str:
 
 
 def unlike(digest: str) -> str:
-    """Why this process cannot stand in for one with another source; empty if it can.
+    """Return why this process cannot stand in for one whose source has another digest; empty if it can.
 
-    Parameters
-    ----------
-    digest
-        Of the other's source; where it is empty, the two share one environment.
+    Where `digest` is empty, the two share one environment.
     """
-    if not digest:
-        return ""
-    if source_digest() != digest:
-        return f"has another version of evalcube ({_ROOT})"
-    lacks = _lacks()
-    return f"{'; '.join(lacks)}. Install what evalcube requires" if lacks else ""
-
-
-def _lacks() -> list[str]:
-    """What evalcube requires, by its own metadata, and this process has not."""
-    lacks = []
-    try:
-        required = importlib.metadata.requires(_PACKAGE) or ()
-    except importlib.metadata.PackageNotFoundError:
-        required = ()  # a checkout on a path, which says nothing of itself
-    for requirement in map(Requirement, required):
-        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
-            continue
-        version = ""
-        with suppress(importlib.metadata.PackageNotFoundError):
-            version = importlib.metadata.version(requirement.name)
-        if not version or not requirement.specifier.contains(version, prereleases=True):
-            lacks.append(f"{requirement.name} {version or 'is missing'} (needs {requirement.specifier})")
-    return lacks
+    return f"has another version of evalcube ({_ROOT})" if digest and source_digest() != digest else ""
 
 
 Future: TypeAlias = "DaskFuture[Any]"
@@ -130,9 +101,8 @@ class State(NamedTuple):
 class Code:
     """How a run reaches the workers of a cluster, and what its scheduler is told of it.
 
-    The scheduler and the workers need evalcube, as they need every package that their tasks use. A worker gets the
-    run's plugin from the driver, once it is known to have the same evalcube: one that has none, or another, could not
-    even unpickle it, and Dask would end it.
+    The scheduler and the workers need this evalcube. A worker gets the run's plugin from the driver, once it is known
+    to have it: Dask's own registration of plugins ends a worker that cannot unpickle one.
 
     Parameters
     ----------
@@ -164,17 +134,13 @@ class Code:
             problem = _strangeness(error)
         return f"{problem}. Type there, and start it again: {line_to_type('python')}" if problem else ""
 
-    def install(self, name: str, plugin: WorkerPlugin, *, group: str, endpoints: Sequence[str]) -> None:
-        """Have the scheduler know a run, whose plugin workers get as soon as they are asked for their states.
+    def install(
+        self, name: str, plugin: Callable[[], WorkerPlugin], *, group: str, endpoints: Sequence[str]
+    ) -> None:
+        """Register a run with the scheduler; workers make its plugin as soon as they are asked for their states.
 
-        Parameters
-        ----------
-        name, plugin
-            The plugin, and its name. On workers it has a `state`.
-        group
-            What the names of the run's task groups end with.
-        endpoints
-            Digests of the endpoints that the run asks.
+        On workers the plugin has a `state`. The names of the run's task groups end with `group`; `endpoints` are
+        digests of those that the run asks.
 
         Raises
         ------
@@ -245,27 +211,25 @@ class Code:
         """
 
         async def ask() -> Mapping[str, State]:
-            said: dict[str, Any] = await ask_each(
+            answers: dict[str, Any] = await ask_each(
                 self.client, state_of, name, self._digest, workers=workers, failures=True
             )
-            found = {one: state for one, state in said.items() if isinstance(state, State)}
-            new = [one for one, state in found.items() if not state.there and not state.problem]
-            await ask_each(self.client, give, name, self._plugin, workers=new)
-            strange = {one: error for one, error in said.items() if not isinstance(error, State | OSError)}
-            return found | await self._strangers(strange)
+            states = {address: state for address, state in answers.items() if isinstance(state, State)}
+            new = [address for address, state in states.items() if not state.there and not state.problem]
+            problems = await ask_each(self.client, give, name, self._plugin, workers=new)
+            for address, problem in problems.items():
+                states[address] = states[address]._replace(problem=problem)
+            # Those that cannot even be asked have no evalcube, or quite another one.
+            strangers = {
+                address: error for address, error in answers.items() if not isinstance(error, State | OSError)
+            }
+            folders = await ask_each(self.client, sysconfig.get_path, "scripts", workers=list(strangers))
+            for address, error in strangers.items():
+                problem = _with_remedy(_strangeness(error), f"{folders.get(address, sys.prefix)}/python")
+                states[address] = State(False, problem, address)
+            return states
 
         return PendingAnswer(self.client, ask())
-
-    async def _strangers(self, workers: Mapping[str, Exception]) -> dict[str, State]:
-        """Workers that cannot even be asked, as they have no evalcube or quite another one."""
-        folders = await ask_each(self.client, sysconfig.get_path, "scripts", workers=list(workers))
-        hosts = await ask_each(self.client, platform.node, workers=list(workers))
-        found = {}
-        for one, error in workers.items():
-            line = line_to_type(f"{folders.get(one, sys.prefix)}/python")
-            problem = f"{_strangeness(error)}. Type there, and start the worker again: {line}"
-            found[one] = State(False, problem, one, hosts.get(one, ""))
-        return found
 
     def allow(self, name: str, addresses: Sequence[str], silent: Sequence[str] = ()) -> PendingAnswer[None]:
         """Let a run's tasks go to some workers only, and move those that are elsewhere; replaces what was said before.
@@ -281,6 +245,10 @@ class Code:
         """
         asking = ask_scheduler(self.client, registrar.allow, name, list(addresses), list(silent))
         return PendingAnswer.within(self.client, asking)
+
+
+def _with_remedy(problem: str, python: str) -> str:
+    return f"{problem}. Type there, and start the worker again: {line_to_type(python)}"
 
 
 def _strangeness(error: BaseException) -> str:
@@ -299,12 +267,16 @@ async def state_of(name: str, digest: str, dask_worker: Any = None) -> State:  #
     # In a thread: it reads all of the source, and other runs' tasks go on meanwhile.
     problem = await asyncio.to_thread(unlike, digest)
     if problem:
-        problem += f". Type there, and start the worker again: {line_to_type(sys.executable)}"
+        problem = _with_remedy(problem, sys.executable)
     return State(False, problem, str(dask_worker.id), platform.node(), there=False)
 
 
-async def give(name: str, plugin: bytes, dask_worker: Any = None) -> None:  # noqa: ANN401
-    """Runs on workers: set up a run's plugin, whose modules are imported in a thread."""
-    made = await asyncio.to_thread(pickle.loads, plugin)
+async def give(name: str, plugin: bytes, dask_worker: Any = None) -> str:  # noqa: ANN401
+    """Runs on workers: make a run's plugin, whose modules are imported in a thread; return why that fails."""
+    try:
+        make = await asyncio.to_thread(pickle.loads, plugin)
+    except Exception as error:  # noqa: BLE001 - a package that evalcube requires is missing, too old or broken
+        return _with_remedy(f"cannot import evalcube ({type(error).__name__}: {error})", sys.executable)
     if name not in dask_worker.plugins:
-        await dask_worker.plugin_add(plugin=made, name=name)
+        await dask_worker.plugin_add(plugin=make(), name=name)
+    return ""

@@ -76,9 +76,6 @@ class SweepPlugin(WorkerPlugin):
     def __init__(self, context: RunContext) -> None:
         self.name = plugin_name(context.run)
         self.context = context
-        self._begin_fresh()
-
-    def _begin_fresh(self) -> None:
         self.workspace: Workspace | None = None
         self.label = ""
         """Names this worker process in reports."""
@@ -222,15 +219,6 @@ class SweepPlugin(WorkerPlugin):
         if self.workspace is not None:
             await asyncio.to_thread(self.workspace.close)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Travel without the workspace: it belongs to one process."""
-        return {"name": self.name, "context": self.context}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Arrive."""
-        self.__dict__.update(state)
-        self._begin_fresh()
-
 
 def plugin_name(run: str) -> str:
     """Name of a run's plugin on the workers."""
@@ -270,7 +258,7 @@ def install(connection: Connection, context: RunContext, sweep: str) -> None:
     try:
         connection.code.install(
             plugin_name(context.run),
-            SweepPlugin(context),
+            partial(SweepPlugin, context),
             group=task_group(sweep, context.run),
             # Batches have limits that the provider keeps by itself.
             endpoints=[endpoint.digest for endpoint in endpoints if endpoint.batch is None],

@@ -62,7 +62,7 @@ def dask_setup(server):
     async def given(name, plugin, dask_worker=None):
         with Path("graph.bin").open("ab") as graph:
             graph.write(plugin)
-        await give(name, plugin, dask_worker)
+        return await give(name, plugin, dask_worker)
 
     code.give = given  # the driver's call names it
     send = Sender.send

@@ -72,20 +72,22 @@ def processes_of(folder):
 def test_job__longer_than_its_time_limit_is_requeued_and_completes_with_every_answer_paid_once(
     tmp_path, simulator, slurm
 ):
-    config = sweep(tmp_path, simulator, trials=150, options=["--time=1", "--signal=B:USR1@30"])
+    config = sweep(tmp_path, simulator, trials=80, options=["--time=1", "--signal=B:USR1@30"])
 
     job = submit(tmp_path, config)
-    hurry(slurm, job)
-    slurm.wait_until_empty()
+    while job in slurm.jobs():
+        wait_until(lambda: slurm.jobs().get(job, "PENDING") == "PENDING")
+        if job in slurm.jobs():
+            hurry(slurm, job)
+            wait_until(lambda: slurm.jobs().get(job) != "PENDING")
 
-    assert (tmp_path / f"cube-{job}.log").read_text().count("Run the same command again to resume") == 1
-    assert "JobState=COMPLETED" in shown(slurm, job)
-    assert "Restarts=1" in shown(slurm, job)
+    assert "Run the same command again to resume" in (tmp_path / f"cube-{job}.log").read_text()
+    assert re.search("JobState=COMPLETED .*Restarts=[1-9]", shown(slurm, job))
     counts = simulator_stats(simulator)
     assert counts["requests"] == counts["distinct"] > 0
     code, output, errors = own_process("run", config, "--cluster", "local", "--quiet", cwd=tmp_path)
     assert (code, simulator_stats(simulator)["requests"]) == (0, counts["requests"]), errors
-    assert "750 of 750 trials done" in output
+    assert "400 of 400 trials done" in output
 
 
 @pytest.mark.integration
