@@ -216,7 +216,7 @@ class Code:
             )
             states = {address: state for address, state in answers.items() if isinstance(state, State)}
             new = [address for address, state in states.items() if not state.there and not state.problem]
-            problems = await ask_each(self.client, give, name, self._plugin, workers=new)
+            problems: dict[str, Any] = await ask_each(self.client, give, name, self._plugin, workers=new)
             for address, problem in problems.items():
                 states[address] = states[address]._replace(problem=problem)
             # Those that cannot even be asked have no evalcube, or quite another one.
