@@ -109,8 +109,11 @@ def test_run__ctrl_c_cancels_its_jobs_also_while_they_wait(tmp_path, simulator, 
 
     process = command("run", config, "--quiet", cwd=tmp_path)
     wait_until(lambda: "PENDING" in slurm.jobs().values())
+    [keys] = tmp_path.glob(".evalcube-keys-*")
+    files = len(list(keys.iterdir()))
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate()
 
     assert process.returncode == 130, errors
+    assert (files, keys.exists()) == (3, False)
     slurm.wait_until_empty()

@@ -5,12 +5,14 @@ import os
 import signal
 import sys
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 from distributed import Client
 
 from evalcube.flows.read.status import cube_status
-from evalcube.flows.run.jobs.dask_driver import _with_paths
+from evalcube.flows.run.jobs import dask_driver
+from evalcube.flows.run.jobs.dask_driver import DriverOrder, _with_paths
 from evalcube.flows.run.sweep import run
 from tests import waiting
 from tests.flows.bare_cluster import bare_cluster, bare_python
@@ -137,6 +139,20 @@ def test_submit__says_what_it_can_do(tmp_path, simulator, monkeypatch):
 
     refused(nowhere, "to a running Dask cluster or to Slurm", "--scheduler", "evalcube run")
     refused(both, "--dry-run is for Slurm")
+
+
+def test_drive__asks_the_part_that_was_submitted(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        dask_driver, "run", lambda _, **options: asked.append(options["only"]) or SimpleNamespace(reason="x")
+    )
+    config = sweep_config(tmp_path, "http://127.0.0.1:9/v1")
+
+    outcome = dask_driver.drive(
+        DriverOrder("n", config, "tcp://a:1", 1, 60.0, ((), "", 0), ("model=alpha",), "tcp://a:1")
+    )
+
+    assert (outcome, asked) == ({"done": "x"}, [("model=alpha",)])
 
 
 def test_with_paths__moves_files_and_nothing_else():
