@@ -33,9 +33,9 @@ def open_cube(cube: CubeLike) -> xr.Dataset:
 
     It is what `xarray.open_zarr` opens, with these changes: labels are ``<U`` in place of numpy's ``StringDType``, so
     that plots, `xarray.merge` and ``to_netcdf`` take them; ``base_trials`` (task, params) and ``max_tokens`` (model)
-    come from the cube's description, which leaves ``attrs``; counters of questions are added to ``counters``. The
-    analyses of `evalcube` are at hand as ``dataset.ec``, see `CubeAccessor`. Its address is ``encoding["source"]``, so
-    that it stands for its cube in all functions.
+    come from the cube's description, which leaves ``attrs``; counters of questions are added to ``counters``. All
+    arrays have the chunks of ``status``. The analyses of `evalcube` are at hand as ``dataset.ec``, see
+    `CubeAccessor`. Its address is ``encoding["source"]``, so that it stands for its cube in all functions.
 
     Parameters
     ----------
@@ -73,13 +73,25 @@ def open_cube(cube: CubeLike) -> xr.Dataset:
         addresses = list(map(str, need_addresses(given)))
         dataset = labelled(open_joined(addresses, trials=True).dataset, trials=True)
     texts = {
-        name: xr.Variable(label.dims, _plain(label.values), label.attrs)
+        name: xr.Variable(label.dims, _plain(label.values), label.attrs, {"dtype": np.dtypes.StringDType()})
         for name, label in dataset.coords.items()
-        if isinstance(label.dtype, np.dtypes.StringDType)
+        if label.dtype.kind in "TU"
     }
-    dataset = dataset.assign_coords(texts)
+    dataset = _with_equal_chunks(dataset).assign_coords(texts)
     dataset.attrs = {name: value for name, value in dataset.attrs.items() if name in _KEPT}
     return dataset
+
+
+def _with_equal_chunks(dataset: xr.Dataset) -> xr.Dataset:
+    """Return the dataset with the chunks of ``status`` in all lazy arrays: in the cube, small ones have larger chunks."""
+    chunks = dataset["status"].chunksizes
+    return dataset.assign(
+        {
+            name: array.chunk({dim: chunks[dim] for dim in array.dims if dim in chunks})
+            for name, array in dataset.data_vars.items()
+            if array.chunks
+        }
+    )
 
 
 def _plain(values: np.ndarray) -> np.ndarray:
