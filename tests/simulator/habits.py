@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.simulator.app import Reply, Request
 from tests.simulator.counts import Ticket
-from tests.simulator.forms import CHAT, deliver
+from tests.simulator.forms import PATHS, deliver
 from tests.simulator.server import serve
 from tests.simulator.wire import error_response, json_response
 
@@ -56,7 +56,7 @@ class Habits:
 
     def handle(self, request: Request) -> Reply:
         """The response to a request."""
-        if request.path != "/v1/chat/completions":
+        if request.path not in PATHS:
             return error_response(404, "no such path", "not_found"), None
         fields = json.loads(request.body)
         self.requests.append(fields)
@@ -67,8 +67,9 @@ class Habits:
             said = f"Unsupported parameter: '{name}' is not supported with this model."
             message = f"{said} Use '{wanted}' instead." if wanted else said
             return error_response(400, message, "unsupported_parameter"), None
-        response = json_response(self._body(fields))
-        return deliver(response, CHAT, stream=fields.get("stream") is True), None
+        form = PATHS[request.path]
+        response = json_response(self._body(as_chat(fields)))
+        return deliver(response, form, stream=fields.get("stream") is True), None
 
     def left(self, ticket: Ticket, *, delivered: bool) -> None:
         """Nothing to do."""
@@ -127,7 +128,7 @@ class Habits:
     def _said(self, fields: dict[str, Any], system: str, prompt: str, drawn: bytes) -> str:
         if "BANANA" in system:
             return "BANANA"
-        if "response_format" in fields and "schema" not in self._vices:
+        if fields["response_format"] and "schema" not in self._vices:
             return '{"name": "sea", "number": 3}'
         if "tools" in fields:
             return ""
@@ -136,6 +137,22 @@ class Habits:
         if prompt.startswith("Count"):
             return "\n".join(map(str, range(1, 301)))
         return self._prose(drawn, 30)
+
+
+_SAME = {"stop_sequences": "stop", "max_output_tokens": "max_tokens"}
+"""Parameters of other APIs, and what the chat API calls them."""
+
+
+def as_chat(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the request of any of the four APIs as the chat API has it."""
+    messages = fields.get("messages") or fields.get("input") or [{"role": "user", "content": fields["prompt"]}]
+    if "system" in fields:
+        messages = [{"role": "system", "content": fields["system"]}, *messages]
+    config = fields.get("output_config", {})
+    effort = fields.get("reasoning", config).get("effort", fields.get("reasoning_effort"))
+    shape = fields.get("text", config).get("format", fields.get("response_format"))
+    more = {"messages": messages, "reasoning_effort": effort, "response_format": shape}
+    return {**{_SAME.get(name, name): value for name, value in fields.items()}, **more}
 
 
 @contextmanager

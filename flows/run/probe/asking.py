@@ -45,7 +45,7 @@ class ProbeQuestion:
     stream: bool = False
 
 
-def user(text: str, *, system: str = "", stream: bool = False, **params: Any) -> ProbeQuestion:  # noqa: ANN401 - of a request
+def user(text: str, /, *, system: str = "", stream: bool = False, **params: Any) -> ProbeQuestion:  # noqa: ANN401 - of a request
     """A user's text with parameters, as a question."""
     first = [{"role": "system", "content": system}] if system else []
     return ProbeQuestion([*first, {"role": "user", "content": text}], params, stream=stream)

@@ -37,6 +37,23 @@ def test_probe__finds_nothing_at_an_honest_host_and_sees_all_that_it_can():
     assert sum(finding.requests for finding in result.models[0].findings) == len(host.requests)
 
 
+@pytest.mark.parametrize(
+    ("api", "lacking"),
+    [
+        ("completions", {"system", "effort", "schema", "tools"}),
+        ("messages", {"seed"}),
+        ("responses", {"stop", "seed"}),
+    ],
+)
+def test_probe__sees_at_each_api_all_that_the_api_has(tmp_path, api, lacking):
+    with serving(Habits()) as url:
+        models = [{"name": "m", "endpoint": url, "api": api}]
+        result = ec.probe(write_config(tmp_path, {**sweep_config(tmp_path, url), "models": models}))
+
+    assert result.vices == []
+    assert {name for name, verdict in verdicts(result).items() if verdict != "ok"} == lacking
+
+
 @pytest.mark.parametrize(("vice", "name"), VICES.items())
 def test_probe__names_a_vice_and_no_other(vice, name):
     with serving(Habits(vice)) as url:
