@@ -48,7 +48,8 @@ def test_probe__finds_nothing_at_an_honest_host_and_sees_all_that_it_can():
 def test_probe__sees_at_each_api_all_that_the_api_has(tmp_path, api, lacking):
     with serving(Habits()) as url:
         models = [{"name": "m", "endpoint": url, "api": api}]
-        result = ec.probe(write_config(tmp_path, {**sweep_config(tmp_path, url), "models": models}))
+        config = write_config(tmp_path, {**sweep_config(tmp_path, url), "models": models})
+        result = ec.probe(str(config))
 
     assert result.vices == []
     assert {name for name, verdict in verdicts(result).items() if verdict != "ok"} == lacking
