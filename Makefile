@@ -33,7 +33,7 @@ quick: $(VENV)/.installed ## run the unit tests and doctests but for long ones, 
 test: $(VENV)/.installed ## run all tests but those of `make integration` (PYTEST_ARGS="-k name" for some)
 	$(TEST) -m "not integration and not model" $(PYTEST_ARGS)
 
-integration: $(VENV)/.model $(VENV)/.adapters ## run the tests that take minutes, and those with a real local model
+integration: $(VENV)/.model $(VENV)/.adapters .localstack/.installed ## run the tests that take minutes, and those with a real local model
 	$(TEST) -m "integration or model" $(PYTEST_ARGS)
 
 # With what warns in old versions let be: it is told of what is pinned. Readers of answers and replies use Python's own.
@@ -45,7 +45,7 @@ lowest: $(VENV)/.installed ## run unit tests with the lowest versions that pypro
 	$(VENV)/lowest/bin/python -m pytest -n $(JOBS) --dist worksteal -m unit --hypothesis-profile=quick -W default \
 		--ignore=tests/stages/generate/answers --ignore-glob="tests/stages/generate/test_*.py" --ignore=tests/stages/reply $(PYTEST_ARGS)
 
-localstack: .localstack/.installed ## install a second S3 server, for the tests of `make integration` that want one
+localstack: .localstack/.installed ## install a second S3 server, which the tests of `make integration` talk to
 
 # Kills lose what a killed process had measured, so that chaos would cost minutes and show nothing.
 coverage: $(VENV)/.model ## run tests but those that take minutes, and show which lines they miss
@@ -91,9 +91,9 @@ lock: $(VENV)/.packages ## compile constraints.txt and those of docs and adapter
 		--universal --python-version 3.11 --fork-strategy fewest --generate-hashes --custom-compile-command "make lock" --quiet \
 		$(LOCK_ARGS) --output-file constraints-adapters.txt
 
-.localstack/.installed: tests/storage/support/localstack.txt
-	"$(PYTHON)" -m venv .localstack
-	.localstack/bin/python -m pip --quiet --disable-pip-version-check install -r $<
+.localstack/.installed: tests/storage/support/localstack.txt | $(VENV)/.installed
+	"$(PYTHON)" -m venv --clear .localstack
+	$(BIN)/uv pip install --quiet --python .localstack/bin/python -r $<
 	@touch $@
 
 clean: ## remove the environment, caches and build outputs; results/ stays, its answers were paid for
