@@ -1,5 +1,7 @@
 """A cube in the hands of xarray's users: what `open_cube` gives is plotted, merged, written and analysed."""
 
+import json
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -41,6 +43,39 @@ def test_open_cube__is_merged_and_joined_by_labels(cubes):
     assert both["model"].values.tolist() == ["first", "second"]
     assert xr.merge(map(ec.open_cube, cubes), join="outer", compat="no_conflicts").sizes["model"] == 2
     assert both["model"].astype(str).dtype.kind == "U"
+
+
+@pytest.fixture(scope="module")
+def several(cubes, tmp_path_factory):
+    """Cubes of two models: one of their own, one with outputs that are graded and clusters, one merged, and two joined."""
+    folder = tmp_path_factory.mktemp("several")
+    own = sweep_config(folder, "sim:", trials=4, cells=2, cube="own.zarr", repeats=2)
+    own["models"] = [{"name": name, "endpoint": "sim:"} for name in ("first", "second")]
+    rows = [{"question": f"{i} + 1?", "answer": str(i + 1), "passage": f"p{i // 2}"} for i in range(8)]
+    (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    task = {"file": str(folder / "rows.jsonl"), "prompt": "question", "answer": "answer", "cluster": "passage"}
+    clustered = {**own, "cube": str(folder / "rows.zarr"), "trials": 8}
+    clustered["tasks"] = {
+        "rows": {"task": "dataset", "params": task, "assertions": [{"type": "contains", "value": "1"}]}
+    }
+    merged = str(folder / "merged.zarr")
+    ec.merge(merged, [cube.cube for cube in cubes])
+    return [ec.run(own).cube, ec.run(clustered).cube, merged, cubes]
+
+
+@pytest.mark.filterwarnings("error")
+def test_open_cube__keeps_the_contracts_of_xarray(several, tmp_path):
+    for number, cube in enumerate(several):
+        opened = ec.open_cube(cube)
+        blocks = opened.map_blocks(lambda block: block)
+
+        assert opened.chunksizes["model"] == (1, 1)
+        assert opened.chunks["trial"] == opened["status"].chunks[3]
+        assert blocks.compute().identical(opened.compute())
+        opened.to_netcdf(tmp_path / f"{number}.nc", engine="h5netcdf")
+        assert xr.open_dataset(tmp_path / f"{number}.nc").equals(opened)
+        opened.to_zarr(tmp_path / f"{number}.zarr", consolidated=False)
+        assert xr.open_zarr(tmp_path / f"{number}.zarr", consolidated=False).equals(opened)
 
 
 def test_accessor__says_what_the_functions_say_also_of_a_part(cubes):
