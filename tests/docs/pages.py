@@ -12,11 +12,17 @@ PAGES = sorted(
     [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "AGENTS.md")]
     + [*(ROOT / "docs").glob("*.md")]
 )
+SERVICES = (
+    *("a Dask scheduler", "a fresh clone", "a GPU", "a model server", "a package index", "GitLab"),
+    *("Icechunk", "Slurm", "SSH hosts", "the Hugging Face Hub"),
+)
+"""What blocks may need that is missing here: nothing else is a reason not to run one."""
 LANGUAGES = ("sh", "python", "yaml", "json", "toml", "js", "text")
 """A block is in one of these; one of text is no code, and below a block of commands it is what they print."""
 
 _FENCE = re.compile(r"( *)```(.*)")
-_MARK = re.compile(r" *<!-- not run here: (.+) -->")
+_MARK = re.compile(r" *<!-- not run here: (.*) -->")
+_NEEDS = re.compile(r"it needs {0}((, {0})* and {0})?".replace("{0}", f"(?:{'|'.join(SERVICES)})"))
 _TERMINAL = re.compile(r" *<!-- in a terminal of its own, on port (\d+) -->")
 _NAME = re.compile(r"# (\S+\.\w+)\n")
 _SEPARATE = "<!-- each section begins with what the first one made -->"
@@ -36,6 +42,11 @@ class Block:
     """Why it does not run here; empty if it does."""
     port: int = 0
     """Where it listens, if it is a program that runs in a terminal of its own; else 0."""
+
+    @property
+    def names_service(self) -> bool:
+        """Whether the reason says which of `SERVICES` it needs."""
+        return _NEEDS.fullmatch(self.reason) is not None
 
     @property
     def file(self) -> str:

@@ -57,8 +57,20 @@ def test_blocks__of_text_are_no_commands():
     assert told == []
 
 
-def test_blocks__that_do_not_run_say_why():
-    assert [str(block) for block in BLOCKS if block.reason and len(block.reason.split()) < 3] == []
+def test_blocks__that_do_not_run_name_the_service_that_is_missing(tmp_path):
+    page = tmp_path / "page.md"
+    for reason, good in (
+        ("it needs a GPU", True),
+        ("it needs a package index, the Hugging Face Hub and a model server", True),
+        ("it needs a GPU and patience", False),
+        ("it is about a config of yours", False),
+        ("", False),
+    ):
+        page.write_text(f"<!-- not run here: {reason} -->\n```sh\nevalcube tasks\n```\n")
+        (block,) = blocks(page)
+        assert block.names_service is good
+
+    assert [str(block) for block in BLOCKS if block.reason and not block.names_service] == []
 
 
 # Pieces of files
