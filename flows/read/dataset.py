@@ -83,15 +83,10 @@ def open_cube(cube: CubeLike) -> xr.Dataset:
 
 
 def _with_equal_chunks(dataset: xr.Dataset) -> xr.Dataset:
-    """Return the dataset with the chunks of ``status`` in all lazy arrays: in the cube, small ones have larger chunks."""
+    """Return the dataset with the chunks of ``status`` in all lazy arrays: those of small ones differ in the cube."""
+    lazy = [name for name, array in dataset.data_vars.items() if array.chunks]
     chunks = dataset["status"].chunksizes
-    return dataset.assign(
-        {
-            name: array.chunk({dim: chunks[dim] for dim in array.dims if dim in chunks})
-            for name, array in dataset.data_vars.items()
-            if array.chunks
-        }
-    )
+    return dataset.assign(dataset[lazy].reset_coords(drop=True).chunk(chunks).data_vars)
 
 
 def _plain(values: np.ndarray) -> np.ndarray:

@@ -145,7 +145,9 @@ _SAME = {"stop_sequences": "stop", "max_output_tokens": "max_tokens"}
 
 def as_chat(fields: dict[str, Any]) -> dict[str, Any]:
     """Return the request of any of the four APIs as the chat API has it."""
-    messages = fields.get("messages") or fields.get("input") or [{"role": "user", "content": fields["prompt"]}]
+    messages = (
+        fields.get("messages") or fields.get("input") or [{"role": "user", "content": fields["prompt"]}]
+    )
     if "system" in fields:
         messages = [{"role": "system", "content": fields["system"]}, *messages]
     config = fields.get("output_config", {})
