@@ -13,6 +13,7 @@ from pathlib import Path
 from evalcube.deploy.errors import DeployError
 from evalcube.deploy.servers.managed import ManagedServer, module_path, python_module
 
+# A path, as pip reads it.
 REQUIREMENTS = Path(__file__).with_name("local-model.txt")
 MODEL_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 REMEDY = "Run `evalcube local setup`."

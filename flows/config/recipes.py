@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any
 
 from evalcube.flows.config.findings import Finding
@@ -19,18 +20,18 @@ _SHOWN = 12
 
 def recipe_names() -> list[str]:
     """The packaged suites that ask the questions of a known data set."""
-    return sorted(_files("recipes"))
+    return sorted(_files("suites/recipes"))
 
 
 def suite_names() -> list[str]:
     """The packaged suites."""
-    return sorted([*_files("suites"), *_files("recipes")])
+    return sorted([*_files("suites"), *_files("suites/recipes")])
 
 
 @cache
-def _files(folder: str) -> Mapping[str, Path]:
-    place = Path(__file__).with_name("suites")
-    return {file.stem: file for file in (place if folder == "suites" else place / folder).glob("*.yaml")}
+def _files(folder: str) -> Mapping[str, Traversable]:
+    paths = files("evalcube.flows.config").joinpath(folder).iterdir()
+    return {path.name.removesuffix(".yaml"): path for path in paths if path.name.endswith(".yaml")}
 
 
 def suite_text(name: str) -> str:
@@ -44,7 +45,7 @@ def suite_text(name: str) -> str:
     known = suite_names()
     if need_text("name", name) not in known:
         raise SweepError(f"there is no suite {show(name)}", did_you_mean(name, known, "Suites"))
-    return {**_files("suites"), **_files("recipes")}[name].read_text(encoding="utf-8")
+    return {**_files("suites"), **_files("suites/recipes")}[name].read_text(encoding="utf-8")
 
 
 def suite_section(name: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import secrets
 import socket
 from collections.abc import Callable, Sequence
 from functools import cache
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -21,8 +22,6 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.explore.answers import ask
 from evalcube.flows.explore.explored import Explored
 from evalcube.flows.explore.query import Query
-
-_STATIC = Path(__file__).parent / "static"
 
 PLOTLY = "plotly.min.js"
 TYPES = {
@@ -42,11 +41,13 @@ POLICY = (
 
 @cache
 def own_files() -> dict[str, bytes]:
-    """The front end's files by their path below the page."""
+    """Return the front end's files by their path below the page."""
+    static = files(__package__).joinpath("static")
     return {
-        path.relative_to(_STATIC).as_posix(): path.read_bytes()
-        for path in sorted(_STATIC.rglob("*"))
-        if path.suffix in TYPES
+        f"{folder}{path.name}": path.read_bytes()
+        for folder in ("", "views/")
+        for path in static.joinpath(folder).iterdir()
+        if path.name.endswith(tuple(TYPES))
     }
 
 

@@ -8,11 +8,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
+from importlib.resources import files
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from evalcube.stages.analyze.formulas.design import WEIGHING, Weigh
@@ -43,7 +43,6 @@ MOST_SAMPLE_TEXT = 3_000_000
 """Characters of all samples together: a page should open at once."""
 MOST_TEXT = 4000
 """Characters shown of a prompt or a response."""
-TEMPLATES = Path(__file__).parent / "templates"
 CUT_MARK = 0.1
 """Share of truncated trials from which a cell of the task table is marked."""
 SHADES = 10
@@ -189,9 +188,9 @@ def _by_task(tasks: Sequence[Sequence[report_data.TaskView]]) -> dict[str, objec
 
 
 def _page(ticked: Sequence[str]) -> Template:
-    """The template, in which values come from anyone, with what shows these."""
+    """Return the template, in which values come from anyone, with what shows these."""
     environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
+        loader=PackageLoader("evalcube.stages.analyze.render"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -216,8 +215,8 @@ def _page(ticked: Sequence[str]) -> Template:
 
 
 def _script() -> dict[str, str]:
-    """The page's own script, and the digest by which its policy lets it run."""
-    script = (TEMPLATES / "report.js").read_text("utf-8")
+    """Return the page's own script, and the digest by which its policy lets it run."""
+    script = files(__package__).joinpath("templates/report.js").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return {"script": Markup(script), "script_digest": digest}  # noqa: S704 - our own file
 

@@ -158,7 +158,7 @@ def _check_items(view: RowView) -> None:
 __all__ = ["Dataset", "DatasetParams", "rows_of"]
 
 EXAMPLE = Path(__file__).with_name("example.jsonl")
-"""A small file to show the task with."""
+"""A small file to show the task with; a path, as the params name it."""
 
 _RIGHT, _WRONG = "right", "wrong"
 """What is read where a grader of the user's decides."""

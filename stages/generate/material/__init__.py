@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import tomllib
 from functools import cache
-from pathlib import Path
+from importlib.resources import files
 from types import SimpleNamespace
 from typing import Any
 
 
 @cache
 def material(name: str) -> dict[str, Any]:
-    """What a file of this folder has, by name."""
-    return tomllib.loads(Path(__file__).with_name(f"{name}.toml").read_text("utf-8"))
+    """Return what a file of this folder has, by name."""
+    return tomllib.loads(files(__package__).joinpath(f"{name}.toml").read_text("utf-8"))
 
 
 def wordings(task: str) -> SimpleNamespace:
