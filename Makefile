@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 PYTEST_ARGS ?=
+PYTHONS ?= python3.11 python3.13
 LOCK_ARGS ?=
 
 BIN := $(VENV)/bin
@@ -12,16 +13,16 @@ TEST = $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 MODEL_FILES := $(wildcard deploy/servers/local-model.txt)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test integration lowest localstack coverage check weight bench chaos docs lock clean
+.PHONY: help demo quick test integration lowest newest release-check localstack coverage check weight bench chaos docs lock clean
 .NOTPARALLEL:
 
-quick lowest: JOBS ?= 2
+quick lowest newest: JOBS ?= 2
 # Many of these wait for processes: three at once keep two cores busy.
-test integration coverage: JOBS ?= 3
+test integration coverage release-check: JOBS ?= 3
 
 help: ## this list
-	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{ printf "%-19s%s\n", $$1, $$2 }'
-	@echo "Variables: PYTHON=$(PYTHON) VENV=$(VENV) JOBS PYTEST_ARGS LOCK_ARGS"
+	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{ printf "%-21s%s\n", $$1, $$2 }'
+	@echo "Variables: PYTHON=$(PYTHON) VENV=$(VENV) JOBS PYTEST_ARGS PYTHONS LOCK_ARGS"
 
 demo: $(VENV)/.model ## run a small sweep on a real local model, print its leaderboard, write an HTML report
 	$(BIN)/evalcube run examples/quickstart.yaml
@@ -36,14 +37,39 @@ test: $(VENV)/.installed ## run all tests but those of `make integration` (PYTES
 integration: $(VENV)/.model $(VENV)/.adapters .localstack/.installed ## run the tests that take minutes, and those with a real local model
 	$(TEST) -m "integration or model" $(PYTEST_ARGS)
 
-# With what warns in old versions let be: it is told of what is pinned. Readers of answers and replies use Python's own.
-lowest: $(VENV)/.installed ## run unit tests with the lowest versions that pyproject.toml allows, in $(VENV)/lowest
-	$(BIN)/uv pip compile pyproject.toml --extra dev --resolution lowest-direct --quiet --output-file $(VENV)/lowest.txt
-	"$(PYTHON)" -m venv --clear $(VENV)/lowest
-	$(BIN)/uv pip install --quiet --python $(VENV)/lowest/bin/python -r $(VENV)/lowest.txt
-	$(BIN)/uv pip install --quiet --python $(VENV)/lowest/bin/python --no-deps --no-build-isolation -e .
-	$(VENV)/lowest/bin/python -m pytest -n $(JOBS) --dist worksteal -m unit --hypothesis-profile=quick -W default \
+# With what warns in versions that nobody pinned let be. Readers of answers and replies use Python's own.
+lowest: RESOLUTION = lowest-direct ## run unit tests with the lowest versions that pyproject.toml allows, in $(VENV)/lowest
+newest: RESOLUTION = highest ## run unit tests with the newest versions that pyproject.toml allows, in $(VENV)/newest
+lowest newest: $(VENV)/.installed
+	$(BIN)/uv pip compile pyproject.toml --extra dev --resolution $(RESOLUTION) --upgrade --quiet --output-file $(VENV)/$@.txt
+	"$(PYTHON)" -m venv --clear $(VENV)/$@
+	$(BIN)/uv pip install --quiet --python $(VENV)/$@/bin/python -r $(VENV)/$@.txt
+	$(BIN)/uv pip install --quiet --python $(VENV)/$@/bin/python --no-deps --no-build-isolation -e .
+	$(VENV)/$@/bin/python -m pytest -n $(JOBS) --dist worksteal -m unit --hypothesis-profile=quick -W default \
 		--ignore=tests/stages/generate/answers --ignore-glob="tests/stages/generate/test_*.py" --ignore=tests/stages/reply $(PYTEST_ARGS)
+
+# A user of the sdist has a new environment: tests of commands run there, and the folders that they could take instead are gone.
+release-check: $(VENV)/.packages ## build a release into dist/, try it on PYTHONS, list what it depends on (CycloneDX)
+	rm -rf dist $(VENV)/release
+	$(BIN)/python -m build --no-isolation
+	$(TEST) -m "not integration" tests/test_packaging.py
+	mkdir -p $(VENV)/release/sources
+	tar -xzf dist/evalcube-*.tar.gz -C $(VENV)/release/sources --strip-components=1
+	cd $(VENV)/release/sources && rm -r evalcube deploy flows stages storage
+	set -e; for python in $(PYTHONS); do \
+		"$$python" -c "" 2>/dev/null || { echo "Not tried on $$python, which is not on this machine." >&2; continue; }; \
+		environment=$(abspath $(VENV))/release/$$python; \
+		"$$python" -m venv $$environment; \
+		$(BIN)/uv pip install --quiet --python $$environment/bin/python --require-hashes -r constraints.txt; \
+		$$environment/bin/python -m pip --quiet --disable-pip-version-check install dist/evalcube-*.tar.gz; \
+		(cd $(VENV)/release/sources && $$environment/bin/python -m pytest -n $(JOBS) --dist worksteal -m "not integration" \
+			tests/flows/cli $(PYTEST_ARGS)); \
+	done
+	$(BIN)/uv init --quiet --bare --no-workspace --name release $(VENV)/release/list
+	$(BIN)/uv add --quiet --project $(VENV)/release/list --no-sync --constraints constraints.txt \
+		"evalcube[complete] @ file://$$(echo "$$PWD"/dist/*.whl)"
+	$(BIN)/uv export --quiet --preview-features sbom-export --project $(VENV)/release/list --frozen --format cyclonedx1.5 \
+		--output-file dist/evalcube.cdx.json
 
 localstack: .localstack/.installed ## install a second S3 server, which the tests of `make integration` talk to
 

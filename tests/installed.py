@@ -1,4 +1,4 @@
-"""Environments that have the built wheel and what it depends on, but not the sources."""
+"""The built sdist and wheel, and environments that have the wheel and what it depends on, but not the sources."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import site
 import subprocess
 import sys
 import sysconfig
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,9 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def run(*command: object, cwd: Path) -> str:
-    """Run a program without what this Python's environment says of Python; what it prints."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    """Run a program without what this Python's environment says of Python and make; return what it prints."""
+    ours = ("PYTHON", "PYTEST", "MAKE", "MFLAGS", "VIRTUAL_ENV", "VENV", "JOBS")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     result = subprocess.run(
         [str(part) for part in command], cwd=cwd, env=environment, capture_output=True, text=True, check=False
     )
@@ -25,25 +27,47 @@ def run(*command: object, cwd: Path) -> str:
 
 
 def environment_with(wheel: Path, home: Path) -> Path:
-    """Make an environment with a wheel and the installed dependencies; its Python."""
+    """Make an environment with a wheel and the installed dependencies; return its Python."""
+    python = environment_without(home)
+    run(python, "-m", "pip", "install", "--no-deps", "--no-index", wheel, cwd=home)
+    return python
+
+
+def environment_without(home: Path) -> Path:
+    """Make an environment with the installed dependencies, pip among them; return its Python."""
     run(sys.executable, "-m", "venv", "--without-pip", home, cwd=home.parent)
-    python = home / "bin" / "python"
-    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python)
-    run(*pip, "install", "--no-deps", "--no-index", wheel, cwd=home)
 
     # A directory named in a .pth file is searched; its own .pth files (our editable install) are not read.
     paths = sysconfig.get_paths("venv", {"base": str(home), "platbase": str(home)})
     (Path(paths["purelib"]) / "dependencies.pth").write_text("\n".join(site.getsitepackages()) + "\n")
-    return python
+    return home / "bin" / "python"
+
+
+def build(source: Path, out: Path, kind: str = "wheel") -> Path:
+    """Build a wheel or an sdist with the installed backend; return its path."""
+    run(sys.executable, "-m", "build", f"--{kind}", "--no-isolation", "--outdir", out, source, cwd=out)
+    (path,) = out.iterdir()
+    return path
+
+
+def unpack(sdist: Path, folder: Path) -> Path:
+    """Unpack an sdist; return the folder of its sources."""
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder, filter="data")
+    (sources,) = folder.iterdir()
+    return sources
 
 
 @pytest.fixture(scope="session")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built from the sources."""
-    out = tmp_path_factory.mktemp("wheel")
-    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", out, ROOT, cwd=out)
-    (path,) = out.glob("*.whl")
-    return path
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sdist, built from the sources."""
+    return build(ROOT, tmp_path_factory.mktemp("sdist"), "sdist")
+
+
+@pytest.fixture(scope="session")
+def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from the sdist as installers do."""
+    return build(unpack(sdist, tmp_path_factory.mktemp("unpacked")), tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="session")

@@ -1,10 +1,14 @@
-"""What is shipped: the built wheel, its names, the pinned versions, and the texts of tracked files."""
+"""What is shipped: the sdist and the wheel, the pinned versions, the workflows, and the texts of tracked files."""
 
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
+import shutil
+import sys
+import tarfile
 import tomllib
 import zipfile
 from collections import Counter
@@ -13,11 +17,14 @@ from pathlib import Path
 
 import grimp
 import pytest
+from packaging.metadata import Metadata
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
+from ruamel.yaml import YAML
 
-from tests.installed import run
+from tests.docs.pages import blocks
+from tests.installed import build, environment_without, run, unpack
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("flows", "stages", "storage", "deploy")
@@ -44,12 +51,83 @@ def project_files():
         command = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
         listed = (ROOT / name for name in run(*command, cwd=ROOT).split("\0") if name)
     else:
-        hidden_or_built = re.compile(r"(^|/)(\.(?!ci/)[^/]+|__pycache__|build|dist|results)/")
+        hidden_or_built = re.compile(r"(^|/)(\.(?!ci/|github/)[^/]+|__pycache__|build|dist|results)/")
         listed = (p for p in ROOT.rglob("*") if not hidden_or_built.search(p.relative_to(ROOT).as_posix()))
     return sorted({path for path in listed if path.is_file()})
 
 
+# The sdist
+
+
+def test_sdist__holds_each_file_of_the_project_once(sdist):
+    with tarfile.open(sdist) as archive:
+        names = [member.name.partition("/")[2] for member in archive]
+
+    assert set(names) == {"PKG-INFO", *(path.relative_to(ROOT).as_posix() for path in project_files())}
+    assert len(names) == len(set(names))
+
+
+def test_sdist__is_installed_for_editing_without_links(sdist, tmp_path):
+    sources = unpack(sdist, tmp_path / "unpacked")
+    (sources / "evalcube" / "flows").write_text("../flows")  # a link where links are unknown
+    python = environment_without(tmp_path / "environment")
+
+    run(
+        python,
+        "-m",
+        "pip",
+        "install",
+        "--no-deps",
+        "--no-index",
+        "--no-build-isolation",
+        "-e",
+        sources,
+        cwd=tmp_path,
+    )
+
+    imports = "; ".join(f"import evalcube.{room}" for room in ROOMS)
+    out = run(python, "-c", f"{imports}; print(evalcube.flows.__file__)", cwd=tmp_path)
+    assert Path(out.strip()) == sources / "evalcube" / "flows" / "__init__.py"
+
+
+@pytest.mark.integration
+@pytest.mark.timeout(3000)
+def test_sdist__passes_make_quick(sdist, tmp_path):
+    sources = unpack(sdist, tmp_path / "unpacked")
+    environment = tmp_path / "environment"
+    environment_without(environment)
+    for stamp in (".created", ".packages"):  # make installs evalcube alone
+        (environment / stamp).touch()
+
+    out = run("make", "quick", f"VENV={environment}", cwd=sources)
+
+    assert int(re.search(r"(\d+) passed", out)[1]) > 5000
+
+
+@pytest.mark.parametrize("name", ["PKG-INFO", "METADATA"])
+def test_metadata__is_what_an_index_takes(name, sdist, wheel):
+    if name == "METADATA":
+        archive = zipfile.ZipFile(wheel)
+        (path,) = (path for path in archive.namelist() if path.endswith("/METADATA"))
+        text = archive.read(path)
+    else:
+        with tarfile.open(sdist) as archive:
+            text = archive.extractfile(f"{sdist.name.removesuffix('.tar.gz')}/{name}").read()
+
+    metadata = Metadata.from_email(text, validate=True)
+
+    assert (metadata.name, metadata.description_content_type) == ("evalcube", "text/markdown")
+    assert re.findall(r"\]\((?!https://|#)[^)]*\)", metadata.description) == []
+
+
 # The wheel
+
+
+def test_wheel__of_the_sdist_is_that_of_the_checkout(wheel, tmp_path):
+    ours = build(ROOT, tmp_path)
+
+    assert zipfile.ZipFile(wheel).namelist() == zipfile.ZipFile(ours).namelist()
+    assert wheel.read_bytes() == ours.read_bytes()
 
 
 def test_wheel__holds_one_package_and_nothing_else(wheel):
@@ -99,6 +177,65 @@ def test_wheel__its_command_runs_without_the_sources(wheel_python, tmp_path):
     out = run(wheel_python.with_name("evalcube"), "--help", cwd=tmp_path)
 
     assert "evalcube" in out
+
+
+def test_wheel__measures_and_reports_without_the_sources(wheel_python, tmp_path):
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    command = wheel_python.with_name("evalcube")
+
+    run(command, "run", "examples/capitals.yaml", "--quiet", cwd=tmp_path)
+    run(command, "report", "results/capitals.zarr", "-o", "report.html", cwd=tmp_path)
+    board = json.loads(run(command, "leaderboard", "results/capitals.zarr", "--json", cwd=tmp_path))
+
+    assert [row["model_name"] for row in board["rows"]] == ["after", "before"]
+    assert "after" in (tmp_path / "report.html").read_text("utf-8")
+
+
+READERS = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from evalcube.flows.config import recipes, suites
+from evalcube.flows.config.plugin import plugin_files
+from evalcube.flows.explore.server import own_files
+from evalcube.flows.share.publish.card import _environment
+from evalcube.stages.analyze.render import report
+from evalcube.stages.generate.foreign.gym import catalogue
+from evalcube.stages.generate.material import material
+
+read = [
+    *map(recipes.suite_text, recipes.suite_names()), *map(material, ("films", "stories", "wordings", "words")),
+    *own_files().values(), *plugin_files("word-games").values(), suites.initial_config(), report._script(),
+    report._page(()), _environment().get_template("card.md.j2"), catalogue(),
+]
+assert suites.__file__.startswith(sys.argv[1]) and all(read)
+print(len(read))
+"""
+
+
+def test_wheel__its_data_files_are_read_wherever_its_modules_are(wheel, wheel_python, tmp_path):
+    data = [name for name in package_files() if Path(name).suffix not in (".py", ".pyi", ".typed")]
+    aside = (
+        "kubernetes/",
+        "local-model.txt",
+        "example.jsonl",
+        "report.css",
+    )  # for others, by path, by a template
+
+    out = run(wheel_python, "-I", "-c", READERS, wheel, cwd=tmp_path)
+
+    assert int(out) == len([name for name in data if not any(part in name for part in aside)])
+
+
+@pytest.mark.integration
+@pytest.mark.timeout(3000)
+def test_wheel__passes_the_tests_of_commands_without_the_sources(sdist, wheel_python, tmp_path):
+    folder = unpack(sdist, tmp_path / "unpacked")
+    for package in ("evalcube", *ROOMS):
+        shutil.rmtree(folder / package)
+
+    out = run(wheel_python, "-m", "pytest", "-n", "2", "-m", "not integration", "tests/flows/cli", cwd=folder)
+
+    assert int(re.search(r"(\d+) passed", out)[1]) > 200
 
 
 # Pinned versions
@@ -160,6 +297,55 @@ def test_constraints__of_other_extras_agree_with_those_of_dev(name):
     assert {package: others[package][0] for package in ours.keys() & others.keys()} == {
         package: ours[package][0] for package in ours.keys() & others.keys()
     }
+
+
+def test_install_page__its_lines_take_the_hashes_off_the_pins(wheel, tmp_path):
+    (text,) = (
+        block.text for block in blocks(ROOT / "docs" / "install.md") if "constraints.txt > " in block.text
+    )
+    shutil.copy(ROOT / "constraints.txt", tmp_path)
+    line, _ = text.splitlines()
+
+    run("bash", "-c", line, cwd=tmp_path)
+
+    # Nothing is asked for from an index: what is installed here are the pinned versions.
+    pip = (
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--dry-run",
+        "--no-index",
+        "--ignore-installed",
+        "--no-deps",
+    )
+    assert "Would install evalcube" in run(*pip, "-c", "pins.txt", wheel, cwd=tmp_path)
+    pinned = {
+        Requirement(line).name
+        for line in (tmp_path / "pins.txt").read_text().splitlines()
+        if re.match(r"\w", line)
+    }
+    assert set(map(canonicalize_name, pinned)) == pins("constraints.txt").keys()
+
+
+# Workflows
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / ".github" / "workflows").iterdir()), ids=lambda path: path.stem
+)
+def test_workflows__call_what_is_there(path):
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    workflow = YAML(typ="safe", pure=True).load(path.read_text())
+
+    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
+
+    commands = "\n".join(step["run"] for step in steps if "run" in step)
+    assert {"name", "on", "permissions"} <= workflow.keys()
+    assert all(("run" in step) != ("uses" in step) for step in steps)
+    assert set(re.findall(r"\bmake ([a-z-]+)", commands)) <= targets
+    assert all((ROOT / script).is_file() for script in re.findall(r"[.]ci/\w+", commands))
+    assert re.search(r"\bmake |[.]ci/", commands)
 
 
 # Texts

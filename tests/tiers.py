@@ -24,6 +24,7 @@ STARTERS = {
     "redis_place": "cluster",
     "redis_url": "cluster",
     "certificate": "cluster",  # openssl
+    "sdist": "cluster",
     "wheel": "cluster",
     "measured": "browser",
     "chromium": "browser",
