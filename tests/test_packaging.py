@@ -7,9 +7,7 @@ import json
 import os
 import re
 import shutil
-import sys
 import tarfile
-import tomllib
 import zipfile
 from collections import Counter
 from graphlib import CycleError, TopologicalSorter
@@ -18,12 +16,7 @@ from pathlib import Path
 import grimp
 import pytest
 from packaging.metadata import Metadata
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
-from packaging.version import Version
-from ruamel.yaml import YAML
 
-from tests.docs.pages import blocks
 from tests.installed import build, environment_without, run, unpack
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -236,116 +229,6 @@ def test_wheel__passes_the_tests_of_commands_without_the_sources(sdist, wheel_py
     out = run(wheel_python, "-m", "pytest", "-n", "2", "-m", "not integration", "tests/flows/cli", cwd=folder)
 
     assert int(re.search(r"(\d+) passed", out)[1]) > 200
-
-
-# Pinned versions
-
-
-LOCKED = pytest.mark.parametrize(
-    ("name", "extra"),
-    [
-        ("constraints.txt", "dev"),
-        ("constraints-docs.txt", "docs"),
-        *(("constraints-adapters.txt", extra) for extra in ("gym", "lm-eval")),
-    ],
-)
-
-
-def pins(name):
-    """Canonical name -> (version, number of hashes) of each line of a file of pinned versions."""
-    text = (ROOT / name).read_text()
-    found = {}
-    for block in re.split(r"\n(?=[a-z0-9])", text):
-        match = re.match(r"([A-Za-z0-9._-]+)==([^\s;]+)", block)
-        if match:
-            found[canonicalize_name(match[1])] = (Version(match[2]), block.count("--hash=sha256:"))
-    return found
-
-
-@LOCKED
-def test_constraints__pin_each_dependency_within_its_range(name, extra):
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    lines = [
-        *(project["build-system"]["requires"] if extra == "dev" else ()),
-        *project["project"]["dependencies"],
-        *project["project"]["optional-dependencies"][extra],
-    ]
-    pinned = pins(name)
-
-    unmet = [
-        line
-        for line in lines
-        for wanted in [Requirement(line)]
-        if canonicalize_name(wanted.name) not in pinned
-        or pinned[canonicalize_name(wanted.name)][0] not in wanted.specifier
-    ]
-
-    assert unmet == [], f"run `make lock` and commit {name}"
-
-
-@LOCKED
-def test_constraints__each_pin_has_a_hash(name, extra):  # noqa: ARG001 - shares the parameters of the test above
-    bare = [package for package, (_, hashes) in pins(name).items() if hashes == 0]
-
-    assert bare == []
-
-
-@pytest.mark.parametrize("name", ["constraints-docs.txt", "constraints-adapters.txt"])
-def test_constraints__of_other_extras_agree_with_those_of_dev(name):
-    ours, others = pins("constraints.txt"), pins(name)
-
-    assert {package: others[package][0] for package in ours.keys() & others.keys()} == {
-        package: ours[package][0] for package in ours.keys() & others.keys()
-    }
-
-
-def test_install_page__its_lines_take_the_hashes_off_the_pins(wheel, tmp_path):
-    (text,) = (
-        block.text for block in blocks(ROOT / "docs" / "install.md") if "constraints.txt > " in block.text
-    )
-    shutil.copy(ROOT / "constraints.txt", tmp_path)
-    line, _ = text.splitlines()
-
-    run("bash", "-c", line, cwd=tmp_path)
-
-    # Nothing is asked for from an index: what is installed here are the pinned versions.
-    pip = (
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "--dry-run",
-        "--no-index",
-        "--ignore-installed",
-        "--no-deps",
-    )
-    assert "Would install evalcube" in run(*pip, "-c", "pins.txt", wheel, cwd=tmp_path)
-    pinned = {
-        Requirement(line).name
-        for line in (tmp_path / "pins.txt").read_text().splitlines()
-        if re.match(r"\w", line)
-    }
-    assert set(map(canonicalize_name, pinned)) == pins("constraints.txt").keys()
-
-
-# Workflows
-
-
-@pytest.mark.parametrize(
-    "path", sorted((ROOT / ".github" / "workflows").iterdir()), ids=lambda path: path.stem
-)
-def test_workflows__call_what_is_there(path):
-    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    workflow = YAML(typ="safe", pure=True).load(path.read_text())
-
-    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
-
-    commands = "\n".join(step["run"] for step in steps if "run" in step)
-    assert {"name", "on", "permissions"} <= workflow.keys()
-    assert all(("run" in step) != ("uses" in step) for step in steps)
-    assert set(re.findall(r"\bmake ([a-z-]+)", commands)) <= targets
-    assert all((ROOT / script).is_file() for script in re.findall(r"[.]ci/\w+", commands))
-    assert re.search(r"\bmake |[.]ci/", commands)
 
 
 # Texts
