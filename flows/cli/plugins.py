@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import site
 import sys
 import sysconfig
 import traceback
@@ -73,8 +72,10 @@ def _plugin(points: Sequence[EntryPoint], function: str) -> str:
 
 
 def _installed() -> tuple[Path, ...]:
-    """Where Python and what is installed lie: an error from there was caused by whoever called it."""
-    paths = {*sysconfig.get_paths().values(), *site.getsitepackages(), sys.prefix, sys.base_prefix}
+    """Return where Python and what is installed lie: an error from there was caused by whoever called it."""
+    # Those of a user (`pip install --user`) and of .pth files lie below no prefix.
+    packages = (path for path in sys.path if path.endswith(("site-packages", "dist-packages")))
+    paths = {*sysconfig.get_paths().values(), *packages, sys.prefix, sys.base_prefix}
     return tuple(Path(path).resolve() for path in paths)
 
 

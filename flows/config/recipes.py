@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.resources import files
-from importlib.resources.abc import Traversable
+from importlib.resources import abc, files
 from typing import Any
 
 from evalcube.flows.config.findings import Finding
@@ -29,7 +28,7 @@ def suite_names() -> list[str]:
 
 
 @cache
-def _files(folder: str) -> Mapping[str, Traversable]:
+def _files(folder: str) -> Mapping[str, abc.Traversable]:
     paths = files("evalcube.flows.config").joinpath(folder).iterdir()
     return {path.name.removesuffix(".yaml"): path for path in paths if path.name.endswith(".yaml")}
 

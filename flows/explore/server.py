@@ -42,11 +42,10 @@ POLICY = (
 @cache
 def own_files() -> dict[str, bytes]:
     """Return the front end's files by their path below the page."""
-    static = files(__package__).joinpath("static")
     return {
         f"{folder}{path.name}": path.read_bytes()
         for folder in ("", "views/")
-        for path in static.joinpath(folder).iterdir()
+        for path in files(__package__).joinpath("static", folder).iterdir()
         if path.name.endswith(tuple(TYPES))
     }
 
@@ -99,9 +98,8 @@ def application(explored: Explored, token: str = "") -> web.Application:
 
     async def script(_: web.Request) -> web.StreamResponse:
         # The browser may keep it: another plotly is another file under another address of a new explorer.
-        return web.FileResponse(
-            plotly, headers={"Content-Type": TYPES[".js"], "Cache-Control": "max-age=86400"}
-        )
+        headers = {"Content-Type": TYPES[".js"], "Cache-Control": "max-age=86400"}
+        return web.FileResponse(plotly, headers=headers)
 
     app.router.add_get(f"/{PLOTLY}", script)
     app.router.add_get("/api/{name}", _answer)

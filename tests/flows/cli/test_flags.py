@@ -21,7 +21,7 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.read.statistics import leaderboard
 from evalcube.flows.run.upsample import upsample
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(ec.__file__).parent
 LIBRARY = (
     "flows/config",
     "flows/plan",
