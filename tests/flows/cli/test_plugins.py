@@ -1,6 +1,7 @@
 """Errors of a user's own code are told as such: whose it is, and where."""
 
 import errno
+import importlib
 import sys
 from importlib.metadata import EntryPoint
 from types import ModuleType, SimpleNamespace
@@ -100,6 +101,16 @@ def test_plugin_fault__is_that_of_who_calls_evalcube_wrongly(grader):
 
 def test_plugin_fault__is_none_of_evalcube_itself():
     assert plugins.plugin_fault(raised(raise_if_failed, None)) is None
+
+
+def test_plugin_fault__is_that_of_who_called_what_a_user_installed(tmp_path, monkeypatch):
+    folder = tmp_path / "lib" / "site-packages"
+    folder.mkdir(parents=True)
+    (folder / "library_of_a_user.py").write_text(SOURCE)
+    monkeypatch.syspath_prepend(folder)
+    grade = importlib.import_module("library_of_a_user").grade
+
+    assert "failed in raised" in plugins.plugin_fault(raised(grade, "42", None))
 
 
 def test_failed__of_a_plugin_is_refused_and_of_evalcube_a_bug(grader, capsys):
