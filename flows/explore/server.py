@@ -45,7 +45,7 @@ def own_files() -> dict[str, bytes]:
     return {
         f"{folder}{path.name}": path.read_bytes()
         for folder in ("", "views/")
-        for path in files(__package__).joinpath("static", folder).iterdir()
+        for path in files(__package__).joinpath(f"static/{folder}").iterdir()
         if path.name.endswith(tuple(TYPES))
     }
 
