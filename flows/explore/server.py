@@ -42,12 +42,13 @@ POLICY = (
 @cache
 def own_files() -> dict[str, bytes]:
     """Return the front end's files by their path below the page."""
-    return {
+    contents = {
         f"{folder}{path.name}": path.read_bytes()
         for folder in ("", "views/")
         for path in files(__package__).joinpath(f"static/{folder}").iterdir()
         if path.name.endswith(tuple(TYPES))
     }
+    return dict(sorted(contents.items()))
 
 
 def plotly_file() -> Path:
