@@ -38,6 +38,10 @@ class ClusterView(NamedTuple):
     queue: Queue = Queue()
     others: Sequence[str] = ()
     """Names of some workers that are there and that the run may not use."""
+    leaving: frozenset[str] = frozenset()
+    """Those that serve no more, or not yet: what they have under way may not have ended."""
+    crashes: int = 0
+    """Workers that have gone since the run is there, and that nobody told to."""
     ids: Mapping[str, str] = {}
     """By address, the unique name of the worker's process: one that is started again may have the same address."""
 
@@ -71,6 +75,8 @@ class Registrar(SchedulerPlugin):
         self._client, self._group = client, group
         self._names, self._resource = names, resource
         self._allowed: set[str] = set()
+        self.crashes = 0
+        """Workers that have gone, and that nobody told to."""
         self._scheduler: Any = None
 
     async def start(self, scheduler: Any) -> None:  # noqa: ANN401 - Dask's scheduler
@@ -177,6 +183,11 @@ class Registrar(SchedulerPlugin):
                 message = {"op": "remove-worker", "worker": address, "stimulus_id": stimulus}
                 self._scheduler.worker_send(other, message)
 
+    def log_event(self, topic: Any, msg: Any) -> None:  # noqa: ANN401 - as Dask hands it over
+        """Count crashes; `remove_worker` does not say whether a worker was told to go."""
+        if topic == "all" and msg.get("action") == "remove-worker" and not msg["expected"]:
+            self.crashes += 1
+
     def update_graph(self, scheduler: Any, *, tasks: Any = (), **kwargs: Any) -> None:  # noqa: ANN401, ARG002
         """Keep new tasks away, too."""
         self._restrict(tasks)
@@ -212,11 +223,14 @@ def look(name: str, names: Sequence[str], resource: str, dask_scheduler: Any = N
     registrar = dask_scheduler.plugins.get(f"{name}-registrar")
     workers: dict[str, Any] = {}
     others: list[str] = []
+    leaving: set[str] = set()
     for address, worker in sorted(dask_scheduler.workers.items()):
         if not is_chosen(address, worker.name, worker.resources, names, resource):
             others.append(str(worker.name))
         elif worker.status.name in SERVING:
             workers[address] = worker
+        else:
+            leaving.add(address)
     return ClusterView(
         {address: str(worker.name) for address, worker in workers.items()},
         {} if registrar is None else registrar.shares(),
@@ -224,6 +238,8 @@ def look(name: str, names: Sequence[str], resource: str, dask_scheduler: Any = N
         frozenset(address for address, worker in workers.items() if worker.status.name == "paused"),
         Queue() if registrar is None else registrar.queue(),
         others[:5],
+        frozenset(leaving),
+        0 if registrar is None else registrar.crashes,
         {address: worker.server_id for address, worker in workers.items()},
     )
 

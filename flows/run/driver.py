@@ -42,6 +42,7 @@ from evalcube.flows.run.worker.poison import (
     run_marked,
 )
 from evalcube.flows.run.workers import Workers
+from evalcube.stages.infer.sharing import Shared
 from evalcube.storage.cube.lease import Lease
 from evalcube.storage.cube.ledger import Ledger, Receipt, most_fingerprints
 from evalcube.storage.cube.space import Space
@@ -80,8 +81,8 @@ class Driver:
         Tasks whose prompts are to be compared with each other.
     serials
         Numbers for Dask's keys, different in all rounds of a run.
-    reports
-        What workers report of their endpoints.
+    sharing, reports
+        The endpoints' limits that workers share, and what they report of their endpoints.
     is_over
         Returns whether a model's server was given up.
     patience
@@ -108,6 +109,7 @@ class Driver:
         uncompared: Sequence[int] = (),
         serials: Iterator[int] | None = None,
         emit: Callable[[Event], None] = lambda _: None,
+        sharing: Shared | None = None,
         reports: queue.SimpleQueue[InDoubt | Slowed | Traffic] | None = None,
         is_over: Callable[[str], bool] = lambda _: False,
         flush_seconds: float,
@@ -134,6 +136,7 @@ class Driver:
             emit,
             admission=admission,
             endpoints={model: route.endpoint.digest for model, route in context.routes.items()},
+            sharing=sharing,
             reports=reports,
             patience=patience,
         )

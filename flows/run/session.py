@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from evalcube.flows.run.preflight import Members
     from evalcube.flows.run.servers import Served
     from evalcube.flows.run.worker.context import Route, RunContext
+    from evalcube.stages.infer.sharing import Shared
 
 FLUSH_SECONDS = 120.0
 """A region is written at least this often while its blocks come in, so that cubes can be read during a sweep."""
@@ -196,6 +197,7 @@ class Session:
         from evalcube.flows.run.preflight import Members, refuse_far_workers
         from evalcube.flows.run.servers import serve_models
         from evalcube.flows.run.worker.plugin import forget, install, plugin_name
+        from evalcube.flows.run.workers import share_limits
 
         asked = self._models_asked(work)
         with ExitStack() as stack:
@@ -229,7 +231,10 @@ class Session:
                 work = self._to_do()
             self._note(described(cluster, connection, len(addresses)))
             workers = max(len(addresses), 1)
-            driver_of = partial(self._driver, connection, admission, cluster.patience, context, workers)
+            sharing = share_limits(self._endpoints)
+            driver_of = partial(
+                self._driver, connection, admission, cluster.patience, context, sharing, workers
+            )
             driver, blocks = self._rounds(work, interrupt, driver_of)
             self._wait_for_reports(connection, driver.workers, blocks)
         self._spending.save()
@@ -290,6 +295,7 @@ class Session:
         admission: Members,
         patience: float,
         context: RunContext,
+        sharing: Shared,
         workers: int,
         work: _Work,
         serials: Iterator[int],
@@ -321,6 +327,7 @@ class Session:
             uncompared=work.uncompared,
             serials=serials,
             emit=self._emit,
+            sharing=sharing,
             reports=self._reports,
             is_over=self._served.is_over,
             flush_seconds=self._flush_seconds,

@@ -6,7 +6,7 @@ import math
 import os
 import queue
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -21,8 +21,10 @@ from evalcube.flows.run.in_flight import InFlightLimit
 from evalcube.flows.run.preflight import Members
 from evalcube.flows.run.worker.plugin import plugin_name, workspace_on
 from evalcube.flows.run.worker.quarantine import Doubts
+from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.jobs import Slowdown
-from evalcube.stages.infer.sharing import Shared
+from evalcube.stages.infer.rates import strictest
+from evalcube.stages.infer.sharing import Setting, Shared
 
 _POLL_SECONDS = 1.0
 _ADMIT_SECONDS, _SECONDS_PER_WORKER = 0.1, 0.001
@@ -39,22 +41,33 @@ worker takes until the others of its block are found to be harmless."""
 
 
 class SharedLimits(NamedTuple):
-    """What a worker is told of the endpoints' limits."""
+    """Who shares the endpoints' limits, as workers are told; see `Engine.share_out`."""
 
     workers: int
-    """Workers of this run that share them."""
-    rank: int
-    """The worker's place among them."""
+    """Workers of this run."""
     runs: Mapping[str, tuple[int, int]]
     """By label of a model whose endpoint several runs share: their number, and this one's place among them."""
+
+
+def share_limits(endpoints: Mapping[str, Endpoint]) -> Shared:
+    """Return the limits that workers share, of the endpoints of all models by label; batches have none."""
+    accounts: dict[object, list[str]] = {}
+    for name, endpoint in endpoints.items():
+        if endpoint.batch is None:
+            accounts.setdefault(endpoint.account, []).append(name)
+    limits = {}
+    for names in accounts.values():
+        quota = strictest(endpoints[name].quota for name in names)
+        limits.update(dict.fromkeys(names, (quota, endpoints[names[0]].timeout)))
+    return Shared(limits, [names[0] for names in accounts.values()])
 
 
 class Workers:
     """The workers of a run.
 
-    A worker sends nothing before it has its share, so that one that joins or restarts never adds connections to those
-    that are there already; what is in flight above a share that shrinks ends as usual. Nobody waits for a worker: what
-    it is asked or told has a time limit, and is said again to whoever did not answer.
+    A worker sends nothing before something was lent to it, so that one that joins or restarts never adds connections to
+    those that are there already; what is in flight above a part that shrinks ends as usual, and is lent again then.
+    Nobody waits for a worker: what it is asked or told has a time limit, and is said again to whoever did not answer.
 
     Parameters
     ----------
@@ -70,6 +83,8 @@ class Workers:
         Who may take part; default: everybody.
     endpoints
         Digest of each model's endpoint, by label, under which runs on one scheduler share its limits.
+    sharing
+        The endpoints' limits, and what workers have of them: of the whole run, as they keep it from round to round.
     reports
         What workers report of their endpoints.
     patience
@@ -85,6 +100,7 @@ class Workers:
         *,
         admission: Members | None = None,
         endpoints: Mapping[str, str] | None = None,
+        sharing: Shared | None = None,
         reports: queue.SimpleQueue[InDoubt | Slowed | Traffic] | None = None,
         patience: float = PATIENCE_SECONDS,
     ) -> None:
@@ -116,7 +132,7 @@ class Workers:
         """On its way to workers that have been silent for a while."""
         self._queueing = Queueing(self._note)
         self._doubts = Doubts(self._client, run, self._admission)
-        self._sharing = Shared()
+        self._sharing = sharing or Shared()
         self._losses = 0
         self._worked = False
 
@@ -183,7 +199,7 @@ class Workers:
         for note in self._connection.tend(view.workers):
             self._emit(Noted(note))
         lost = set(before.workers).difference(view.workers)
-        self._count_losses(len(lost))
+        self._count_losses(view.crashes)
         # One poll later, when the last that they reported has certainly arrived.
         for address in sorted(self._missed.difference(view.workers)):
             self._emit(Traffic(worker=process_at(address)))
@@ -236,19 +252,38 @@ class Workers:
             if item.model in starved:
                 item.grow()
         now = time.time()
-        for one in slowed:
-            if one.report is not None:
-                self._sharing.hear(one.worker, one.model, one.report, now)
-        # The one that learned of a pause has paused already; alone it has nobody to notify.
-        told = [(one.worker, Slowdown(one.model, one.pause, one.reason)) for one in slowed if one.pause]
-        decided = self._sharing.decide(tuple(self._there), now)
-        told += [("", Slowdown(model, setting=setting)) for model, setting in decided.items()]
-        if told and len(self._there) > 1:
-            name, workers = plugin_name(self._run), tuple(self._there)
-            PendingAnswer(self._client, ask_each(self._client, _slow_down, name, told, workers=workers))
+        for report in slowed:
+            if report.report is not None:
+                self._sharing.hear(report.worker, report.model, report.report)
+        # The one that learned of a pause has paused already.
+        pauses = [
+            (each.worker, Slowdown(each.model, each.pause, each.reason)) for each in slowed if each.pause
+        ]
+        present = self._present
+        self._pass_on(pauses, self._sharing.decide(self._there, present, now))
+
+    @property
+    def _present(self) -> tuple[str, ...]:
+        """Workers that may hold what was lent to them: those, too, that take no part any more, but for silent ones."""
+        return tuple(sorted(self._view.leaving.union(self._view.workers) - self._health.silent))
+
+    def _pass_on(
+        self,
+        pauses: Sequence[tuple[str, Slowdown]],
+        settings: Mapping[str, Setting],
+        told: Collection[str] = (),
+    ) -> None:
+        """Tell workers what was decided, and what others learned; some are told already."""
+        workers = [
+            address for address in self._view.workers if address in set(self._present).difference(told)
+        ]
+        news = [*pauses, *(("", Slowdown(model, setting=setting)) for model, setting in settings.items())]
+        if news and workers:
+            asked = ask_each(self._client, _slow_down, plugin_name(self._run), news, workers=workers)
+            PendingAnswer(self._client, asked)
 
     def _share_out(self) -> None:
-        """Tell workers of their shares, those that have others or none."""
+        """Tell workers how many they are, those that have not heard it, and what is lent to them."""
         runs = {model: self._view.shares.get(digest, (1, 0)) for model, digest in self._endpoints.items()}
         self._note_sharing(runs)
         for item in self._shared:
@@ -256,14 +291,18 @@ class Workers:
             item.workers = max(len(self._there), 1)
             item.runs = runs.get(item.model, (1, 0))
         self._told = {address: share for address, share in self._told.items() if address in self._there}
-        # A rank, not only a number: connections that do not divide evenly go to the first ones.
-        number = len(self._there)
-        shares = {address: SharedLimits(number, rank, runs) for rank, address in enumerate(self._there)}
-        news = {address: share for address, share in shares.items() if self._told.get(address) != share}
+        present, self._sharing.runs = self._present, runs
+        decided = self._sharing.decide(self._there, present, time.time(), at_once=True)
+        share = SharedLimits(self._sharing.count(self._there, present), runs)
+        news = {address: share for address in self._there if self._told.get(address) != share}
         self._waits_to_tell = bool(news) and self._telling is not None
-        if news and self._telling is None:
-            asked = ask_each(self._client, _take_share, plugin_name(self._run), news, workers=tuple(news))
+        if self._waits_to_tell:
+            news = {}
+        if news:
+            name, settings = plugin_name(self._run), self._sharing.settings
+            asked = ask_each(self._client, _take_share, name, share, settings, workers=tuple(news))
             self._telling = (news, PendingAnswer(self._client, asked))
+        self._pass_on([], decided, news)
 
     def _note(self, message: str) -> None:
         self._emit(Noted(message))
@@ -290,15 +329,15 @@ class Workers:
         if self._waits_to_tell:
             self._share_out()
 
-    def _count_losses(self, lost: int) -> None:
-        """Say so, once, if workers end again and again: each that is restarted looks as if all were well.
+    def _count_losses(self, losses: int) -> None:
+        """Say so, once, if workers crash again and again: each that is restarted looks as if all were well.
 
         Raises
         ------
         ClusterError
             If they do and have done nothing else.
         """
-        before, self._losses = self._losses, self._losses + lost
+        before, self._losses = self._losses, losses
         if self._losses >= _MOST_LOSSES and not self._worked:
             raise ClusterError(
                 f"{self._losses} worker processes have ended, and none has finished a task: they crash, or a limit "
@@ -328,12 +367,20 @@ class Workers:
             self._emit(Noted("the cluster has no workers at the moment; waiting for some"))
 
 
-def _take_share(name: str, shares: dict[str, SharedLimits], dask_worker: Any = None) -> bool:  # noqa: ANN401 - Dask's own
-    """Runs on every worker: so many share the endpoints, and this is its place among them."""
-    work, share = workspace_on(dask_worker, name), shares.get(dask_worker.address)
-    if work is None or share is None:
+def _take_share(
+    name: str,
+    share: SharedLimits,
+    settings: Mapping[str, Setting],
+    dask_worker: Any = None,  # noqa: ANN401 - Dask's own
+) -> bool:
+    """Runs on every worker: so many share the endpoints, and this is lent to each."""
+    work = workspace_on(dask_worker, name)
+    if work is None:
         return False
-    work.share_out(share.workers, share.rank, share.runs)
+    work.share_out(*share)
+    _slow_down(
+        name, [("", Slowdown(model, setting=setting)) for model, setting in settings.items()], dask_worker
+    )
     return True
 
 

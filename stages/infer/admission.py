@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from evalcube.stages.infer.counts import Mark
 from evalcube.stages.infer.jobs import Learned, Slowdown
-from evalcube.stages.infer.rates import Share, Throttle
+from evalcube.stages.infer.rates import Quota, Throttle
 from evalcube.stages.infer.reply import Reply
 from evalcube.stages.infer.retry import is_let_through, is_overload, is_refusal, longest_pause, pause_reason
 from evalcube.stages.infer.sharing import Gate, Setting
@@ -78,9 +78,9 @@ class Admission:
         throttle = self._throttle
         return Mark(self._loop.time(), throttle.in_flight, throttle.gate.epoch)
 
-    def retune(self, share: Share, timeout: float, runs: int) -> None:
-        """Take another share of the endpoint, whose requests may take `timeout` seconds, and which `runs` share."""
-        self._throttle.retune(share, self._loop.time(), timeout, runs)
+    def retune(self, quota: Quota, timeout: float, workers: int) -> None:
+        """Be one of `workers` that share an endpoint's quota, whose requests may take `timeout` seconds."""
+        self._throttle.retune(quota, self._loop.time(), timeout, workers)
         # A larger share may admit those who wait, and nothing else would wake them while no request is in flight.
         self._admit()
 
@@ -155,6 +155,10 @@ class Admission:
         self._compare_clocks()
         self._throttle.obey(setting, self._loop.time(), worker)
         self._admit()
+
+    def stop(self) -> None:
+        """See `evalcube.stages.infer.sharing.Gate.stop`."""
+        self._throttle.stop(self._loop.time())
 
     def _compare_clocks(self) -> None:
         self._throttle.gate.offset = time.time() - self._loop.time()

@@ -1,4 +1,4 @@
-"""Decides how many requests may be in flight at an endpoint, and how fast they go, from what all workers counted.
+"""A controller that decides how many requests are in flight at an endpoint, and how fast they go; turns at its pace.
 
 Pure: the caller brings the time and the counts. There is one for each endpoint, at the worker if it is alone and at the
 driver otherwise (`evalcube.stages.infer.sharing`).
@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import NamedTuple
 
 from evalcube.stages.infer.counts import Counts
 
@@ -91,7 +92,7 @@ class Controller:
 
     def resize(self, most: float, timeout: float, workers: int) -> None:
         """Have other bounds."""
-        self._most, self._timeout, self._least = float(most), timeout, float(workers)
+        self._most, self._timeout, self._least = float(most), timeout, float(min(workers, most))
         declared = not self._searching and self.pace is None
         self._set_window(self._most if declared else self.window)
 
@@ -295,9 +296,96 @@ class Controller:
         self._next()
 
     def _set_window(self, window: float) -> None:
-        self.window = min(max(window, self._least), max(self._most, self._least))
+        self.window = min(max(window, self._least), self._most)
 
     def _next(self) -> None:
         self.epoch += 1
         self._begun = self._now
         self._recent_sent = self._recent_refused = 0.0
+
+
+_BURST_SECONDS = 0.02
+"""Turns that may be caught up with, where a busy machine let them pass."""
+_LATEST = 0.15
+"""Of the time between two of a worker's turns, in which one may still be used: a later start would come too soon before
+the next worker's."""
+_TOLERANCE = 1e-6
+"""Of a turn; what rounding takes away."""
+
+
+class Pace(NamedTuple):
+    """A rate for all workers together, and where its turns lie."""
+
+    rate: float
+    """Requests per second."""
+    since: float
+    """Seconds on the clock that workers share, from which on it holds."""
+    turn: float
+    """Number of the turn at that moment, which need not be whole."""
+
+    def turn_at(self, now: float) -> float:
+        """Number of the turn at a moment, seconds on the shared clock."""
+        return self.turn + (now - self.since) * self.rate
+
+
+def followed(pace: Pace | None, rate: float | None, since: float, workers: int) -> Pace | None:
+    """Another rate from some time on, so that no two turns come close together; None for none."""
+    if rate is None or (pace is not None and pace.rate == rate):
+        return None if rate is None else pace
+    # Small numbers are exact; what is taken away is a whole number of rounds.
+    turn = 0.0 if pace is None else pace.turn_at(since) % (2 * workers)
+    return Pace(rate, since, turn)
+
+
+class Turns:
+    """One worker's turns; none are needed while there is no pace."""
+
+    def __init__(self) -> None:
+        self.pace: Pace | None = None
+        """The present one; None where no turns are needed."""
+        self._workers, self._rank, self._used = 1, 0, 0
+        self._later: tuple[Pace, int, int] | None = None
+
+    def follow(self, pace: Pace | None, now: float, workers: int, rank: int) -> None:
+        """Take another pace from when it says, None for none, as number `rank` of `workers` that take turns."""
+        if pace is not None and self.pace is not None and pace.since > now:
+            self._later = pace, workers, rank
+            return
+        self.pace, self._workers, self._rank, self._later = pace, max(workers, 1), rank, None
+        if pace is not None:
+            self._used = math.floor(self._own(pace, now) + _TOLERANCE)
+
+    def wait(self, now: float) -> float:
+        """Seconds until a request may start."""
+        self._switch(now)
+        if self.pace is None:
+            return 0.0
+        own = self._own(self.pace, now)
+        passed = math.floor(own + _TOLERANCE)
+        in_time = self._workers == 1 or own - passed < _LATEST or self._saved(self.pace) > 1
+        if passed > self._used and in_time:
+            return 0.0
+        wait = (max(passed, self._used) + 1 - own) * self._workers / self.pace.rate
+        return wait if self._later is None else min(wait, self._later[0].since - now)
+
+    def take(self, now: float) -> None:
+        """Use a turn."""
+        self._switch(now)
+        if self.pace is not None:
+            own, saved = self._own(self.pace, now), self._saved(self.pace)
+            passed = math.floor(own + _TOLERANCE)
+            self._used = max(self._used + 1, passed - saved + 1)
+            if self._workers == saved == 1 and own - passed >= _LATEST:
+                # Nobody else has turns: those to come are as much later.
+                self.pace, self._used = Pace(self.pace.rate, now, 0.0), 0
+
+    def _saved(self, pace: Pace) -> int:
+        """How many turns that passed may be caught up with, the present one among them."""
+        return max(1, int(_BURST_SECONDS * pace.rate / self._workers))
+
+    def _switch(self, now: float) -> None:
+        if self._later is not None and now >= self._later[0].since:
+            self.follow(self._later[0], now, *self._later[1:])
+
+    def _own(self, pace: Pace, now: float) -> float:
+        return (pace.turn_at(now) - self._rank) / self._workers

@@ -59,20 +59,26 @@ class Mark(NamedTuple):
     """See `Controller.epoch`."""
 
 
+class Loan(NamedTuple):
+    """What one worker may use of an endpoint."""
+
+    connections: int = 0
+    """Requests in flight at most."""
+    rate: float = 0.0
+    """Share of the declared rates, in [0, 1]."""
+    stops: int = 0
+    """How often the worker had been stopped when it asked: after another stop it has to ask again."""
+
+
 class Report(NamedTuple):
     """What a worker tells the driver of an endpoint."""
 
-    start: int
-    most: int
-    timeout: float
-    """What the controller begins with, for all workers."""
-    workers: int
     wanted: int
     """Requests that are in flight or could be, if it were for this worker."""
-    held: int
-    """Requests that may be in flight here, or more that are."""
+    held: Loan
+    """What may be in flight here, or more that is."""
     number: int
-    """See `Setting.number`."""
+    """See `evalcube.stages.infer.sharing.Setting.number`."""
     counts: tuple[float, ...]
     """The fields of `Counts`."""
 

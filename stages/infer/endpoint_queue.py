@@ -97,8 +97,8 @@ class EndpointQueue(ABC):
         """Queue a job of the model `name`, or resolve it at once where nothing is sent any more."""
 
     @abstractmethod
-    def resize(self, workers: int, rank: int, runs: int = 1) -> None:
-        """Go on as number `rank` of `workers`, of `runs` runs, that share the endpoint; with 0 send nothing for now."""
+    def resize(self, workers: int, runs: int = 1, place: int = 0) -> None:
+        """Go on as one of `workers` of a run, one of `runs` that share the endpoint; with 0 send nothing for now."""
 
     def given_up(self, name: str) -> bool:  # noqa: ARG002 - other queues need it
         """Whether a model is asked nothing more, as its endpoint or itself cannot be asked."""
@@ -110,6 +110,9 @@ class EndpointQueue(ABC):
 
     def slow_down(self, slowdown: Slowdown) -> None:  # noqa: B027 - nothing slows batches down
         """Take over what another worker learned of the endpoint."""
+
+    def stop(self) -> None:  # noqa: B027 - no batch is in flight as a request is
+        """Send nothing more until the driver has lent something anew, as this process was stopped for a while."""
 
     @abstractmethod
     def halt(self) -> None:

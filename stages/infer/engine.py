@@ -47,6 +47,8 @@ _OTHER_FILES = 256
 """Of a process, beside its connections to endpoints: cubes, caches, and Dask's own."""
 _FEW_IDLE = 0.05
 """Share of connections that wait for a request for a moment, as answers come in faster than tasks can ask."""
+_LOOK_SECONDS, _STOPPED_SECONDS = 0.5, 5.0
+"""Between two looks at the clock, and from which on a process was stopped between them, and is not only busy."""
 _SWITCH_SECONDS = 0.001
 """Between two switches of Python's threads while there is an engine: for as long it waits each time that it has read or
 written a socket while other threads make questions or grade."""
@@ -80,11 +82,14 @@ class Engine:
         By label of the model.
     store
         Where final replies are put before their request counts as done.
-    workers, rank
-        Number of engines that share the endpoints, and this one's place among them. With 0 workers nothing is sent
-        until `share_out` is called: who starts alone must not take all the connections.
-    runs
-        As of `share_out`.
+    workers, runs
+        As of `share_out`. With 0 workers nothing is sent until that is called: who starts alone must not take all the
+        connections.
+    lent
+        By label of the model, what a driver decided before there was an engine.
+    clock
+        Goes on while the machine sleeps. Given where a driver may have lent to others what this engine had, once it
+        finds that it was stopped for a while.
     batches
         What is kept of batches; needed where an endpoint has some.
     """
@@ -95,16 +100,19 @@ class Engine:
         store: Store,
         *,
         workers: int = 1,
-        rank: int = 0,
         runs: Mapping[str, tuple[int, int]] | None = None,
+        lent: Mapping[str, Slowdown] | None = None,
+        clock: Callable[[], float] | None = None,
         batches: Batches | None = None,
     ) -> None:
         self.stats = Stats()
         self._batches = batches
         self._endpoints = dict(endpoints)
-        self._place = (workers, rank, runs or {})
-        accounts = {name: endpoint.account for name, endpoint in self._endpoints.items()}
-        self._accounts = accounts
+        self._place = (workers, runs or {})
+        self._accounts = {name: endpoint.account for name, endpoint in self._endpoints.items()}
+        self._lent = {self._accounts[name]: each for name, each in (lent or {}).items()}
+        """By address and key, what was decided last."""
+        self._stops = 0
         self._queues: dict[tuple[str, str | None], EndpointQueue] = {}
         self._reported: dict[tuple[str, str | None], Learned] = {}
         self._counted: dict[tuple[str, str | None], Report | None] = {}
@@ -120,6 +128,8 @@ class Engine:
         self._loop = new_event_loop()
         self.stats.lateness = Lateness(self._loop)
         self._loop.call_soon(self.stats.lateness.watch)
+        if clock is not None:
+            self._loop.call_soon(self._watch_stops, clock, clock())
         self._writer = Writer(store, self._loop, self._fail)
         # A daemon: a worker that is ordered to exit must not wait for an endpoint.
         self._thread = threading.Thread(target=self._serve, name="evalcube-infer", daemon=True)
@@ -197,18 +207,17 @@ class Engine:
             if block is not None and not self._closed:
                 self._loop.call_soon_threadsafe(block.fail, error)
 
-    def share_out(self, workers: int, rank: int, runs: Mapping[str, tuple[int, int]] | None = None) -> None:
-        """Take another share of the endpoints' limits; requests in flight above it end as usual.
+    def share_out(self, workers: int, runs: Mapping[str, tuple[int, int]] | None = None) -> None:
+        """Share the endpoints' limits with others; requests in flight above what is lent then end as usual.
 
         Parameters
         ----------
-        workers, rank
-            Number of engines that share the endpoints, and this one's place among them, in [0, workers).
+        workers
+            Number of engines of the run. One that is alone uses all, of several each what `slow_down` says.
         runs
             By label of a model whose endpoint several runs share: their number, and the place of this engine's run.
-            Each of them has as many engines.
         """
-        self._tell(self._resize, workers, rank, runs or {})
+        self._tell(self._resize, workers, runs or {})
 
     def given_up(self, model: str) -> bool:
         """Whether a model is asked nothing more here, as its endpoint or itself could not be asked."""
@@ -224,11 +233,18 @@ class Engine:
     def slowdowns(self) -> list[Slowdown]:
         """What this engine learned of overloaded endpoints since the last call, for others that share them."""
         found = []
-        # A copy, made in one step: the loop's thread may add a queue meanwhile.
-        for account, queue in tuple(self._queues.items()):
-            learned, reported = queue.learned, self._reported.get(account, Learned())
-            report, told = queue.report, self._counted.get(account)
+        # Copies, made in one step each: the loop's thread may add a queue meanwhile.
+        queues = dict(self._queues)
+        for account in dict.fromkeys((*queues, *tuple(self._lent))):
+            queue, reported, told = (
+                queues.get(account),
+                self._reported.get(account),
+                self._counted.get(account),
+            )
+            learned = Learned() if queue is None else queue.learned
+            report = self._lent[account].unused(self._stops) if queue is None else queue.report
             self._reported[account], self._counted[account] = learned, report
+            reported = reported or Learned()
             if learned != reported or report != told:
                 # Seconds from now, as the clocks of two machines have nothing in common.
                 later = learned.paused_until > reported.paused_until
@@ -271,6 +287,10 @@ class Engine:
     def slow_down(self, slowdown: Slowdown) -> None:
         """Take over what another engine learned; of a model that this one does not know, nothing."""
         self._tell(self._slow_down, slowdown)
+
+    def stop(self) -> None:
+        """Send nothing more until the driver has lent something anew: it may have lent to others what was here."""
+        self._tell(self._stop)
 
     def drain(self) -> None:
         """Start no further request; those in flight end as usual, the others come back as skipped."""
@@ -330,7 +350,7 @@ class Engine:
         queue = self._queues.get(account)
         if queue is None:
             queue = self._queues[account] = self._new_queue(endpoint)
-            queue.resize(*self._share(account))
+            self._begin(account, queue)
             if self._halted:
                 queue.halt()
         queue.add(model, endpoint)
@@ -345,18 +365,30 @@ class Engine:
             )
         return BatchQueue(endpoint, self.stats, self._writer, self._batches)
 
-    def _resize(self, workers: int, rank: int, runs: Mapping[str, tuple[int, int]]) -> None:
-        self._place = (workers, rank, runs)
-        for account, queue in self._queues.items():
-            queue.resize(*self._share(account))
-
-    def _share(self, account: tuple[str, str | None]) -> tuple[int, int, int]:
-        """Number of engines that share an endpoint, of all runs, this one's place among them, and number of runs."""
-        workers, rank, runs = self._place
+    def _begin(self, account: tuple[str, str | None], queue: EndpointQueue) -> None:
+        """Give a queue what it has of its endpoint."""
+        workers, runs = self._place
         shared = [runs[name] for name, other in self._accounts.items() if other == account and name in runs]
-        number, place = max(shared, default=(1, 0))
-        # The ranks of one run stand apart, so that what does not divide evenly goes to all runs in turn.
-        return workers * number, rank * number + place, number
+        queue.resize(workers, *max(shared, default=(1, 0)))
+        if account in self._lent:
+            queue.slow_down(self._lent[account])
+
+    def _resize(self, workers: int, runs: Mapping[str, tuple[int, int]]) -> None:
+        self._place = (workers, runs)
+        for account, queue in self._queues.items():
+            self._begin(account, queue)
+
+    def _watch_stops(self, clock: Callable[[], float], before: float) -> None:
+        """Look again and again whether this process was stopped: by a signal, a debugger, or with its machine."""
+        now = clock()
+        if now - before > _STOPPED_SECONDS:
+            self._stop()
+        self._loop.call_later(_LOOK_SECONDS, self._watch_stops, clock, now)
+
+    def _stop(self) -> None:
+        self._stops += 1
+        for queue in self._queues.values():
+            queue.stop()
 
     def _quota(self, account: tuple[str, str | None]) -> Quota:
         quota = strictest(
@@ -370,6 +402,10 @@ class Engine:
 
     def _slow_down(self, slowdown: Slowdown) -> None:
         account = self._accounts.get(slowdown.model)
+        if account is None:
+            return
+        if slowdown.setting is not None:
+            self._lent[account] = slowdown
         if account in self._queues:
             self._queues[account].slow_down(slowdown)
 

@@ -69,7 +69,7 @@ class HttpQueue(EndpointQueue):
         self._resting: dict[str, tuple[float, str]] = {}
         """By digest, until when requests wait for another attempt, seconds on the loop's clock, and why."""
         self._own = self._size = 0
-        """Connections of this worker if all have equal parts, and those that it may use."""
+        """Connections of this worker if all have equal parts, and coroutines for them."""
         self._lent = 0
         """Those that belong to requests which wait for another attempt, and which others use."""
         self._admission = Admission()
@@ -82,7 +82,8 @@ class HttpQueue(EndpointQueue):
         """Share of the connections for which no request waits, in [0, 1]."""
         # While a first request is waited for, more of them would be no use.
         found_out = all(model.proven or not model.waiting for model in tuple(self._models.values()))
-        return min(len(self._idle) / self._size, 1.0) if self._size and found_out else 0.0
+        lent = self._size if self._admission.window else 0
+        return min(len(self._idle) / lent, 1.0) if lent and found_out else 0.0
 
     def paused(self, now: float) -> tuple[float, str] | None:
         """See the base class; requests that wait for another attempt are among those that wait."""
@@ -118,19 +119,19 @@ class HttpQueue(EndpointQueue):
         self._wanted[model] = None
         self._wake(1)
 
-    def resize(self, workers: int, rank: int, runs: int = 1) -> None:
-        """Use this worker's share of the connections and rates from now on."""
-        share = self._quota.share(workers, rank)
-        if share.connections and not self._size:
+    def resize(self, workers: int, runs: int = 1, place: int = 0) -> None:
+        """Use this worker's part of the connections and rates from now on."""
+        quota = self._quota.of_run(runs, place)
+        if workers and not self._size:
             # Nothing was sent until now: no refusal of that time says that nothing is let through.
             self._feedback.begin_again()
-        self._own = share.connections
-        self._use(share.connections)
-        self._admission.retune(share, self._timeout, runs)
+        self._own = -(-quota.connections // workers) if workers else 0
+        self._admission.retune(quota, self._timeout, workers)
+        self._use()
 
-    def _use(self, connections: int) -> None:
-        """Have as many coroutines as connections."""
-        self._size = connections
+    def _use(self) -> None:
+        """Have as many coroutines as connections: those of an equal part, or more if more are lent."""
+        self._size = max(self._own, self._admission.window)
         for _ in range(self._most_tasks - len(self._tasks)):
             self._spawn(self._work())
         # Nobody is cancelled where they are too many: a request in flight is paid for. Busy coroutines leave after
@@ -156,8 +157,11 @@ class HttpQueue(EndpointQueue):
     def slow_down(self, slowdown: Slowdown) -> None:
         """See `evalcube.stages.infer.admission.Feedback.slow_down`."""
         self._feedback.slow_down(slowdown)
-        # Its part of the window may be a larger one than its part of the connections.
-        self._use(max(self._own, self._admission.window))
+        self._use()
+
+    def stop(self) -> None:
+        """See the base class."""
+        self._admission.stop()
 
     @property
     def report(self) -> Report | None:

@@ -20,25 +20,6 @@ _TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """What one worker may use of an endpoint."""
-
-    connections: int
-    """Requests in flight at most; 0 while the worker has been given nothing."""
-    requests: float | None = None
-    """Requests per second."""
-    tokens: float | None = None
-    """Tokens per second."""
-    phase: float = 0.0
-    """Part of an interval that this worker waits first, in [0, 1), so that the workers take turns."""
-    workers: int = 1
-    """Workers that share the endpoint, and this one's place among them, `rank`."""
-    rank: int = 0
-    start: int | None = None
-    """Requests in flight at first, where the best number is looked for."""
-
-
-@dataclass(frozen=True, slots=True)
 class Quota:
     """Limits of one endpoint, for the whole cluster. None is no limit."""
 
@@ -56,34 +37,19 @@ class Quota:
         """Whether the number of requests in flight is looked for, and not declared."""
         return self.start is not None and self.start < self.connections
 
-    def share(self, workers: int, rank: int) -> Share:
-        """The part of one worker out of `workers`: equal ones, at least one connection; nothing while `workers` is 0.
+    @property
+    def first(self) -> int:
+        """Requests in flight at first."""
+        return self.connections if self.start is None else min(self.start, self.connections)
 
-        Where there are fewer connections than workers, the driver bounds the blocks in flight to their number: no
-        more workers than that are at work, and they share the rates.
-
-        Parameters
-        ----------
-        workers
-            Number of workers that share the endpoint.
-        rank
-            This one's place among them, in [0, workers); one that is not known yet is negative, and gets no remainder.
-        """
-        if workers == 0:
-            return Share(0)
-        whole, rest = divmod(self.connections, workers)
-        own = max(1, whole + (1 if 0 <= rank < rest else 0))
-        first = min(own, -(-self.start // workers)) if self.start is not None and self.is_searched else None
-        parts = 60.0 * min(workers, self.connections) / _MARGIN
-        requests, tokens = self.requests_per_minute, self.tokens_per_minute
-        return Share(
-            own,
-            None if requests is None else requests / parts,
-            None if tokens is None else tokens / parts,
-            (rank % workers) / workers,
-            workers,
-            rank,
-            first,
+    def of_run(self, runs: int, place: int) -> Quota:
+        """Return the part of one of several runs, by its place among them; nothing where there are more than limits."""
+        whole, rest = divmod(self.connections, runs)
+        return Quota(
+            whole + (place < rest),
+            self.requests_per_minute and self.requests_per_minute / runs,
+            self.tokens_per_minute and self.tokens_per_minute / runs,
+            self.start and -(-self.start // runs),
         )
 
 
@@ -138,7 +104,9 @@ class TokenBucket:
         self._level = min(self._level, self._full)
 
     def wait(self, cost: float, now: float) -> float:
-        """Seconds until something that costs `cost` units may start."""
+        """Seconds until something that costs `cost` units may start; infinite at no rate."""
+        if not self._rate:
+            return math.inf
         self._fill(now)
         lack = min(cost, self._full) - self._level
         return lack / self._rate if lack > _TOLERANCE * self._full else 0.0
@@ -168,33 +136,27 @@ class Throttle:
         self._requests: TokenBucket | None = None
         self._tokens: TokenBucket | None = None
         self._paused_until = -math.inf
-        self._given = False
+        self._quota = Quota(0)
         self.timed = False
         """Whether `wait` depends on the time; if not, only on the requests in flight."""
 
-    def retune(self, share: Share, now: float, timeout: float = math.inf, runs: int = 1) -> None:
-        """Take another share; with one of no connections the rates stay as they are, since nothing is sent.
+    def retune(self, quota: Quota, now: float, timeout: float = math.inf, workers: int = 1) -> None:
+        """Be one of `workers` that share a quota; see `Gate.resize`.
 
         Parameters
         ----------
-        share
-            What this worker may use.
+        quota
+            Limits for all of them.
         now
             Seconds on the clock.
         timeout
             Seconds that a request may take.
-        runs
-            Number of runs that share the endpoint, each of which looks for its limits on its own.
+        workers
+            Their number.
         """
-        self._given = share.connections > 0
-        if share.connections:
-            first = share.connections if share.start is None else share.start
-            self.gate.resize(
-                first, share.connections, timeout, now, share.workers // runs, share.rank // runs
-            )
-            self._requests = _retuned(self._requests, share.requests, 1.0, share.phase, now)
-            self._tokens = _retuned(self._tokens, share.tokens, 0.0, share.phase, now)
-        self._update()
+        self._quota = quota
+        self.gate.resize(quota.first, quota.connections, timeout, now, workers)
+        self._use(now)
 
     @property
     def counts_tokens(self) -> bool:
@@ -226,7 +188,12 @@ class Throttle:
     def obey(self, setting: Setting, now: float, worker: str = "") -> None:
         """See `Gate.obey`."""
         self.gate.obey(setting, now, worker)
-        self._update()
+        self._use(now)
+
+    def stop(self, now: float) -> None:
+        """See `Gate.stop`."""
+        self.gate.stop()
+        self._use(now)
 
     def wait(self, tokens: float, now: float) -> float:
         """Seconds until a request of `tokens` tokens may start; infinite until one in flight ends."""
@@ -257,8 +224,17 @@ class Throttle:
         if self._tokens is not None:
             self._tokens.take(tokens, now)
 
+    def _use(self, now: float) -> None:
+        """Keep to this worker's part of the declared rates."""
+        quota, part, phase = self._quota, self.gate.rate * _MARGIN / 60.0, self.gate.phase
+        # Not before something may start: the first bucket is as full as the worker's place among the others says.
+        if self.gate.window or self._requests or self._tokens:
+            self._requests = _retuned(self._requests, quota.requests_per_minute, part, 1.0, phase, now)
+            self._tokens = _retuned(self._tokens, quota.tokens_per_minute, part, 0.0, phase, now)
+        self._update()
+
     def _update(self) -> None:
-        self.window = self.gate.window if self._given else 0
+        self.window = self.gate.window
         self.timed = (
             self.gate.is_paced
             or self.gate.is_braked
@@ -267,11 +243,11 @@ class Throttle:
 
 
 def _retuned(
-    bucket: TokenBucket | None, rate: float | None, unit: float, phase: float, now: float
+    bucket: TokenBucket | None, per_minute: float | None, part: float, unit: float, phase: float, now: float
 ) -> TokenBucket | None:
-    if rate is None:
+    if per_minute is None:
         return None
     if bucket is None:
-        return TokenBucket(rate, unit, now, phase)
-    bucket.retune(rate, now)
+        return TokenBucket(per_minute * part, unit, now, phase)
+    bucket.retune(per_minute * part, now)
     return bucket

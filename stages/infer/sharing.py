@@ -1,107 +1,22 @@
-"""Shares one controller of an endpoint among the workers: each counts, and does its part of what was decided.
+"""One controller and the limits of an endpoint, shared among workers: each counts, and uses what it was lent.
 
-A worker that is alone looks at its own counts. Of several the driver takes in the counts, and decides for all. Servers
-that allow no bursts refuse a request that comes too soon after another worker's: so the turns of a pace are counted on
-a clock that all workers share, and each takes its own. Pure: the caller brings the time.
+A worker that is alone looks at its own counts. Of several the driver takes in the counts, and decides for all. What it
+lends, connections and parts of the rates, is never more in total than there is: a part is lent again only once its
+worker has reported that it holds less, or is gone. Pure: the caller brings the time.
 """
 
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import astuple
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from evalcube.stages.infer.controller import IN_A_ROW, Controller
-from evalcube.stages.infer.counts import Counts, Mark, Report, together
+from evalcube.stages.infer.controller import IN_A_ROW, Controller, Pace, Turns, followed
+from evalcube.stages.infer.counts import Counts, Loan, Mark, Report, together
 
-_BURST_SECONDS = 0.02
-"""Turns that may be caught up with, where a busy machine let them pass."""
-_LATEST = 0.15
-"""Of the time between two of a worker's turns, in which one may still be used: a later start would come too soon before
-the next worker's."""
-_TOLERANCE = 1e-6
-"""Of a turn; what rounding takes away."""
-
-
-class Pace(NamedTuple):
-    """A rate for all workers together, and where its turns lie."""
-
-    rate: float
-    """Requests per second."""
-    since: float
-    """Seconds on the clock that workers share, from which on it holds."""
-    turn: float
-    """Number of the turn at that moment, which need not be whole."""
-
-    def turn_at(self, now: float) -> float:
-        """Number of the turn at a moment, seconds on the shared clock."""
-        return self.turn + (now - self.since) * self.rate
-
-
-def followed(pace: Pace | None, rate: float | None, since: float, workers: int) -> Pace | None:
-    """Another rate from some time on, so that no two turns come close together; None for none."""
-    if rate is None or (pace is not None and pace.rate == rate):
-        return None if rate is None else pace
-    # Small numbers are exact; what is taken away is a whole number of rounds.
-    turn = 0.0 if pace is None else pace.turn_at(since) % (2 * workers)
-    return Pace(rate, since, turn)
-
-
-class Turns:
-    """One worker's turns; none are needed while there is no pace."""
-
-    def __init__(self) -> None:
-        self.pace: Pace | None = None
-        """The present one; None where no turns are needed."""
-        self._workers, self._rank, self._used = 1, 0, 0
-        self._later: tuple[Pace, int, int] | None = None
-
-    def follow(self, pace: Pace | None, now: float, workers: int, rank: int) -> None:
-        """Take another pace from when it says, None for none, as number `rank` of `workers` that take turns."""
-        if pace is not None and self.pace is not None and pace.since > now:
-            self._later = pace, workers, rank
-            return
-        self.pace, self._workers, self._rank, self._later = pace, max(workers, 1), rank, None
-        if pace is not None:
-            self._used = math.floor(self._own(pace, now) + _TOLERANCE)
-
-    def wait(self, now: float) -> float:
-        """Seconds until a request may start."""
-        self._switch(now)
-        if self.pace is None:
-            return 0.0
-        own = self._own(self.pace, now)
-        passed = math.floor(own + _TOLERANCE)
-        in_time = self._workers == 1 or own - passed < _LATEST or self._saved(self.pace) > 1
-        if passed > self._used and in_time:
-            return 0.0
-        wait = (max(passed, self._used) + 1 - own) * self._workers / self.pace.rate
-        return wait if self._later is None else min(wait, self._later[0].since - now)
-
-    def take(self, now: float) -> None:
-        """Use a turn."""
-        self._switch(now)
-        if self.pace is not None:
-            own, saved = self._own(self.pace, now), self._saved(self.pace)
-            passed = math.floor(own + _TOLERANCE)
-            self._used = max(self._used + 1, passed - saved + 1)
-            if self._workers == saved == 1 and own - passed >= _LATEST:
-                # Nobody else has turns: those to come are as much later.
-                self.pace, self._used = Pace(self.pace.rate, now, 0.0), 0
-
-    def _saved(self, pace: Pace) -> int:
-        """How many turns that passed may be caught up with, the present one among them."""
-        return max(1, int(_BURST_SECONDS * pace.rate / self._workers))
-
-    def _switch(self, now: float) -> None:
-        if self._later is not None and now >= self._later[0].since:
-            self.follow(self._later[0], now, *self._later[1:])
-
-    def _own(self, pace: Pace, now: float) -> float:
-        return (pace.turn_at(now) - self._rank) / self._workers
-
+if TYPE_CHECKING:
+    from evalcube.stages.infer.rates import Quota
 
 _LOOK_SECONDS, _DRIVER_SECONDS = 0.1, 0.45
 """Between two looks at the counts of a worker that is alone, and of several, who report every half second."""
@@ -123,12 +38,22 @@ class Setting(NamedTuple):
     pace: Pace | None
     found: float | None
     """Requests per second that are let through at most."""
-    parts: Mapping[str, int]
-    """Of the window, by worker; equal ones where there are none."""
+    loans: Mapping[str, Loan]
+    """What each worker may use."""
     turns: tuple[str, ...]
     """Workers who take turns at the pace."""
     number: int
     """Of settings, so that a worker says which one it has."""
+
+    def loan(self, worker: str) -> Loan:
+        """Return what a worker may use, which is nothing if it is not named."""
+        return self.loans.get(worker, Loan())
+
+    def unused(self, worker: str, stops: int) -> Report:
+        """Return the report of a worker that has asked the endpoint nothing yet, and was stopped so often."""
+        loan = self.loan(worker)
+        held = loan if loan.stops == stops else Loan(stops=stops)
+        return Report(0, held, self.number, astuple(Counts()))
 
 
 class Gate:
@@ -136,13 +61,21 @@ class Gate:
 
     def __init__(self) -> None:
         self.counts = Counts()
-        self.window = 1
+        self.window = 0
         """Most requests in flight, now."""
+        self.rate = 0.0
+        """Share of the declared rates, in [0, 1]."""
+        self.phase = 0.0
+        """Part of an interval that this worker waits first, in [0, 1), so that the workers take turns."""
         self.offset = 0.0
         """What makes this worker's clock the one that all of them have, seconds."""
         self.controller: Controller | None = None
         """Of a worker that is alone."""
-        self._workers, self._rank, self._start, self._most, self._timeout = 1, 0, 1, 1, math.inf
+        self.stops = 0
+        """How often this process was stopped; what was lent before does not count."""
+        self._asks = False
+        """Whether it waits for the driver's answer after a stop."""
+        self._workers, self._most, self._number = 0, 0, 0
         self._setting: Setting | None = None
         self._turns = Turns()
         self._later: tuple[int, float] | None = None
@@ -171,46 +104,60 @@ class Gate:
         return self._row < IN_A_ROW
 
     def report(self, in_flight: int, waiting: int) -> Report | None:
-        """For the driver, with requests that are in flight here and that wait; None where this worker is alone."""
-        if self._workers == 1:
+        """For the driver, with requests that are in flight here and that wait; None where it need not decide."""
+        if self._workers == 1 and not self.stops:
             return None
-        start, most = self._start * self._workers, self._most * self._workers
-        wanted, held = min(in_flight + waiting, most), max(in_flight, self.window)
-        number = 0 if self._setting is None else self._setting.number
-        return Report(start, most, self._timeout, self._workers, wanted, held, number, astuple(self.counts))
+        wanted = min(in_flight + waiting, self._most) if self._workers else 0
+        held = Loan(max(in_flight, self.window), self.rate, self.stops)
+        return Report(wanted, held, self._number, astuple(self.counts))
 
-    def resize(
-        self, start: int, most: int, timeout: float, now: float, workers: int = 1, rank: int = 0
-    ) -> None:
-        """Be number `rank` of `workers`, with another part; a window that is declared starts with the most."""
-        self._workers, self._rank = max(workers, 1), max(rank, 0)
-        self._start, self._most, self._timeout = start, max(most, 1), timeout
-        if self._workers > 1:
+    def resize(self, start: int, most: int, timeout: float, now: float, workers: int = 1) -> None:
+        """Be one of `workers`: alone with a controller of its own, else with what the driver lends.
+
+        Until it lends anything a worker keeps what it has: one that was alone all, one that joins nothing. With 0
+        workers nothing starts.
+        """
+        self._workers, self._most = workers, most
+        if workers != 1:
             self.controller = None
-        elif self.controller is None:
-            self.controller = Controller(start, self._most, timeout, now)
-            self._setting = None
-            self.counts = self.counts.at(self.controller.epoch)
+            if not workers:
+                self.window, self.rate = 0, 0.0
+            return
+        if self.controller is None:
+            self.controller = Controller(start, most, timeout, now)
+            self._setting, self.counts = None, self.counts.at(self.controller.epoch)
+            self._turns.follow(None, now + self.offset, 1, 0)
         else:
-            self.controller.resize(self._most, timeout, 1)
-        whole = start * self._workers if self._setting is None else self._setting.window
-        if self._setting is not None and self.controller is not None:
-            whole = int(self.controller.window)
-        self.window = self._part(whole)
-        pace = None if self._setting is None else self._setting.pace
-        self._turns.follow(pace, now + self.offset, self._workers, self._rank)
+            self.controller.resize(most, timeout, 1)
+        if not self._asks:
+            self.window, self.rate, self.phase = int(self.controller.window), 1.0, 0.0
 
-    def _part(self, window: int) -> int:
-        whole, rest = divmod(window, self._workers)
-        return min(max(whole + (self._rank < rest), 1), self._most)
+    def stop(self) -> None:
+        """Start nothing until the driver answers: others may have what this worker had."""
+        self.stops, self._asks = self.stops + 1, True
+        self.window, self.rate = 0, 0.0
 
     def obey(self, setting: Setting, now: float, worker: str = "") -> None:
         """Do this worker's part of what was decided, which is found under its name."""
+        loan = setting.loan(worker)
+        # What was sent before a stop, or overtaken by a later setting, says nothing of what is free now.
+        if not self._workers or loan.stops != self.stops or setting.number < self._number:
+            return
+        self._number, self._asks = setting.number, False
+        if self.controller is not None:
+            self.window, self.rate = int(self.controller.window), 1.0
+            return
+        self.window, self.rate = min(loan.connections, self._most), loan.rate
+        rank = sum(name < worker for name in setting.loans)
+        self.phase = rank / self._workers
+        self._take_turns(setting, now, worker, rank)
+
+    def _take_turns(self, setting: Setting, now: float, worker: str, rank: int) -> None:
+        """Follow a setting's pace, as one of those who take turns or in the place `rank` of all."""
         before, self._setting = self._setting, setting
-        self.window = setting.parts.get(worker) or self._part(setting.window)
         if before is None or (setting.pace, setting.turns) != (before.pace, before.turns):
             takes = worker in setting.turns
-            place = setting.turns.index(worker) if takes else self._rank
+            place = setting.turns.index(worker) if takes else rank
             number = len(setting.turns) if takes else self._workers
             self._turns.follow(setting.pace, now + self.offset, number, place)
         if setting.epoch != self.counts.epoch:
@@ -293,125 +240,218 @@ class Gate:
         if not controller.look(now, self.counts):
             return False
         pace = followed(self._turns.pace, controller.pace, now + self.offset, 1)
-        self.obey(
-            Setting(controller.epoch, int(controller.window), pace, controller.found, {}, ("",), 0), now
-        )
+        if not self._asks:
+            self.window = int(controller.window)
+        setting = Setting(controller.epoch, int(controller.window), pace, controller.found, {}, ("",), 0)
+        self._take_turns(setting, now, "", 0)
         return True
 
 
 class Shared:
-    """The controllers of all endpoints, at the driver, for several workers."""
+    """The limits of all endpoints of a run, at the driver, and what workers have of them.
 
-    def __init__(self) -> None:
-        self._of: dict[str, _Merged] = {}
+    `limits` are by label of the model: those of its endpoint, and seconds that a request may take. An endpoint has the
+    label of one of its models, which are the `first` ones; another one is taken in once a worker reports under it.
+    """
+
+    def __init__(
+        self, limits: Mapping[str, tuple[Quota, float]] | None = None, first: Collection[str] = ()
+    ) -> None:
+        self.runs: Mapping[str, tuple[int, int]] = {}
+        """By label of a model: number of runs that share its endpoint, and this one's place among them."""
+        self._limits = limits or {}
+        self._of = {model: _Endpoint(*self._limits[model]) for model in first}
         self._looked = -math.inf
 
-    def hear(self, worker: str, model: str, report: Sequence[object], now: float) -> None:
-        """Take in what a worker counted."""
-        told = Report(*report)  # type: ignore[arg-type]
-        merged = self._of.get(model)
-        if merged is None:
-            merged = self._of[model] = _Merged(told, now)
-        merged.hear(worker, told)
+    @property
+    def settings(self) -> Mapping[str, Setting]:
+        """By model, what was decided last."""
+        return {model: each.last for model, each in self._of.items() if each.last is not None}
 
-    def decide(self, workers: Collection[str], now: float) -> Mapping[str, Setting]:
-        """By model, what is decided anew; to be told all `workers`."""
-        if len(workers) < 2:
-            self._of.clear()
-        if now - self._looked < _DRIVER_SECONDS:
+    def hear(self, worker: str, model: str, report: Sequence[object]) -> None:
+        """Take in what a worker counted."""
+        if model in self._limits:
+            wanted, held, number, counts = report
+            endpoint = self._of.setdefault(model, _Endpoint(*self._limits[model]))
+            endpoint.hear(worker, Report(wanted, Loan(*held), number, counts))  # type: ignore[arg-type, misc]
+
+    def count(self, members: Collection[str], present: Collection[str]) -> int:
+        """Return the number of workers that share the endpoints; one is alone only once no other holds anything."""
+        lone = len(members) == 1 and any(
+            each.is_lent(set(present) - set(members)) for each in self._of.values()
+        )
+        return 2 if lone else len(members)
+
+    def decide(
+        self, members: Collection[str], present: Collection[str], now: float, *, at_once: bool = False
+    ) -> Mapping[str, Setting]:
+        """By model, what is decided anew for the workers that take part; all that are present are to be told.
+
+        Present are these and others that may still hold something: none that are gone, or that have been silent for so
+        long that they ask before their next request. With `at_once` it cannot wait, as members have changed.
+        """
+        if not at_once and now - self._looked < _DRIVER_SECONDS:
             return {}
         self._looked = now
-        decided = {model: merged.decide(workers, now) for model, merged in self._of.items()}
+        workers = self.count(members, present)
+        decided = {}
+        for model, endpoint in self._of.items():
+            endpoint.divide(*self.runs.get(model, (1, 0)))
+            decided[model] = endpoint.decide(members, present, workers, now)
         return {model: setting for model, setting in decided.items() if setting is not None}
 
 
-class _Merged:
-    def __init__(self, told: Report, now: float) -> None:
-        self.controller = Controller(told.start, told.most, told.timeout, now, told.workers)
+class _Endpoint:
+    """Limits of one endpoint, and who has what of them."""
+
+    def __init__(self, quota: Quota, timeout: float) -> None:
+        self._declared = self._quota = quota
+        self._timeout = timeout
+        self.last: Setting | None = None
+        self._controller: Controller | None = None
+        """Of several workers."""
         self._counts: dict[str, Counts] = {}
         self._reports: dict[str, Report] = {}
         self._ended = Counts(0)
         """All of workers that were started again."""
-        self._told: deque[Setting] = deque(maxlen=20)
-        """The last settings: a worker obeys those that it has not named yet sooner or later."""
-        self._workers, self._number, self._told_at = told.workers, 0, -math.inf
+        self._lent: dict[str, dict[int, Loan]] = {}
+        """By worker, and by number of the setting, what it was lent since the last one that it reported."""
+        self._parts: Mapping[str, int] = {}
+        """What each worker is to have, once that is free."""
+        self._number, self._told_at = 0, -math.inf
 
-    def hear(self, worker: str, told: Report) -> None:
-        counts = Counts(*told.counts)  # type: ignore[arg-type]
+    def divide(self, runs: int, place: int) -> None:
+        """Use the part of one of several runs."""
+        self._quota = self._declared.of_run(runs, place)
+
+    def hear(self, worker: str, report: Report) -> None:
+        counts = Counts(*report.counts)  # type: ignore[arg-type]
         before = self._counts.get(worker)
         if before is not None and counts.all_sent < before.all_sent:
             self._ended = together((self._ended, before), 0)
-        self._counts[worker], self._reports[worker] = counts, told
-        if told.workers != self._workers:
-            self._workers = told.workers
-            self.controller.resize(told.most, told.timeout, told.workers)
+        self._counts[worker], self._reports[worker] = counts, report
+        later = {
+            number: loan for number, loan in self._lent.get(worker, {}).items() if number > report.number
+        }
+        self._lent[worker] = later
 
-    def decide(self, workers: Collection[str], now: float) -> Setting | None:
+    def is_lent(self, workers: Collection[str]) -> bool:
+        """Whether some workers hold anything."""
+        return any(loan.connections or loan.rate for loan in self._held(workers).values())
+
+    def _held(self, workers: Collection[str]) -> dict[str, Loan]:
+        """The most that each worker may have: what it reported, or was lent since and has sooner or later."""
+        held = {}
+        for worker in workers:
+            loans = [*self._lent.get(worker, {}).values()]
+            if worker in self._reports:
+                loans.append(self._reports[worker].held)
+            held[worker] = Loan(
+                max((loan.connections for loan in loans), default=0),
+                max((loan.rate for loan in loans), default=0.0),
+                max((loan.stops for loan in loans), default=0),
+            )
+        return held
+
+    def decide(
+        self, members: Collection[str], present: Collection[str], workers: int, now: float
+    ) -> Setting | None:
         """What is to be told, if anything is new."""
-        controller, last = self.controller, self._told[-1] if self._told else None
-        self._reports = {worker: told for worker, told in self._reports.items() if worker in workers}
+        self._reports = {worker: self._reports[worker] for worker in self._reports if worker in present}
+        self._lent = {worker: self._lent[worker] for worker in self._lent if worker in present}
+        quota = self._quota
+        if workers < 2:
+            # A worker that is alone decides itself, and may use all.
+            self._controller = None
+            loans = {
+                worker: Loan(quota.connections, 1.0, loan.stops)
+                for worker, loan in self._held(members).items()
+            }
+            setting = Setting(0, quota.connections, None, None, loans, tuple(members), self._number)
+        else:
+            setting = self._shared(members, present, now)
+        reported = [self._reports.get(worker) for worker in members]
+        missed = any(each is None or each.number != self._number for each in reported) and workers > 1
+        if setting == self.last and not (missed and now - self._told_at > _AGAIN):
+            return None
+        self._told_at, self._number = now, self._number + 1
+        self.last = setting._replace(number=self._number)
+        for worker, loan in setting.loans.items():
+            self._lent.setdefault(worker, {})[self._number] = loan
+        return self.last
+
+    def _shared(self, members: Collection[str], present: Collection[str], now: float) -> Setting:
+        """What is decided for several workers."""
+        quota, last = self._quota, self.last
+        bounds = quota.connections, self._timeout, min(len(members), quota.connections)
+        if self._controller is None:
+            self._controller = Controller(quota.first, quota.connections, self._timeout, now, bounds[2])
+            last = None
+        controller = self._controller
+        controller.resize(*bounds)
         # While another pace is on its way it is not overtaken.
         if last is None or last.pace is None or now >= last.pace.since:
             controller.look(now, together([*self._counts.values(), self._ended], controller.epoch))
-        asking = sorted(worker for worker, told in self._reports.items() if told.wanted)
-        turns = tuple(asking or sorted(workers))
+        asking = sorted(worker for worker in members if (told := self._reports.get(worker)) and told.wanted)
+        turns = tuple(asking or sorted(members))
         pace = followed(last and last.pace, controller.pace, now + _NOTICE, len(turns))
         if last is not None and pace is not None and turns != last.turns and pace == last.pace:
             pace = Pace(pace.rate, now + _NOTICE, pace.turn_at(now + _NOTICE))
-        setting = Setting(
-            controller.epoch,
-            int(controller.window),
-            pace,
-            controller.found,
-            self._share_out(workers, last.parts if last else {}),
-            turns,
-            self._number,
-        )
-        missed = any(told.number != self._number for told in self._reports.values())
-        if setting == last and not (missed and now - self._told_at > _AGAIN):
-            return None
-        self._told_at, self._number = now, self._number + 1
-        self._told.append(setting._replace(number=self._number))
-        return self._told[-1]
+        window = int(controller.window)
+        loans = self._lend(window, members, present)
+        return Setting(controller.epoch, window, pace, controller.found, loans, turns, self._number)
 
-    def _share_out(self, workers: Collection[str], before: Mapping[str, int]) -> Mapping[str, int]:
+    def _lend(self, window: int, members: Collection[str], present: Collection[str]) -> Mapping[str, Loan]:
         """Give what some cannot use to those who can, as far as it is free."""
-        reports, window = self._reports, int(self.controller.window)
-        if not len(reports) == len(workers) == self._workers:
-            return {}
-        wanted = shares(window, {worker: told.wanted for worker, told in reports.items()})
-        if (sum(before.values()), before.keys()) == (window, wanted.keys()) and all(
-            abs(wanted[worker] - part) <= part // 8 for worker, part in before.items()
+        reports, before = self._reports, self._parts
+        parts = shares(window, {each: reports[each].wanted if each in reports else 0 for each in members})
+        if (sum(before.values()), before.keys()) == (window, parts.keys()) and all(
+            abs(parts[worker] - part) <= part // 8 for worker, part in before.items()
         ):
-            return before
-        held = {
-            worker: max(told.held, *self._parts_of(worker, told.number)) for worker, told in reports.items()
+            parts = dict(before)
+        self._parts, held = parts, self._held(present)
+        connections = lend(window, parts, {worker: loan.connections for worker, loan in held.items()})
+        wanted = {worker: part / max(window, 1) for worker, part in parts.items()}
+        rates = lend(1.0, wanted, {worker: loan.rate for worker, loan in held.items()})
+        return {
+            worker: Loan(int(connections[worker]), rates[worker], held[worker].stops) for worker in members
         }
-        free, parts = max(window - sum(held.values()), 0), {}
-        for worker, part in wanted.items():
-            # What another one still holds is not lent twice: the sum is never above the window.
-            more = min(max(part - held[worker], 0), free)
-            parts[worker] = min(part, held[worker]) + more
-            free -= more
-        return parts
 
-    def _parts_of(self, worker: str, after: int) -> list[int]:
-        """What a worker was told since the setting of that number, which it has."""
-        return [0, *(told.parts.get(worker, 0) for told in self._told if told.number > after)]
+
+def lend(whole: float, parts: Mapping[str, float], held: Mapping[str, float]) -> dict[str, float]:
+    """Return the parts as far as they are free: what a worker holds is not lent to another one.
+
+    Examples
+    --------
+    >>> lend(20, {"a": 10, "b": 10}, {"a": 18})
+    {'a': 10, 'b': 2}
+    """
+    free, lent = max(whole - sum(held.values()), 0), {}
+    for worker, part in parts.items():
+        has = held.get(worker, 0)
+        more = min(max(part - has, 0), free)
+        lent[worker] = min(part, has) + more
+        free -= more
+    return lent
 
 
 def shares(window: int, wanted: Mapping[str, int]) -> dict[str, int]:
-    """Equal parts of a window, at least one each; what one does not want the others have.
+    """Return equal parts of a window, which add up to it; what one does not want others have.
+
+    Each has at least one, wanted or not, where there are so many.
 
     Examples
     --------
     >>> shares(12, {"a": 1, "b": 9, "c": 9})
     {'a': 1, 'b': 5, 'c': 6}
-    >>> shares(12, {"a": 1, "b": 1, "c": 1})
-    {'a': 4, 'b': 4, 'c': 4}
+    >>> shares(11, {"a": 1, "b": 1, "c": 1})
+    {'a': 4, 'b': 4, 'c': 3}
+    >>> shares(1, {"a": 0, "b": 9, "c": 9})
+    {'a': 0, 'b': 0, 'c': 1}
     """
-    found, left = {}, window
-    for place, worker in enumerate(sorted(wanted, key=lambda one: (wanted[one], one))):
-        found[worker] = max(min(left // (len(wanted) - place), wanted[worker]), 1)
-        left -= found[worker]
-    return {worker: part + max(left, 0) // len(wanted) for worker, part in found.items()}
+    parts, left, least = {}, window, window >= len(wanted)
+    for rank, worker in enumerate(sorted(wanted, key=lambda each: (wanted[each], each))):
+        parts[worker] = min(left // (len(wanted) - rank), max(wanted[worker], least))
+        left -= parts[worker]
+    whole, rest = divmod(left, max(len(parts), 1))
+    return {worker: part + whole + (rank < rest) for rank, (worker, part) in enumerate(parts.items())}

@@ -32,6 +32,8 @@ _LAST_PART, _LAST_SECONDS = 0.1, 60.0
 """Of a worker's bounded life, and at most, in which it only waits for replies."""
 _WATCH_SECONDS = 20.0
 """Between two looks whether the run is still there: what took its plugin away may not have reached this worker."""
+_ANSWER_SECONDS = 10.0
+"""So long its answer is waited for: with the time between two looks less than until a silent worker's part is lent."""
 _AWAITED_SECONDS = 60.0
 """So long a run that ends waits for what it began on a worker."""
 _PAUSE_SECONDS = 0.3
@@ -127,12 +129,18 @@ class SweepPlugin(WorkerPlugin):
         question = {"function": pickle.dumps(is_known), "args": pickle.dumps((self.name,)), "wait": True}
         while worker.plugins.get(self.name) is self:
             await asyncio.sleep(_WATCH_SECONDS)
-            with suppress(OSError):  # a scheduler that is away says nothing of its runs
-                answer = await worker.scheduler.run_function(**question, kwargs=pickle.dumps({}))
-                if answer.get("result") is False and worker.plugins.get(self.name) is self:
-                    del self._tasks[1]  # this one, which would be ended before it has ended the rest
-                    await worker.plugin_remove(name=self.name)
-                    return
+            try:
+                asking = worker.scheduler.run_function(**question, kwargs=pickle.dumps({}))
+                answer = await asyncio.wait_for(asking, _ANSWER_SECONDS)
+            except OSError:
+                # Cut off from its scheduler, which says nothing of its runs; others soon get what was lent to this one.
+                if self.workspace is not None:
+                    self.workspace.ask_again()
+                continue
+            if answer.get("result") is False and worker.plugins.get(self.name) is self:
+                del self._tasks[1]  # this one, which would be ended before it has ended the rest
+                await worker.plugin_remove(name=self.name)
+                return
 
     @staticmethod
     def _hold_before_end(worker: Worker, work: Workspace) -> None:

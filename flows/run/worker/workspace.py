@@ -25,10 +25,12 @@ from evalcube.flows.run.in_flight import MOST
 from evalcube.flows.run.worker.context import RunContext
 from evalcube.flows.state.questions import offer_questions
 from evalcube.stages.generate import Cell, Trial
+from evalcube.stages.infer.counts import Report
 from evalcube.stages.infer.engine import Engine
 from evalcube.stages.infer.jobs import Job, Result, Slowdown
 from evalcube.stages.named_code import allow_code
 from evalcube.storage.cache.cache import Cache, look_up, open_cache
+from evalcube.storage.clocks import elapsed
 from evalcube.storage.cube.address import space_of
 from evalcube.storage.cube.batch_notes import BatchNotes
 from evalcube.storage.cube.cube import Cube
@@ -129,7 +131,10 @@ class Workspace:
         offer_questions(space_of(context.cube).at(SIDE), self.plan)
         self.cache: Cache = open_cache(context.cache)
         self._written = RecentReplies(self.cache)
-        self._share: tuple[int, int, Mapping[str, tuple[int, int]]] = (0, 0, {})
+        self._share: tuple[int, Mapping[str, tuple[int, int]]] = (0, {})
+        self._lent: dict[str, Slowdown] = {}
+        """By label of the model, what the driver decided last."""
+        self._unused: Mapping[str, Report | None] = {}
         self._held = False
         self.drained = False
         """Whether no further request is to be started."""
@@ -208,11 +213,17 @@ class Workspace:
                 raise Reschedule
             if self._engine is None:
                 endpoints = {name: route.endpoint for name, route in self.context.routes.items()}
-                workers, rank, runs = self._share
+                workers, runs = self._share
                 batched = any(endpoint.batch is not None for endpoint in endpoints.values())
                 book = BatchBook(self.cube.records, self.cache) if batched else None
                 self._engine = Engine(
-                    endpoints, self._written, workers=workers, rank=rank, runs=runs, batches=book
+                    endpoints,
+                    self._written,
+                    workers=workers,
+                    runs=runs,
+                    lent=self._lent,
+                    clock=elapsed,
+                    batches=book,
                 )
                 self._began = time.monotonic()
                 # The order to stop may have come before the first request made an engine.
@@ -256,27 +267,19 @@ class Workspace:
         """How many share the endpoints; 0 until that is known."""
         return self._share[0]
 
-    def share_out(self, workers: int, rank: int, runs: Mapping[str, tuple[int, int]]) -> None:
-        """Be one of so many workers that share the endpoints; nothing is sent before this was said.
-
-        Parameters
-        ----------
-        workers, rank
-            Their number, and this one's place among them.
-        runs
-            By label of the model: how many runs share its endpoint, and this one's place among them.
-        """
+    def share_out(self, workers: int, runs: Mapping[str, tuple[int, int]]) -> None:
+        """Be one of so many workers that share the endpoints, as `Engine.share_out`; nothing is sent before."""
         # Kept also without an engine: one that starts later must not begin with all connections for itself.
         with self._lock:
             if self._held:
                 return
-            self._share = (workers, rank, runs)
+            self._share = (workers, runs)
             if self._engine is not None:
-                self._engine.share_out(workers, rank, runs)
+                self._engine.share_out(workers, runs)
 
     def hold(self) -> None:
         """Send nothing more, whatever share is given out; what is in flight ends and counts."""
-        self.share_out(0, 0, {})
+        self.share_out(0, {})
         with self._lock:
             self._held = True
 
@@ -319,15 +322,28 @@ class Workspace:
             engine.revive(model)
 
     def slowdowns(self) -> list[Slowdown]:
-        """What this worker learned of overloaded endpoints since the last call."""
-        engine = self._engine
-        return [] if engine is None else engine.slowdowns()
+        """What this worker learned of endpoints since the last call, or has of those that it asks nothing yet."""
+        with self._lock:
+            if self._engine is not None:
+                return self._engine.slowdowns()
+            unused = {model: each.unused() for model, each in self._lent.items()}
+            changed = {model: report for model, report in unused.items() if report != self._unused.get(model)}
+            self._unused = unused
+        return [Slowdown(model, report=report) for model, report in changed.items()]
 
     def slow_down(self, learned: Slowdown) -> None:
-        """Take over what another worker learned."""
-        engine = self._engine
-        if engine is not None:
-            engine.slow_down(learned)
+        """Take over what another worker learned, or what was decided for all."""
+        with self._lock:
+            if learned.setting is not None:
+                self._lent[learned.model] = learned
+            if self._engine is not None:
+                self._engine.slow_down(learned)
+
+    def ask_again(self) -> None:
+        """Send nothing more until the driver answers: it may take this worker for gone."""
+        with self._lock:
+            if self._engine is not None:
+                self._engine.stop()
 
     def drain(self) -> None:
         """Start no further request."""

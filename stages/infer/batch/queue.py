@@ -72,7 +72,7 @@ class BatchQueue(EndpointQueue):
         request = self._requests[shared.job.digest] = PendingRequest(shared)
         self._queue(request)
 
-    def resize(self, workers: int, rank: int, runs: int = 1) -> None:  # noqa: ARG002 - the interface of queues
+    def resize(self, workers: int, runs: int = 1, place: int = 0) -> None:  # noqa: ARG002 - the interface of queues
         """Begin to send once there are workers; how many there are makes no difference."""
         if not workers:
             self._open.clear()
