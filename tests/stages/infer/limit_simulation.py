@@ -108,12 +108,16 @@ class _Simulation:
         self.size = [self.own] * workers
         self.turn = turn
         self.timers = [math.inf] * workers
-        self.shared = Shared()
+        quota, names = Quota(connections, start=start), [str(rank) for rank in range(workers)]
+        self.shared = Shared({"m": (quota, 600.0)}, ["m"])
         for rank, throttle in enumerate(self.throttles):
             throttle.gate.offset = self.random.uniform(-skew, skew)
-            throttle.retune(Quota(connections, start=start).share(workers, rank), 0.0, 600.0)
+            throttle.retune(quota, 0.0, 600.0, workers)
             self.at(0.001 * rank, lambda rank=rank: self.ask(rank))
         if workers > 1:
+            setting = self.shared.decide(names, names, 0.0)["m"]
+            for rank in self.ranks:
+                self.obey(rank, setting)
             self.at(0.5, self.report)
         if turn:
             self.at(turn, self.next_turn)
@@ -241,9 +245,10 @@ class _Simulation:
             counted = throttle.gate.report(throttle.in_flight, len(self.lines[rank]) + self.more(rank))
             self.at(
                 self.now + self.late(),
-                lambda rank=rank, counted=counted: self.shared.hear(str(rank), "m", counted, self.now),
+                lambda rank=rank, counted=counted: self.shared.hear(str(rank), "m", counted),
             )
-        for setting in self.shared.decide([str(rank) for rank in self.ranks], self.now).values():
+        names = [str(rank) for rank in self.ranks]
+        for setting in self.shared.decide(names, names, self.now).values():
             for rank in self.ranks:
                 self.at(self.now + self.late(), lambda rank=rank, setting=setting: self.obey(rank, setting))
         self.at(self.now + 0.5, self.report)

@@ -13,7 +13,9 @@ import pytest
 from evalcube.stages.infer import wire
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.engine import Engine, InferenceError
+from evalcube.stages.infer.jobs import Slowdown
 from evalcube.stages.infer.reply import classify
+from evalcube.stages.infer.sharing import Shared
 from evalcube.stages.reply.forms import Record
 from evalcube.storage.cache.cache import DirectoryCache
 from tests.stages.infer.conftest import kinds
@@ -126,10 +128,10 @@ def test_run__never_has_more_in_flight_than_connections(engine_for, remote, jobs
 
 
 def test_run__shares_connections_with_other_workers(store, remote, jobs):
-    engines = [
-        Engine({"m": Endpoint("m", remote.base_url, connections=5)}, store, workers=2, rank=rank)
-        for rank in range(2)
-    ]
+    names, endpoint = ("a", "b"), Endpoint("m", remote.base_url, connections=5)
+    setting = Shared({"m": (endpoint.quota, 60.0)}, ["m"]).decide(names, names, 0.0)["m"]
+    lent = [{"m": Slowdown("m", setting=setting, worker=name)} for name in names]
+    engines = [Engine({"m": endpoint}, store, workers=2, lent=each) for each in lent]
     try:
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(lambda i: engines[i].run("m", jobs(30, label=str(i), latency=0.02)), range(2)))

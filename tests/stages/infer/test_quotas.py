@@ -8,6 +8,8 @@ import pytest
 from evalcube.stages.infer import queue
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.engine import Engine
+from evalcube.stages.infer.jobs import Slowdown
+from evalcube.stages.infer.sharing import Shared
 from tests.stages.infer.conftest import kinds
 from tests.waiting import PATIENCE
 
@@ -49,19 +51,55 @@ def test_requests_per_minute__are_shared_by_workers_that_come_late(store, remote
     per_second = 80
     endpoint = Endpoint("m", remote.base_url, connections=32, requests_per_minute=60 * per_second)
     first, second = Engine({"m": endpoint}, store), Engine({"m": endpoint}, store, workers=0)
+    names = {"a": first, "b": second}
+    shared = Shared({"m": (endpoint.quota, endpoint.timeout)}, ["m"])
+
+    def lend():
+        for setting in shared.decide(names, names, time.monotonic(), at_once=True).values():
+            for name, engine in names.items():
+                engine.slow_down(Slowdown("m", setting=setting, worker=name))
+        for name, engine in names.items():
+            for each in engine.slowdowns():
+                shared.hear(name, "m", each.report)
+        return running.done()
 
     with ThreadPoolExecutor(1) as pool:
         batches = [jobs(124, "a", latency=0.01), jobs(76, "b", latency=0.01)]
         running = pool.submit(run_all, [first, second], batches)
         wait_until(lambda: first.stats.replies >= 1.2 * per_second)
-        first.share_out(2, 0)
-        second.share_out(2, 1)
+        shared.decide(["a"], ["a"], 0.0)
+        first.share_out(2)
+        second.share_out(2)
+        wait_until(lend)
         results, came = running.result()
     first.close()
     second.close()
 
     assert kinds(results) == ["stored"] * 200
     assert came <= 1.05 * per_second
+
+
+def test_watch_stops__nothing_is_sent_after_a_stop_before_the_driver_has_answered(
+    store, remote, jobs, wait_until
+):
+    names, endpoint, now = ("a", "b"), Endpoint("m", remote.base_url, connections=4), [0.0]
+    shared = Shared({"m": (endpoint.quota, 60.0)}, ["m"])
+    lent = {"m": Slowdown("m", setting=shared.decide(names, names, 0.0)["m"], worker="a")}
+    engine = Engine({"m": endpoint}, store, workers=2, lent=lent, clock=lambda: now[0])
+    try:
+        engine.run("m", jobs(1, label="first"))
+        now[0] = 3600.0
+        (report,) = wait_until(lambda: [each.report for each in engine.slowdowns() if each.report.held.stops])
+        with ThreadPoolExecutor(1) as pool:
+            block = pool.submit(engine.run, "m", jobs(9, label="later"))
+            wait_until(lambda: any(each.report.wanted == 4 for each in engine.slowdowns() if each.report))
+            assert remote.stats()["requests"] == 1
+            shared.hear("a", "m", report)
+            setting = shared.decide(names, names, 0.0, at_once=True)["m"]
+            engine.slow_down(Slowdown("m", setting=setting, worker="a"))
+            assert kinds(block.result(PATIENCE)) == ["stored"] * 9
+    finally:
+        engine.close()
 
 
 def test_connections__that_an_endpoint_refuses_are_given_up_and_tried_again(engine_for, remote, jobs):

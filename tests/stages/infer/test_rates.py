@@ -1,4 +1,4 @@
-"""Shares, buckets and throttles on a clock of the test's own."""
+"""Quotas, buckets and throttles on a clock of the test's own."""
 
 import math
 from itertools import pairwise
@@ -7,33 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcube.stages.infer.rates import Quota, Share, Throttle, TokenBucket, strictest
+from evalcube.stages.infer.rates import Quota, Throttle, TokenBucket, strictest
+from evalcube.stages.infer.sharing import Shared
 
 
-@given(st.integers(1, 500), st.integers(1, 40))
-def test_share__adds_up_to_the_connections(connections, workers):
-    shares = [Quota(connections).share(workers, rank).connections for rank in range(workers)]
+@given(st.integers(1, 50), st.integers(1, 80), st.none() | st.floats(1, 1e6), st.none() | st.floats(1, 1e9))
+def test_of_run__the_parts_of_all_runs_add_up(connections, runs, requests, tokens):
+    parts = [Quota(connections, requests, tokens).of_run(runs, place) for place in range(runs)]
 
-    assert sum(shares) == max(connections, workers)
-    assert max(shares) - min(shares) <= 1
-
-
-@given(st.integers(1, 500), st.integers(1, 40), st.floats(1, 1e6), st.floats(1, 1e9))
-def test_share__rates_of_all_who_may_work_add_up_to_one_percent_less(connections, workers, requests, tokens):
-    shares = [Quota(connections, requests, tokens).share(workers, rank) for rank in range(workers)]
-    at_work = shares[: min(connections, workers)]
-
-    assert 60 * sum(share.requests for share in at_work) == pytest.approx(0.99 * requests)
-    assert 60 * sum(share.tokens for share in at_work) == pytest.approx(0.99 * tokens)
-    assert len({share.phase for share in shares}) == workers
-
-
-def test_share__of_nobody_is_nothing():
-    assert Quota(7, 60.0).share(0, 0) == Share(0)
-
-
-def test_share__of_an_unknown_rank_is_never_too_much():
-    assert Quota(7).share(2, -1).connections == 3
+    assert sum(part.connections for part in parts) == connections
+    if requests is not None:
+        assert sum(part.requests_per_minute for part in parts) == pytest.approx(requests)
+    if tokens is not None:
+        assert sum(part.tokens_per_minute for part in parts) == pytest.approx(tokens)
 
 
 def test_strictest__keeps_every_limit():
@@ -103,12 +89,19 @@ def test_bucket__follows_another_rate(old, new, count):
     assert moments[-1] - start <= (50 + 1) / new * (1 + 1e-6)
 
 
-def test_bucket__of_several_workers_take_turns_at_the_start():
-    shares = [Quota(8, 60.0).share(4, rank) for rank in range(4)]
-    first = sorted(drive(TokenBucket(share.requests, 1.0, 0.0, share.phase), [1.0])[0] for share in shares)
+def test_throttle__of_several_workers_take_turns_at_the_start():
+    names = [str(rank) for rank in range(4)]
+    quota = Quota(8, 60.0)
+    setting = Shared({"m": (quota, 60.0)}, ["m"]).decide(names, names, 0.0)["m"]
+    first = []
+    for name in names:
+        limits = Throttle()
+        limits.retune(quota, 0.0, workers=4)
+        limits.obey(setting, 0.0, name)
+        first.append(limits.wait(0.0, 0.0))
 
-    assert first[0] == 0.0
-    assert all(after - before == pytest.approx(60 / 60 / 0.99) for before, after in pairwise(first))
+    assert min(first) == 0.0
+    assert all(after - before == pytest.approx(1 / 0.99) for before, after in pairwise(sorted(first)))
 
 
 def test_bucket__a_clock_that_goes_back_gives_nothing():
@@ -118,10 +111,12 @@ def test_bucket__a_clock_that_goes_back_gives_nothing():
     assert bucket.wait(1.0, 50.0) == 1.0
 
 
-def throttle(**share):
-    made = Throttle()
-    made.retune(Share(**{"connections": 2, **share}), 0.0)
-    return made
+def throttle(connections=2, requests=None, tokens=None):
+    """One of a worker that is alone; rates are per second."""
+    limits = Throttle()
+    per_minute = [None if rate is None else rate * 60 / 0.99 for rate in (requests, tokens)]
+    limits.retune(Quota(connections, *per_minute), 0.0)
+    return limits
 
 
 def test_throttle__bounds_what_is_in_flight():
@@ -174,7 +169,8 @@ def test_throttle__knows_whether_the_time_matters(share):
 def test_throttle__keeps_its_debts_while_it_has_no_share():
     limits = throttle(requests=1.0)
     limits.start(0.0, 0.0)
-    limits.retune(Share(0), 0.0)
-    limits.retune(Share(2, requests=1.0), 0.0)
+    limits.retune(Quota(2, 60 / 0.99), 0.0, workers=0)
+    assert limits.wait(0.0, 9.0) == math.inf
+    limits.retune(Quota(2, 60 / 0.99), 0.0)
 
     assert limits.wait(0.0, 0.0) == pytest.approx(1.0)

@@ -1,97 +1,207 @@
-"""Parts of a window that follow what workers can use."""
+"""What is lent to workers: never more than declared, and what they can use."""
 
 from collections import deque
 
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalcube.stages.infer.counts import Mark
+from evalcube.stages.infer.rates import Quota
 from evalcube.stages.infer.sharing import Gate, Shared, shares
 
-WORKERS, CONNECTIONS = 3, 12
+QUOTA = Quota(12)
 
 
-@given(st.integers(1, 300), st.lists(st.integers(0, 300), min_size=1, max_size=6))
+@given(st.integers(0, 300), st.lists(st.integers(0, 300), min_size=1, max_size=9))
 def test_shares__are_the_window_and_nobody_lacks_what_another_has_too_much(window, wanted):
     named = {str(rank): number for rank, number in enumerate(wanted)}
 
-    found = shares(window, named)
+    parts = shares(window, named)
 
-    assert all(part >= 1 for part in found.values())
-    assert min(window - len(wanted) + 1, sum(wanted)) <= sum(found.values()) <= max(window, len(wanted))
-    if any(found[name] > max(number, 1) for name, number in named.items()):
-        assert all(found[name] >= number for name, number in named.items())
+    assert sum(parts.values()) == window
+    assert min(parts.values()) >= (window >= len(wanted))
+    if any(parts[name] > max(number, 1) for name, number in named.items()):
+        assert all(parts[name] >= number for name, number in named.items())
+
+
+class Worker:
+    """One that asks as much as its gate allows, and hears of what was decided late, or twice, or in another order."""
+
+    def __init__(self, name):
+        self.name, self.gate = name, Gate()
+        self.in_flight = self.wanted = 0
+        self.inbox = []
+
+    def start(self):
+        self.in_flight = max(self.in_flight, min(self.wanted, self.gate.window))
 
 
 class Cluster:
-    """Workers that share a declared number of connections, and a driver that hears of them half a second late."""
+    """Workers that join, leave, hang and wake, and a driver that hears of them late."""
 
-    def __init__(self):
-        self.now, self.shared = 0.0, Shared()
-        self.names = [str(rank) for rank in range(WORKERS)]
-        self.gates = [Gate() for _ in self.names]
-        self.in_flight = [0] * WORKERS
-        self.on_the_way = [deque() for _ in self.names]
-        for rank, gate in enumerate(self.gates):
-            part = CONNECTIONS // WORKERS
-            gate.resize(part, part, 600.0, 0.0, WORKERS, rank)
+    def __init__(self, quota=QUOTA):
+        self.now, self.quota, self.shared = 0.0, quota, Shared({"m": (quota, 600.0)}, ["m"])
+        self.workers = {}
+        self.silent = set()
+        """Names of those that hang for so long that the driver does without them."""
 
-    def tell(self, delays):
-        """One report of each worker and one decision; what was decided reaches a worker after so many more."""
+    def join(self, name):
+        self.workers.setdefault(name, Worker(name))
+        self.decide()
+
+    def leave(self, name):
+        self.workers.pop(name, None)
+        self.silent.discard(name)
+        self.decide()
+
+    def hang(self, name):
+        if name in self.workers and len(self.workers) - len(self.silent) > 1:
+            self.silent.add(name)
+            self.workers[name].in_flight = 0  # answered by the endpoint, meanwhile
+            self.decide()
+
+    def wake(self, name):
+        """Go on, with what came before and during the stop."""
+        if name in self.silent:
+            self.workers[name].gate.stop()
+            self.hear(name)
+            self.silent.discard(name)
+            self.decide()
+
+    def ask(self, name, wanted):
+        if name in self.workers and name not in self.silent:
+            worker = self.workers[name]
+            worker.wanted = wanted
+            worker.start()
+
+    def end(self, name, number):
+        if name in self.workers and name not in self.silent:
+            worker = self.workers[name]
+            worker.in_flight = max(worker.in_flight - number, 0)
+            worker.start()
+
+    def report(self, name):
+        if name in self.workers and name not in self.silent:
+            worker = self.workers[name]
+            report = worker.gate.report(worker.in_flight, max(worker.wanted - worker.in_flight, 0))
+            if report is not None:
+                self.shared.hear(name, "m", report)
+
+    def decide(self):
         self.now += 0.5
-        for name, gate, number, wanted in zip(
-            self.names, self.gates, self.in_flight, self.wanted, strict=True
-        ):
-            self.shared.hear(name, "m", gate.report(number, max(wanted - number, 0)), self.now)
-        decided = self.shared.decide(self.names, self.now).get("m")
-        for rank, delay in enumerate(delays):
-            if decided is not None:
-                self.on_the_way[rank].append([delay, decided])
-            while self.on_the_way[rank] and self.on_the_way[rank][0][0] <= 0:
-                self.gates[rank].obey(self.on_the_way[rank].popleft()[1], self.now, self.names[rank])
-            for message in self.on_the_way[rank]:
-                message[0] -= 1
+        present = [name for name in self.workers if name not in self.silent]
+        decided = self.shared.decide(present, present, self.now, at_once=True).get("m")
+        number = self.shared.count(present, present)
+        for name in present:
+            self.workers[name].inbox.append((number, decided))
 
-    def ask(self, wanted, ended):
-        """Have some requests end, and others start as far as the windows go."""
-        self.wanted = wanted
-        for rank, gate in enumerate(self.gates):
-            left = max(self.in_flight[rank] - ended[rank], 0)
-            self.in_flight[rank] = max(left, min(wanted[rank], gate.window))
+    def hear(self, name, place=0):
+        """Take one message of those on the way, or all."""
+        worker = self.workers.get(name)
+        if worker is None or name in self.silent:
+            return
+        for number, setting in [worker.inbox.pop(place % len(worker.inbox))] if worker.inbox else []:
+            if number != worker.gate._workers:
+                worker.gate.resize(self.quota.first, self.quota.connections, 600.0, self.now, number)
+            if setting is not None:
+                worker.gate.obey(setting, self.now, name)
+            worker.start()
+
+    def settle(self):
+        for _ in range(12):
+            self.now += 6.0
+            self.decide()
+            for name, worker in self.workers.items():
+                while worker.inbox:
+                    self.hear(name)
+                self.report(name)
+                worker.in_flight = 0
+                worker.start()
+
+    def held(self):
+        """Connections that workers have or use, and their part of the rates."""
+        awake = [worker for name, worker in self.workers.items() if name not in self.silent]
+        return (
+            sum(max(worker.gate.window, worker.in_flight) for worker in awake),
+            sum(worker.gate.rate for worker in awake),
+        )
 
 
-three = st.tuples(*[st.integers(0, 16)] * WORKERS)
+names = st.sampled_from("abcdefgh")
+steps = st.one_of(
+    st.tuples(st.sampled_from(["join", "leave", "report", "hang", "wake"]), names),
+    st.tuples(st.sampled_from(["ask", "end"]), names, st.integers(0, 16)),
+    st.tuples(st.just("hear"), names),
+    st.tuples(st.just("decide")),
+)
 
 
-@given(st.lists(st.tuples(three, three, st.tuples(*[st.integers(0, 3)] * WORKERS)), max_size=30))
-def test_shared__connections_that_are_declared_are_never_exceeded(steps):
+@settings(max_examples=300)
+@given(st.integers(1, 12), st.lists(steps, max_size=60))
+def test_shared__what_workers_hold_is_never_more_than_declared_and_all_of_it_in_the_end(connections, actions):
+    cluster = Cluster(Quota(connections, 600.0))
+
+    for action, *arguments in actions:
+        getattr(cluster, action)(*arguments)
+        held, rate = cluster.held()
+        assert held <= connections
+        assert rate <= 1.0 + 1e-9
+
+    for name in sorted(cluster.silent):
+        cluster.wake(name)
+    cluster.settle()
+    if cluster.workers:
+        held, rate = cluster.held()
+        assert (held, rate) == (connections, pytest.approx(1.0))
+
+
+def three_workers(*wanted):
     cluster = Cluster()
-
-    for wanted, ended, delays in steps:
-        cluster.ask(wanted, ended)
-        cluster.tell(delays)
-        cluster.ask(wanted, (0, 0, 0))
-
-        held = [
-            max(gate.window, number) for gate, number in zip(cluster.gates, cluster.in_flight, strict=True)
-        ]
-        assert sum(held) <= CONNECTIONS
+    for name, number in zip("abc", wanted, strict=True):
+        cluster.join(name)
+        cluster.ask(name, number)
+    return cluster
 
 
-def test_shared__what_one_worker_cannot_use_goes_to_others_within_two_reports():
-    cluster = Cluster()
-    cluster.ask((16, 16, 16), (0, 0, 0))
-    cluster.tell((0, 0, 0))
+def test_shared__what_one_worker_cannot_use_goes_to_others():
+    cluster = three_workers(16, 16, 0)
 
-    for _ in range(3):
-        cluster.ask((16, 16, 0), (4, 4, 4))
-        cluster.tell((0, 0, 0))
+    cluster.settle()
 
-    assert [gate.window for gate in cluster.gates] == [5, 6, 1]
+    assert [worker.gate.window for worker in cluster.workers.values()] == [5, 6, 1]
+
+
+def test_shared__fewer_connections_than_workers_go_to_those_that_have_work():
+    cluster = Cluster(Quota(2))
+    for name, wanted in zip("abcd", (0, 16, 0, 16), strict=True):
+        cluster.join(name)
+        cluster.ask(name, wanted)
+
+    cluster.settle()
+
+    assert [worker.gate.window for worker in cluster.workers.values()] == [0, 1, 0, 1]
+
+
+def test_gate__after_a_stop_starts_nothing_before_the_driver_has_answered():
+    cluster = three_workers(4, 4, 4)
+    cluster.settle()
+    worker = cluster.workers["a"]
+    cluster.decide()
+    before = cluster.shared.settings["m"]
+
+    worker.gate.stop()
+    worker.gate.obey(before, cluster.now, "a")  # it was on its way
+
+    assert worker.gate.window == 0
+    cluster.report("a")
+    cluster.decide()
+    cluster.hear("a", -1)
+    assert worker.gate.window == 4
 
 
 def test_shared__what_a_worker_counted_before_it_was_started_again_stays_counted(monkeypatch):
-    seen, shared = [], Shared()
+    seen, shared = [], Shared({"m": (Quota(4), 600.0)}, ["m"])
     monkeypatch.setattr(
         "evalcube.stages.infer.controller.Controller.look",
         lambda *seconds_and_counts: seen.append(seconds_and_counts[2].all_sent),
@@ -101,21 +211,23 @@ def test_shared__what_a_worker_counted_before_it_was_started_again_stays_counted
         gate = Gate()
         gate.resize(4, 4, 600.0, 0.0, 2)
         gate.counts.all_sent = sent
-        shared.hear("a", "m", gate.report(0, 0), float(now))
-        shared.decide(["a", "b"], float(now))
+        shared.hear("a", "m", gate.report(0, 0))
+        shared.decide(["a", "b"], ["a", "b"], float(now))
 
     assert seen == [10, 14, 17, 19]
 
 
 def test_shared__turns_at_a_pace_are_for_those_who_have_work():
-    shared, gates = Shared(), {name: Gate() for name in ("busy", "idle")}
-    for rank, gate in enumerate(gates.values()):
-        gate.resize(8, 128, 600.0, 0.0, 2, rank)
+    shared = Shared({"m": (Quota(128, start=16), 600.0)}, ["m"])
+    gates = {name: Gate() for name in ("busy", "idle")}
+    shared.decide(list(gates), list(gates), 0.0)
+    for name, gate in gates.items():
+        gate.resize(16, 128, 600.0, 0.0, 2)
         gate.counts.sent = gate.counts.all_sent = 100
         gate.counts.refused = gate.counts.all_refused = 40
-        shared.hear(list(gates)[rank], "m", gate.report(0, 0 if gate is gates["idle"] else 9), 2.0)
+        shared.hear(name, "m", gate.report(0, 0 if name == "idle" else 9))
 
-    setting = shared.decide(list(gates), 3.0)["m"]
+    setting = shared.decide(list(gates), list(gates), 3.0)["m"]
 
     assert setting.pace is not None
     assert setting.turns == ("busy",)

@@ -115,7 +115,7 @@ async def through_a_queue(output, cut):
         shared = SharedJob(Job(digest, b"{}"), register)
         shared.add(block, index)
         batch_queue.put("m", shared)
-    batch_queue.resize(1, 0)
+    batch_queue.resize(1)
     try:
         results = await asyncio.wait_for(asyncio.wrap_future(block.future), PATIENCE)
         await asyncio.sleep(0)
