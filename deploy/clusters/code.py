@@ -9,6 +9,7 @@ import pickle
 import platform
 import sys
 import sysconfig
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
@@ -21,7 +22,7 @@ from distributed import Future as DaskFuture
 import evalcube
 from evalcube.deploy.clusters import registrar
 from evalcube.deploy.clusters.asking import PendingAnswer, ask_each, ask_scheduler, is_gone
-from evalcube.deploy.clusters.registrar import ClusterView, Registrar
+from evalcube.deploy.clusters.registrar import WANTED, ClusterView, Registrar
 
 _ROOT = Path(evalcube.__file__).parents[1]
 
@@ -181,6 +182,15 @@ class Code:
         """
         rank = priority + _RANKS * self.choice.priority
         return self.client.submit(function, *args, key=key, priority=rank, pure=False)
+
+    def want_worker(self) -> None:
+        """Have the scheduler want a worker for as long as this client is there.
+
+        A cluster that adapts starts none where there is no task, and ends all that have none: so one waits for a
+        resource that nobody has.
+        """
+        key = (f"{WANTED}-{uuid.uuid4().hex}", 0)
+        self._wanted = self.client.submit(os.getpid, key=key, resources={WANTED: 1}, pure=False)
 
     def fetch(self, future: Future) -> PendingAnswer[Any]:
         """Ask for what a task returned. One that is lost with its worker is computed again before the answer comes."""

@@ -95,6 +95,7 @@ def connection_elsewhere(
     code = Code(client, choice, source_digest())
     if problem := code.unfit_scheduler():
         raise ClusterError(f"the cluster's scheduler {problem}")
+    code.want_worker()
     return kind(client, code)
 
 
@@ -106,6 +107,8 @@ _AGAIN_SECONDS = 60.0
 """Between two attempts to begin others, where the first one failed."""
 _LIVING_SECONDS = 10.0
 """In which the loop of a client or a cluster answers, if it runs at all."""
+_ORPHANED = "60s"
+"""Without a client a scheduler ends after that long, and without a scheduler a worker."""
 _LONGEST = 600
 """Characters of a cluster's own words that are passed on."""
 
@@ -167,6 +170,10 @@ class MadeCluster(Cluster):
             options["scheduler_options"] = local
         elif "dashboard_address" in known:
             options.setdefault("dashboard_address", "127.0.0.1:0")
+        if kind is SSHCluster:
+            # Nothing else ends what runs on other hosts once this process is killed.
+            options["scheduler_options"] = {"idle_timeout": _ORPHANED, **options["scheduler_options"]}
+            options["worker_options"] = {"death_timeout": _ORPHANED, **(options.get("worker_options") or {})}
         if not self.encrypted or "security" in options:
             return options
         if kind is SSHCluster:

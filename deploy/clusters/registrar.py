@@ -12,6 +12,9 @@ from distributed import SchedulerPlugin
 
 from evalcube.deploy.clusters.asking import SERVING
 
+WANTED = "evalcube_waits"
+"""Begins the names of tasks that never run, and resource that no worker has."""
+
 
 class Queue(NamedTuple):
     """A run's tasks beside those of others."""
@@ -113,6 +116,8 @@ class Registrar(SchedulerPlugin):
         )
         own = others = 0
         for group in self._scheduler.task_groups.values():
+            if group.name.startswith(WANTED):
+                continue
             found = sum(group.states.get(state, 0) for state in ("processing", "queued", "no-worker"))
             if group.name.endswith(self._group):
                 own += found

@@ -243,7 +243,10 @@ class Driver:
     def _is_busy(self) -> bool:
         if self.stopped and time.monotonic() - self._halted_at > _HALT_SECONDS:
             self._halt()
-        return any(not region.finished for blocks in self._queues for region in blocks.opened)
+        # One that has no connection, as other runs have them all, has opened nothing and is not over.
+        return any(
+            not blocks.over or any(not region.finished for region in blocks.opened) for blocks in self._queues
+        )
 
     def _leave_lost_servers(self) -> None:
         """Ask nothing more of models whose servers were given up."""

@@ -14,6 +14,7 @@ from distributed import Future as DaskFuture
 
 from evalcube.flows.plan.targets import Block, Kept, RegionWork, cut_blocks
 from evalcube.stages.infer.endpoint import Endpoint
+from evalcube.stages.infer.rates import Quota
 
 SMALLEST, LARGEST = 16, 256
 LARGE_SWEEP = 100_000
@@ -104,10 +105,8 @@ class InFlightLimit:
 
     @property
     def own(self) -> int:
-        """Connections of this run: its part of the limit, at least one."""
-        runs, place = self.runs
-        whole, rest = divmod(self.connections, runs)
-        return max(1, whole + (place < rest))
+        """Connections of this run: its part of the limit, none where there are more runs."""
+        return Quota(self.connections).of_run(*self.runs).connections
 
     @property
     def depth(self) -> int:
@@ -115,7 +114,7 @@ class InFlightLimit:
         if self.stopped:
             return 0
         if self.own < self.workers:
-            # Each worker has one connection then, so that the bound holds only over blocks.
+            # Only so many workers have a connection then: on others blocks would wait for these to end.
             return self.own
         gathered = self.workers * -(-self.gathered // self.block_size)
         return max(gathered, 2 * self.workers + 2 * -(-self.own // self.block_size) + self.address.spare)
@@ -159,7 +158,7 @@ class InFlightLimit:
 class JudgeLimit(InFlightLimit):
     """How many blocks of all models may be in flight because of a model that judges them.
 
-    It bounds nothing where the workers' shares of the connections do.
+    It bounds nothing where each worker has a connection.
     """
 
     @property

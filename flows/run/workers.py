@@ -285,11 +285,11 @@ class Workers:
     def _share_out(self) -> None:
         """Tell workers how many they are, those that have not heard it, and what is lent to them."""
         runs = {model: self._view.shares.get(digest, (1, 0)) for model, digest in self._endpoints.items()}
-        self._note_sharing(runs)
         for item in self._shared:
             # With no worker at all the limits stay as for one: the next one to come should find blocks.
             item.workers = max(len(self._there), 1)
             item.runs = runs.get(item.model, (1, 0))
+        self._note_sharing(runs)
         self._told = {address: share for address, share in self._told.items() if address in self._there}
         present, self._sharing.runs = self._present, runs
         decided = self._sharing.decide(self._there, present, time.time(), at_once=True)
@@ -310,10 +310,16 @@ class Workers:
     def _note_sharing(self, runs: Mapping[str, tuple[int, int]]) -> None:
         """Say when others begin or cease to ask the same endpoints."""
         before, self._runs = self._runs, runs
+        waits = {item.model for item in self._shared if not item.own}
         for model, (number, _) in runs.items():
             if number != before.get(model, (1, 0))[0]:
+                part = (
+                    "as they have all of its connections, this one waits"
+                    if model in waits
+                    else "each keeps to its part"
+                )
                 self._note(
-                    f"{number} runs on this scheduler ask the endpoint of {model}: each keeps to its part"
+                    f"{number} runs on this scheduler ask the endpoint of {model}: {part}"
                     if number > 1
                     else f"no other run asks the endpoint of {model} any more"
                 )
