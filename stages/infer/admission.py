@@ -156,9 +156,9 @@ class Admission:
         self._throttle.obey(setting, self._loop.time(), worker)
         self._admit()
 
-    def stop(self) -> None:
+    def stop(self, stops: int) -> None:
         """See `evalcube.stages.infer.sharing.Gate.stop`."""
-        self._throttle.stop(self._loop.time())
+        self._throttle.stop(stops, self._loop.time())
 
     def _compare_clocks(self) -> None:
         self._throttle.gate.offset = time.time() - self._loop.time()

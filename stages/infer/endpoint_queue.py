@@ -111,8 +111,8 @@ class EndpointQueue(ABC):
     def slow_down(self, slowdown: Slowdown) -> None:  # noqa: B027 - nothing slows batches down
         """Take over what another worker learned of the endpoint."""
 
-    def stop(self) -> None:  # noqa: B027 - no batch is in flight as a request is
-        """Send nothing more until the driver has lent something anew, as this process was stopped for a while."""
+    def stop(self, stops: int) -> None:  # noqa: B027 - no batch is in flight as a request is
+        """Send nothing more until the driver has lent something anew, as this process was stopped, so often by now."""
 
     @abstractmethod
     def halt(self) -> None:

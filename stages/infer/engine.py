@@ -350,6 +350,8 @@ class Engine:
         queue = self._queues.get(account)
         if queue is None:
             queue = self._queues[account] = self._new_queue(endpoint)
+            if self._stops:
+                queue.stop(self._stops)
             self._begin(account, queue)
             if self._halted:
                 queue.halt()
@@ -388,7 +390,7 @@ class Engine:
     def _stop(self) -> None:
         self._stops += 1
         for queue in self._queues.values():
-            queue.stop()
+            queue.stop(self._stops)
 
     def _quota(self, account: tuple[str, str | None]) -> Quota:
         quota = strictest(

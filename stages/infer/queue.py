@@ -159,9 +159,9 @@ class HttpQueue(EndpointQueue):
         self._feedback.slow_down(slowdown)
         self._use()
 
-    def stop(self) -> None:
+    def stop(self, stops: int) -> None:
         """See the base class."""
-        self._admission.stop()
+        self._admission.stop(stops)
 
     @property
     def report(self) -> Report | None:

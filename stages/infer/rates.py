@@ -190,9 +190,9 @@ class Throttle:
         self.gate.obey(setting, now, worker)
         self._use(now)
 
-    def stop(self, now: float) -> None:
+    def stop(self, stops: int, now: float) -> None:
         """See `Gate.stop`."""
-        self.gate.stop()
+        self.gate.stop(stops)
         self._use(now)
 
     def wait(self, tokens: float, now: float) -> float:

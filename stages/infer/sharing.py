@@ -132,9 +132,9 @@ class Gate:
         if not self._asks:
             self.window, self.rate, self.phase = int(self.controller.window), 1.0, 0.0
 
-    def stop(self) -> None:
-        """Start nothing until the driver answers: others may have what this worker had."""
-        self.stops, self._asks = self.stops + 1, True
+    def stop(self, stops: int) -> None:
+        """Start nothing until the driver answers after so many stops: others may have what this worker had."""
+        self.stops, self._asks = stops, True
         self.window, self.rate = 0, 0.0
 
     def obey(self, setting: Setting, now: float, worker: str = "") -> None:

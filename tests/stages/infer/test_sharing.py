@@ -64,7 +64,8 @@ class Cluster:
     def wake(self, name):
         """Go on, with what came before and during the stop."""
         if name in self.silent:
-            self.workers[name].gate.stop()
+            gate = self.workers[name].gate
+            gate.stop(gate.stops + 1)
             self.hear(name)
             self.silent.discard(name)
             self.decide()
@@ -190,7 +191,7 @@ def test_gate__after_a_stop_starts_nothing_before_the_driver_has_answered():
     cluster.decide()
     before = cluster.shared.settings["m"]
 
-    worker.gate.stop()
+    worker.gate.stop(1)
     worker.gate.obey(before, cluster.now, "a")  # it was on its way
 
     assert worker.gate.window == 0
