@@ -21,7 +21,7 @@ from evalcube.flows.run.in_flight import (
     blocks_to_submit,
     make_limits,
 )
-from evalcube.flows.run.workers import Workers
+from evalcube.flows.run.workers import Workers, share_limits
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.engine import Engine
 from evalcube.stages.infer.jobs import Job
@@ -166,19 +166,20 @@ def test_took__a_small_sweep_stays_shared_out():
     assert 800 / limit.block_size >= 16
 
 
-def test_workers__that_end_again_and_again_are_told_of_once(monkeypatch):
-    events, there = [], iter([["a", "b"], ["a", "c"], ["d", "e"], ["f"], ["g", "h"], ["i", "j"], ["k"]])
+def test_workers__that_crash_again_and_again_are_told_of_once(monkeypatch):
+    events = []
     workers = Workers(Connection(None), "run", (), events.append, admission=EVERYBODY)
     monkeypatch.setattr(workers, "_share_out", lambda: None)
 
     counts = []
-    for _ in range(7):
-        workers._see(ClusterView(dict.fromkeys(next(there), ""), {}))
+    for number in range(7):
+        # Others that go were told to, and are no news.
+        workers._see(ClusterView({f"{number}": "", f"{number + 9}": ""}, {}, crashes=2 * number))
         notes = [event for event in events if isinstance(event, Noted)]
         counts.append(len(notes))
 
     assert counts == [0, 0, 0, 1, 1, 1, 1]
-    assert "5 worker processes have ended" in notes[0].message
+    assert "6 worker processes have ended" in notes[0].message
     assert "memory limit" in notes[0].message
 
 
@@ -208,7 +209,8 @@ def test_workers__that_all_end_before_any_has_done_a_task_end_the_run(monkeypatc
 
     def poll_often():
         for _ in range(30):
-            workers._see(ClusterView({f"{next(addresses)}": "" for _ in range(2)}, {}))
+            crashes = next(addresses)
+            workers._see(ClusterView({f"{crashes}": ""}, {}, crashes=crashes))
 
     if worked:
         poll_often()
@@ -223,13 +225,21 @@ def test_limit__is_divided_among_the_runs_that_share_an_endpoint():
     limits = [InFlightLimit(9, 4, workers=2, runs=(2, place)) for place in (0, 1)]
 
     assert [limit.own for limit in limits] == [5, 4]
-    assert InFlightLimit(1, 4, workers=2, runs=(3, 2)).own == 1  # none is left without any
+    waits = InFlightLimit(1, 4, workers=2, runs=(3, 2))
+    assert (waits.own, waits.has_room) == (0, False)
 
 
 def test_workers__tell_their_shares_and_say_when_other_runs_ask_the_same_endpoint(monkeypatch):
     notes, limit = [], InFlightLimit(8, 16, model="m")
+    sharing = share_limits({"m": Endpoint("m", "http://h/v1", connections=8)})
     workers = Workers(
-        Connection(None), "run", (limit,), notes.append, endpoints={"m": "digest"}, admission=EVERYBODY
+        Connection(None),
+        "run",
+        (limit,),
+        notes.append,
+        endpoints={"m": "digest"},
+        sharing=sharing,
+        admission=EVERYBODY,
     )
     monkeypatch.setattr(workers_module, "ask_each", lambda *_, workers: workers)
     monkeypatch.setattr(workers_module, "PendingAnswer", lambda _, asked: asked)
@@ -237,8 +247,9 @@ def test_workers__tell_their_shares_and_say_when_other_runs_ask_the_same_endpoin
     workers._see(ClusterView({"a": "", "b": ""}, {"digest": (2, 1)}))
     workers._see(ClusterView({"a": "", "b": ""}, {"digest": (1, 0)}))
 
-    told = {address: share[:3] for address, share in workers._telling[0].items()}
-    assert told == {"a": (2, 0, {"m": (2, 1)}), "b": (2, 1, {"m": (2, 1)})}
+    assert workers._telling[0] == dict.fromkeys("ab", (2, {"m": (2, 1)}))
+    setting = workers._sharing.settings["m"]
+    assert {name: loan.connections for name, loan in setting.loans.items()} == {"a": 4, "b": 4}
     assert [note.message for note in notes] == [
         "2 runs on this scheduler ask the endpoint of m: each keeps to its part",
         "no other run asks the endpoint of m any more",
