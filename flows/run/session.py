@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from evalcube.flows.run.preflight import Members
     from evalcube.flows.run.servers import Served
     from evalcube.flows.run.worker.context import Route, RunContext
-    from evalcube.stages.infer.sharing import Shared
 
 FLUSH_SECONDS = 120.0
 """A region is written at least this often while its blocks come in, so that cubes can be read during a sweep."""
@@ -197,7 +196,6 @@ class Session:
         from evalcube.flows.run.preflight import Members, refuse_far_workers
         from evalcube.flows.run.servers import serve_models
         from evalcube.flows.run.worker.plugin import forget, install, plugin_name
-        from evalcube.flows.run.workers import share_limits
 
         asked = self._models_asked(work)
         with ExitStack() as stack:
@@ -231,10 +229,7 @@ class Session:
                 work = self._to_do()
             self._note(described(cluster, connection, len(addresses)))
             workers = max(len(addresses), 1)
-            sharing = share_limits(self._endpoints)
-            driver_of = partial(
-                self._driver, connection, admission, cluster.patience, context, sharing, workers
-            )
+            driver_of = partial(self._driver, connection, admission, cluster.patience, context, workers)
             driver, blocks = self._rounds(work, interrupt, driver_of)
             self._wait_for_reports(connection, driver.workers, blocks)
         self._spending.save()
@@ -295,7 +290,6 @@ class Session:
         admission: Members,
         patience: float,
         context: RunContext,
-        sharing: Shared,
         workers: int,
         work: _Work,
         serials: Iterator[int],
@@ -304,7 +298,6 @@ class Session:
         from evalcube.flows.run.in_flight import make_judge_limits, make_limits
         from evalcube.flows.run.worker.plugin import task_group
 
-        models = range(len(self._store.plan.evaluations))
         endpoints = {name: route.endpoint for name, route in context.routes.items()}
         judges = list(dict.fromkeys(judge.model for judge in self._store.plan.judges))
         driver = Driver(
@@ -314,7 +307,7 @@ class Session:
             self._store.trust,
             self._lease,
             self._store.cube.records,
-            regions=[self._store.unfinished(model) for model in models],
+            regions=[self._store.unfinished(model) for model in range(len(self._store.plan.evaluations))],
             limits=make_limits(
                 [evaluation.model for evaluation in self._store.plan.evaluations],
                 endpoints,
@@ -327,7 +320,7 @@ class Session:
             uncompared=work.uncompared,
             serials=serials,
             emit=self._emit,
-            sharing=sharing,
+            sharing=self._sharing,
             reports=self._reports,
             is_over=self._served.is_over,
             flush_seconds=self._flush_seconds,
@@ -342,11 +335,13 @@ class Session:
     def _context(self, routes: Mapping[str, Route], connection: Connection, unset_keys: bool) -> RunContext:
         from evalcube.flows.run.servers import is_managed
         from evalcube.flows.run.worker.context import Proof, RunContext
+        from evalcube.flows.run.workers import share_limits
         from evalcube.storage.reach import leave_tokens
 
         cube, cache = absolute(self._settings.cube), absolute(self._settings.cache)
         routes = recalled(self._store.cube.records, self._settings.models, routes)
         self._endpoints = {name: route.endpoint for name, route in routes.items()}
+        self._sharing = share_limits(self._endpoints)
         elsewhere, managed = connection.code.elsewhere, filter(is_managed, self._settings.models)
         # A server of this run may not have begun yet.
         reached = self._endpoints.keys() - {model.name for model in managed}
@@ -356,8 +351,9 @@ class Session:
             tuple(self._endpoints.values()) if unset_keys else (),
             tuple(self._endpoints[name] for name in self._endpoints if name in reached) if elsewhere else (),
         )
-        token = self._lease.holder.token
-        return RunContext.of(self._id, self._store.plan, (cube, cache), routes, token, proof)
+        return RunContext.of(
+            self._id, self._store.plan, (cube, cache), routes, self._lease.holder.token, proof
+        )
 
     def _wait_for_reports(self, connection: Connection, workers: Sequence[str], blocks: int) -> None:
         """Let the last reports arrive: results and reports travel apart."""

@@ -1,9 +1,9 @@
-"""What a controller adapts to: counts of an endpoint's requests, of one worker or of all together."""
+"""Counts of an endpoint's requests, to which a controller adapts, and parts of its limits that are lent to workers."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from operator import add
 from typing import NamedTuple
@@ -96,3 +96,42 @@ def together(many: Iterable[Counts], epoch: int) -> Counts:
                 mine, other = getattr(found, name), getattr(one, name)
                 setattr(found, name, _JOIN.get(name, add)(mine, other))
     return found
+
+
+def lend(whole: float, parts: Mapping[str, float], held: Mapping[str, float]) -> dict[str, float]:
+    """Return the parts as far as they are free: what a worker holds is not lent to another one.
+
+    Examples
+    --------
+    >>> lend(20, {"a": 10, "b": 10}, {"a": 18})
+    {'a': 10, 'b': 2}
+    """
+    free, lent = max(whole - sum(held.values()), 0), {}
+    for worker, part in parts.items():
+        has = held.get(worker, 0)
+        more = min(max(part - has, 0), free)
+        lent[worker] = min(part, has) + more
+        free -= more
+    return lent
+
+
+def shares(window: int, wanted: Mapping[str, int]) -> dict[str, int]:
+    """Return equal parts of a window, which add up to it; what one does not want others have.
+
+    Each has at least one, wanted or not, where there are so many.
+
+    Examples
+    --------
+    >>> shares(12, {"a": 1, "b": 9, "c": 9})
+    {'a': 1, 'b': 5, 'c': 6}
+    >>> shares(11, {"a": 1, "b": 1, "c": 1})
+    {'a': 4, 'b': 4, 'c': 3}
+    >>> shares(1, {"a": 0, "b": 9, "c": 9})
+    {'a': 0, 'b': 0, 'c': 1}
+    """
+    parts, left, least = {}, window, window >= len(wanted)
+    for rank, worker in enumerate(sorted(wanted, key=lambda each: (wanted[each], each))):
+        parts[worker] = min(left // (len(wanted) - rank), max(wanted[worker], least))
+        left -= parts[worker]
+    whole, rest = divmod(left, max(len(parts), 1))
+    return {worker: part + whole + (rank < rest) for rank, (worker, part) in enumerate(parts.items())}

@@ -13,7 +13,7 @@ from dataclasses import astuple
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalcube.stages.infer.controller import IN_A_ROW, Controller, Pace, Turns, followed
-from evalcube.stages.infer.counts import Counts, Loan, Mark, Report, together
+from evalcube.stages.infer.counts import Counts, Loan, Mark, Report, lend, shares, together
 
 if TYPE_CHECKING:
     from evalcube.stages.infer.rates import Quota
@@ -404,54 +404,18 @@ class _Endpoint:
     def _lend(self, window: int, members: Collection[str], present: Collection[str]) -> Mapping[str, Loan]:
         """Give what some cannot use to those who can, as far as it is free."""
         reports, before = self._reports, self._parts
-        parts = shares(window, {each: reports[each].wanted if each in reports else 0 for each in members})
+        wanted = {each: reports[each].wanted if each in reports else 0 for each in members}
+        parts = shares(window, wanted)
+        # What moves is idle for a moment, which a small difference is not worth, nor one in what does not divide.
         if (sum(before.values()), before.keys()) == (window, parts.keys()) and all(
-            abs(parts[worker] - part) <= part // 8 for worker, part in before.items()
+            abs(parts[worker] - part) <= (part // 8 or 0 < part <= wanted[worker])
+            for worker, part in before.items()
         ):
             parts = dict(before)
         self._parts, held = parts, self._held(present)
         connections = lend(window, parts, {worker: loan.connections for worker, loan in held.items()})
-        wanted = {worker: part / max(window, 1) for worker, part in parts.items()}
-        rates = lend(1.0, wanted, {worker: loan.rate for worker, loan in held.items()})
+        fractions = {worker: part / max(window, 1) for worker, part in parts.items()}
+        rates = lend(1.0, fractions, {worker: loan.rate for worker, loan in held.items()})
         return {
             worker: Loan(int(connections[worker]), rates[worker], held[worker].stops) for worker in members
         }
-
-
-def lend(whole: float, parts: Mapping[str, float], held: Mapping[str, float]) -> dict[str, float]:
-    """Return the parts as far as they are free: what a worker holds is not lent to another one.
-
-    Examples
-    --------
-    >>> lend(20, {"a": 10, "b": 10}, {"a": 18})
-    {'a': 10, 'b': 2}
-    """
-    free, lent = max(whole - sum(held.values()), 0), {}
-    for worker, part in parts.items():
-        has = held.get(worker, 0)
-        more = min(max(part - has, 0), free)
-        lent[worker] = min(part, has) + more
-        free -= more
-    return lent
-
-
-def shares(window: int, wanted: Mapping[str, int]) -> dict[str, int]:
-    """Return equal parts of a window, which add up to it; what one does not want others have.
-
-    Each has at least one, wanted or not, where there are so many.
-
-    Examples
-    --------
-    >>> shares(12, {"a": 1, "b": 9, "c": 9})
-    {'a': 1, 'b': 5, 'c': 6}
-    >>> shares(11, {"a": 1, "b": 1, "c": 1})
-    {'a': 4, 'b': 4, 'c': 3}
-    >>> shares(1, {"a": 0, "b": 9, "c": 9})
-    {'a': 0, 'b': 0, 'c': 1}
-    """
-    parts, left, least = {}, window, window >= len(wanted)
-    for rank, worker in enumerate(sorted(wanted, key=lambda each: (wanted[each], each))):
-        parts[worker] = min(left // (len(wanted) - rank), max(wanted[worker], least))
-        left -= parts[worker]
-    whole, rest = divmod(left, max(len(parts), 1))
-    return {worker: part + whole + (rank < rest) for rank, (worker, part) in enumerate(parts.items())}

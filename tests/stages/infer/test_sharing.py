@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalcube.stages.infer.counts import Mark
+from evalcube.stages.infer.counts import Mark, shares
 from evalcube.stages.infer.rates import Quota
-from evalcube.stages.infer.sharing import Gate, Shared, shares
+from evalcube.stages.infer.sharing import Gate, Shared
 
 QUOTA = Quota(12)
 
