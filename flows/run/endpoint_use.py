@@ -6,7 +6,7 @@ import http.client
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from threading import Thread
@@ -20,6 +20,7 @@ from evalcube.flows.state.records import read_record
 from evalcube.stages.infer.apis import APIS
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.rates import strictest
+from evalcube.stages.infer.sharing import Shared
 from evalcube.storage.cube.space import Space
 from evalcube.storage.errors import StorageError
 from evalcube.storage.urls import redacted
@@ -77,6 +78,24 @@ def found_limits(endpoints: Mapping[str, Endpoint], traffic: Traffic) -> tuple[F
     return tuple(found)
 
 
+def share_limits(endpoints: Mapping[str, Endpoint]) -> Shared:
+    """Return the limits that workers share, of the endpoints of all models by label; batches have none."""
+    limits, accounts = {}, _group_by_account(endpoints, endpoints)
+    for names in accounts:
+        quota = strictest(endpoints[name].quota for name in names)
+        limits.update(dict.fromkeys(names, (quota, endpoints[names[0]].timeout)))
+    return Shared(limits, [names[0] for names in accounts])
+
+
+def _group_by_account(endpoints: Mapping[str, Endpoint], asked: Collection[str]) -> list[list[str]]:
+    """Return the labels of the models that share limits, of those that are asked one by one."""
+    accounts: dict[object, list[str]] = {}
+    for name, endpoint in endpoints.items():
+        if endpoint.batch is None and name in asked:
+            accounts.setdefault(endpoint.account, []).append(name)
+    return list(accounts.values())
+
+
 def limit_use(endpoints: Mapping[str, Endpoint], traffic: Traffic) -> tuple[LimitUse, ...]:
     """For each endpoint that was asked, the limit that was used most; batches have none.
 
@@ -86,12 +105,9 @@ def limit_use(endpoints: Mapping[str, Endpoint], traffic: Traffic) -> tuple[Limi
     The other limits are used by requests and their tokens; they let one request through at once, and the rest by the
     minute.
     """
-    accounts: dict[object, list[str]] = {}
-    for name, endpoint in endpoints.items():
-        if endpoint.batch is None and name in traffic.asked and traffic.models.get(name, {}).get("requests"):
-            accounts.setdefault(endpoint.account, []).append(name)
+    asked = [name for name in traffic.asked if traffic.models.get(name, {}).get("requests")]
     found = []
-    for names in accounts.values():
+    for names in _group_by_account(endpoints, asked):
         begun, ended = zip(*(traffic.asked[name] for name in names), strict=True)
         seconds = max(ended) - min(begun)
         if seconds <= 0.0:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from evalcube.flows.config.models import Model, Sweep
 from evalcube.flows.plan.evaluations import token_limit
 from evalcube.flows.plan.part import Only, Sampling
-from evalcube.flows.run.endpoint_use import recalled, remember
+from evalcube.flows.run.endpoint_use import recalled, remember, share_limits
 from evalcube.flows.run.follow.events import (
     Asked,
     BlockDone,
@@ -228,8 +228,9 @@ class Session:
                 self._store.grow()
                 work = self._to_do()
             self._note(described(cluster, connection, len(addresses)))
-            workers = max(len(addresses), 1)
-            driver_of = partial(self._driver, connection, admission, cluster.patience, context, workers)
+            driver_of = partial(
+                self._driver, connection, admission, cluster.patience, context, len(addresses) or 1
+            )
             driver, blocks = self._rounds(work, interrupt, driver_of)
             self._wait_for_reports(connection, driver.workers, blocks)
         self._spending.save()
@@ -335,7 +336,6 @@ class Session:
     def _context(self, routes: Mapping[str, Route], connection: Connection, unset_keys: bool) -> RunContext:
         from evalcube.flows.run.servers import is_managed
         from evalcube.flows.run.worker.context import Proof, RunContext
-        from evalcube.flows.run.workers import share_limits
         from evalcube.storage.reach import leave_tokens
 
         cube, cache = absolute(self._settings.cube), absolute(self._settings.cache)
@@ -351,9 +351,8 @@ class Session:
             tuple(self._endpoints.values()) if unset_keys else (),
             tuple(self._endpoints[name] for name in self._endpoints if name in reached) if elsewhere else (),
         )
-        return RunContext.of(
-            self._id, self._store.plan, (cube, cache), routes, self._lease.holder.token, proof
-        )
+        token = self._lease.holder.token
+        return RunContext.of(self._id, self._store.plan, (cube, cache), routes, token, proof)
 
     def _wait_for_reports(self, connection: Connection, workers: Sequence[str], blocks: int) -> None:
         """Let the last reports arrive: results and reports travel apart."""

@@ -21,9 +21,7 @@ from evalcube.flows.run.in_flight import InFlightLimit
 from evalcube.flows.run.preflight import Members
 from evalcube.flows.run.worker.plugin import plugin_name, workspace_on
 from evalcube.flows.run.worker.quarantine import Doubts
-from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.jobs import Slowdown
-from evalcube.stages.infer.rates import strictest
 from evalcube.stages.infer.sharing import Setting, Shared
 
 _POLL_SECONDS = 1.0
@@ -47,19 +45,6 @@ class SharedLimits(NamedTuple):
     """Workers of this run."""
     runs: Mapping[str, tuple[int, int]]
     """By label of a model whose endpoint several runs share: their number, and this one's place among them."""
-
-
-def share_limits(endpoints: Mapping[str, Endpoint]) -> Shared:
-    """Return the limits that workers share, of the endpoints of all models by label; batches have none."""
-    accounts: dict[object, list[str]] = {}
-    for name, endpoint in endpoints.items():
-        if endpoint.batch is None:
-            accounts.setdefault(endpoint.account, []).append(name)
-    limits = {}
-    for names in accounts.values():
-        quota = strictest(endpoints[name].quota for name in names)
-        limits.update(dict.fromkeys(names, (quota, endpoints[names[0]].timeout)))
-    return Shared(limits, [names[0] for names in accounts.values()])
 
 
 class Workers:

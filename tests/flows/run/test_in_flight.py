@@ -12,6 +12,7 @@ from evalcube.deploy.clusters import ClusterError, Connection
 from evalcube.deploy.clusters.registrar import ClusterView
 from evalcube.flows.plan.targets import NOTHING_KEPT, RegionWork, Window, cut_blocks
 from evalcube.flows.run import workers as workers_module
+from evalcube.flows.run.endpoint_use import share_limits
 from evalcube.flows.run.follow.events import Noted, Slowed, Traffic, as_message, from_message, process_at
 from evalcube.flows.run.follow.progress import Tracker
 from evalcube.flows.run.in_flight import (
@@ -21,7 +22,7 @@ from evalcube.flows.run.in_flight import (
     blocks_to_submit,
     make_limits,
 )
-from evalcube.flows.run.workers import Workers, share_limits
+from evalcube.flows.run.workers import Workers
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.engine import Engine
 from evalcube.stages.infer.jobs import Job
