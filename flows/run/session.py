@@ -228,9 +228,7 @@ class Session:
                 self._store.grow()
                 work = self._to_do()
             self._note(described(cluster, connection, len(addresses)))
-            driver_of = partial(
-                self._driver, connection, admission, cluster.patience, context, len(addresses) or 1
-            )
+            driver_of = partial(self._driver, connection, admission, cluster.patience, context, addresses)
             driver, blocks = self._rounds(work, interrupt, driver_of)
             self._wait_for_reports(connection, driver.workers, blocks)
         self._spending.save()
@@ -291,7 +289,7 @@ class Session:
         admission: Members,
         patience: float,
         context: RunContext,
-        workers: int,
+        workers: Sequence[str],
         work: _Work,
         serials: Iterator[int],
     ) -> Driver:
@@ -313,7 +311,7 @@ class Session:
                 [evaluation.model for evaluation in self._store.plan.evaluations],
                 endpoints,
                 [left + unrated for left, unrated in zip(work.left, work.unrated, strict=True)],
-                workers,
+                len(workers) or 1,
                 judges,
             ),
             judge_limits=make_judge_limits(judges, endpoints),
