@@ -242,7 +242,7 @@ class Engine:
                 self._counted.get(account),
             )
             learned = Learned() if queue is None else queue.learned
-            report = self._lent[account].unused(self._stops) if queue is None else queue.report
+            report = self._lent[account].report_unused(self._stops) if queue is None else queue.report
             self._reported[account], self._counted[account] = learned, report
             reported = reported or Learned()
             if learned != reported or report != told:

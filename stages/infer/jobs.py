@@ -129,9 +129,9 @@ class Slowdown:
     worker: str = ""
     """Who is told that, by the name that the driver knows it by."""
 
-    def unused(self, stops: int = 0) -> Report | None:
-        """Return the report of a worker that has asked nothing yet since it was told; see `Setting.unused`."""
-        return None if self.setting is None else self.setting.unused(self.worker, stops)
+    def report_unused(self, stops: int = 0) -> Report | None:
+        """Return the report of a worker that has asked nothing yet since it was told; see `Setting.report_unused`."""
+        return None if self.setting is None else self.setting.report_unused(self.worker, stops)
 
 
 class Learned(NamedTuple):

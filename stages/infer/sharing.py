@@ -49,7 +49,7 @@ class Setting(NamedTuple):
         """Return what a worker may use, which is nothing if it is not named."""
         return self.loans.get(worker, Loan())
 
-    def unused(self, worker: str, stops: int) -> Report:
+    def report_unused(self, worker: str, stops: int) -> Report:
         """Return the report of a worker that has asked the endpoint nothing yet, and was stopped so often."""
         loan = self.loan(worker)
         held = loan if loan.stops == stops else Loan(stops=stops)
@@ -337,9 +337,9 @@ class _Endpoint:
 
     def is_lent(self, workers: Collection[str]) -> bool:
         """Whether some workers hold anything."""
-        return any(loan.connections or loan.rate for loan in self._held(workers).values())
+        return any(loan.connections or loan.rate for loan in self._holdings(workers).values())
 
-    def _held(self, workers: Collection[str]) -> dict[str, Loan]:
+    def _holdings(self, workers: Collection[str]) -> dict[str, Loan]:
         """The most that each worker may have: what it reported, or was lent since and has sooner or later."""
         held = {}
         for worker in workers:
@@ -365,11 +365,11 @@ class _Endpoint:
             self._controller = None
             loans = {
                 worker: Loan(quota.connections, 1.0, loan.stops)
-                for worker, loan in self._held(members).items()
+                for worker, loan in self._holdings(members).items()
             }
             setting = Setting(0, quota.connections, None, None, loans, tuple(members), self._number)
         else:
-            setting = self._shared(members, present, now)
+            setting = self._decide_for_several(members, present, now)
         reported = [self._reports.get(worker) for worker in members]
         missed = any(each is None or each.number != self._number for each in reported) and workers > 1
         if setting == self.last and not (missed and now - self._told_at > _AGAIN):
@@ -380,7 +380,7 @@ class _Endpoint:
             self._lent.setdefault(worker, {})[self._number] = loan
         return self.last
 
-    def _shared(self, members: Collection[str], present: Collection[str], now: float) -> Setting:
+    def _decide_for_several(self, members: Collection[str], present: Collection[str], now: float) -> Setting:
         """What is decided for several workers."""
         quota, last = self._quota, self.last
         bounds = quota.connections, self._timeout, min(len(members), quota.connections)
@@ -392,7 +392,9 @@ class _Endpoint:
         # While another pace is on its way it is not overtaken.
         if last is None or last.pace is None or now >= last.pace.since:
             controller.look(now, together([*self._counts.values(), self._ended], controller.epoch))
-        asking = sorted(worker for worker in members if (told := self._reports.get(worker)) and told.wanted)
+        asking = sorted(
+            worker for worker in members if (report := self._reports.get(worker)) and report.wanted
+        )
         turns = tuple(asking or sorted(members))
         pace = followed(last and last.pace, controller.pace, now + _NOTICE, len(turns))
         if last is not None and pace is not None and turns != last.turns and pace == last.pace:
@@ -412,7 +414,7 @@ class _Endpoint:
             for worker, part in before.items()
         ):
             parts = dict(before)
-        self._parts, held = parts, self._held(present)
+        self._parts, held = parts, self._holdings(present)
         connections = lend(window, parts, {worker: loan.connections for worker, loan in held.items()})
         fractions = {worker: part / max(window, 1) for worker, part in parts.items()}
         rates = lend(1.0, fractions, {worker: loan.rate for worker, loan in held.items()})

@@ -326,7 +326,7 @@ class Workspace:
         with self._lock:
             if self._engine is not None:
                 return self._engine.slowdowns()
-            unused = {model: each.unused() for model, each in self._lent.items()}
+            unused = {model: each.report_unused() for model, each in self._lent.items()}
             changed = {model: report for model, report in unused.items() if report != self._unused.get(model)}
             self._unused = unused
         return [Slowdown(model, report=report) for model, report in changed.items()]

@@ -3,13 +3,17 @@
 from types import SimpleNamespace
 
 import pytest
+from distributed import LocalCluster
 
 from evalcube.deploy.clusters import Connection
 from evalcube.deploy.clusters.code import State
-from evalcube.deploy.clusters.registrar import ClusterView
+from evalcube.deploy.clusters.registrar import ClusterView, Registrar
 from evalcube.flows.run import workers
+from evalcube.flows.run.follow.events import Noted
 from evalcube.flows.run.preflight import Members
+from evalcube.flows.run.sweep import run
 from evalcube.flows.run.workers import Workers
+from tests.flows.support import sweep_config
 
 LOOP_SECONDS = 0.25
 """In which a driver that has nothing else to do comes round again."""
@@ -91,3 +95,29 @@ def test_workers__many_that_join_are_asked_and_told_no_more_than_some_hundred_ti
     assert told.first.keys() == {"first", *many}
     assert code.asked / 25 <= 500
     assert told.times / 25 <= 500
+
+
+@pytest.mark.cluster
+def test_run__begins_on_a_cluster_that_adapts_from_no_worker_and_calls_no_retired_one_a_crash(
+    tmp_path, simulator
+):
+    notes = []
+    config = sweep_config(tmp_path, simulator.base_url, trials=2)
+
+    with LocalCluster(n_workers=0, threads_per_worker=2, dashboard_address=None) as cluster:
+        cluster.adapt(minimum=0, maximum=2)
+        summary = run(config, cluster=cluster, subscribers=[notes.append])
+
+    assert (summary.reason, summary.done) == ("complete", 10)
+    assert not [note for note in notes if isinstance(note, Noted) and "ended" in note.message]
+
+
+@pytest.mark.parametrize(("told", "crashes"), [(True, 0), (False, 1)])
+def test_registrar__counts_workers_that_nobody_told_to_go(told, crashes):
+    registrar = Registrar("run", "client", "group", [], (), "")
+
+    registrar.log_event("all", {"action": "remove-worker", "expected": told})
+    registrar.log_event("all", {"action": "add-worker"})
+    registrar.log_event("tcp://a:1", {"action": "remove-worker", "expected": False})
+
+    assert registrar.crashes == crashes
