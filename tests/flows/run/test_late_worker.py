@@ -54,7 +54,7 @@ def told(monkeypatch, clock):
     """When each worker was first told its share, and how often any was."""
     found = SimpleNamespace(first={}, times=0)
 
-    def ask_each(client, function, name, shares, workers):  # noqa: ARG001 - the interface
+    def ask_each(client, function, name, *arguments, workers):  # noqa: ARG001 - the interface
         for one in workers:
             found.first.setdefault(one, clock[0])
         found.times += len(workers)
@@ -104,7 +104,7 @@ def test_run__begins_on_a_cluster_that_adapts_from_no_worker_and_calls_no_retire
     notes = []
     config = sweep_config(tmp_path, simulator.base_url, trials=2)
 
-    with LocalCluster(n_workers=0, threads_per_worker=2, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=0, threads_per_worker=2, dashboard_address="127.0.0.1:0") as cluster:
         cluster.adapt(minimum=0, maximum=2)
         summary = run(config, cluster=cluster, subscribers=[notes.append])
 
