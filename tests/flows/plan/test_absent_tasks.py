@@ -109,15 +109,14 @@ def test_cube_plan__a_broken_plugin_is_absent_too(cube, monkeypatch):
 
 
 def test_all_that_needs_no_code__works_without_the_package(cube, tmp_path):
-    copy, part, merged = (str(tmp_path / name) for name in ("copy.zarr", "part.zarr", "merged.zarr"))
+    copy, merged = (str(tmp_path / name) for name in ("copy.zarr", "merged.zarr"))
 
     publish_cube(cube, str(tmp_path / "published"))
     pull_cube(str(tmp_path / "published"), copy)
-    publish_cube(cube, part, where=["model=alpha"])
     merge_cubes(merged, [cube, copy])
     page = report(cube, tmp_path / "report.html")
 
-    for address in (cube, copy, part, merged):
+    for address in (cube, copy, merged):
         assert not verify_cube(address).damages
         for name in ("difficulty", "in_tier"):
             assert Cube.open(address).read_label(name).tolist() == Cube.open(cube).read_label(name).tolist()
