@@ -17,7 +17,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from evalcube.stages.reply.body import ErrorBody, parse_body, read_error
-from evalcube.stages.reply.forms import CHAT, FORMS, ReplyForm, counted
+from evalcube.stages.reply.forms import CHAT, FORMS, ReplyForm, counted, ending_of
 
 _LIMITS = (
     *(
@@ -186,6 +186,8 @@ class Reply(NamedTuple):
     """Of the prompt's, those that it had in its cache; 0 where it does not say."""
     page: bool = False
     """Whether it is a web page, as an address has that is none of an API."""
+    has_reason: bool = True
+    """Whether it says why it ended, where it counts."""
     refused: str = ""
     """The parameter that is not taken; see `evalcube.stages.reply.body`."""
 
@@ -207,9 +209,25 @@ _UNPAID_CODES = {"insufficient_quota", "billing_hard_limit_reached"}
 """What some endpoints say with status 429, though no waiting helps."""
 _UNPAID_TEXT = "credit balance is too low"
 """What some say with status 400, as of a wrong request."""
+_STATUS = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "invalid_api_key": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "model_not_found": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "server_error": 500,
+    "insufficient_quota": 429,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+"""Statuses that errors have where they come before a stream, by their code or type."""
 _PAGE = "a web page instead of JSON: is the endpoint an OpenAI-compatible base URL, ending in /v1?"
 _OF_ADDRESS = {404, 405}
-_BROKEN_OFF = {"error", "abort"}
 _SHOWN_BYTES = 4096
 _DETAIL_LIMIT = 300
 
@@ -231,15 +249,16 @@ def classify(status: int, headers: Mapping[str, str], body: bytes, now: float, a
         One of `evalcube.stages.reply.forms.FORMS`.
     """
     reply = (
-        _classify_ok(body, FORMS[api]) if 200 <= status < 300 else _classify_error(status, headers, body, now)
+        _classify_ok(headers, body, now, FORMS[api])
+        if 200 <= status < 300
+        else _classify_error(status, headers, body, now)
     )
     refill = exhausted(headers, now)
     return reply if refill is None else reply._replace(exhausted=refill.seconds, limit=refill.limit)
 
 
 def _classify_error(status: int, headers: Mapping[str, str], body: bytes, now: float) -> Reply:
-    document = parse_body(body)
-    error = read_error(document)
+    error = read_error(parse_body(body))
     if status in _REFUSING_STATUS:
         if error.is_filter:
             return Reply(RetryClass.FINAL, "filter")
@@ -257,12 +276,30 @@ def _classify_error(status: int, headers: Mapping[str, str], body: bytes, now: f
     return Reply(RetryClass.FAILED, cause, detail)
 
 
+def error_status(event: object) -> int:
+    """The HTTP status that the error in `event` would have had before the stream; 500 if nothing says which.
+
+    Examples
+    --------
+    >>> error_status({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})
+    529
+    >>> error_status({"error": {"message": "slow down", "code": 429}})
+    429
+    """
+    error = read_error(event)
+    if error.is_filter or error.is_context:
+        return 400
+    if error.code.isascii() and error.code.isdecimal() and 400 <= int(error.code[:4]) < 600:
+        return int(error.code[:4])
+    return _STATUS.get(error.code) or _STATUS.get(error.kind) or 500
+
+
 def _is_unpaid(error: ErrorBody) -> bool:
     """Whether the account has no money left, which no request can get around."""
     return bool({error.code, error.kind} & _UNPAID_CODES) or _UNPAID_TEXT in error.message.lower()
 
 
-def _classify_ok(body: bytes, form: ReplyForm) -> Reply:
+def _classify_ok(headers: Mapping[str, str], body: bytes, now: float, form: ReplyForm) -> Reply:
     document = parse_body(body)
     if document is None:
         page = _is_page(body)
@@ -274,6 +311,8 @@ def _classify_ok(body: bytes, form: ReplyForm) -> Reply:
         )
     if not isinstance(document, dict):
         return Reply(RetryClass.RETRY, "wrong shape", "the reply is no JSON object")
+    if document.get("error"):  # whatever stands beside it
+        return _classify_error(error_status(document), headers, body, now)
     document = form.read(document)
     first: object = document
     if form.listed:
@@ -286,9 +325,9 @@ def _classify_ok(body: bytes, form: ReplyForm) -> Reply:
     if not isinstance(first, dict) or not _has_message(first, form):
         message = one_line(read_error(document).message)
         return Reply(RetryClass.RETRY, "wrong shape", message or "the reply has no message in it")
-    reason = first.get(form.finish)
-    if first.get("error") or (isinstance(reason, str) and reason.lower() in _BROKEN_OFF):
-        return Reply(RetryClass.RETRY, "broken off", one_line(read_error(first).message))
+    end = ending_of(first.get(form.finish))
+    if first.get("error") or end.kind == "fault":
+        return Reply(RetryClass.RETRY, "broken off", one_line(read_error(first).message) or end.word)
     used = counted(document.get("usage"), form)
     prompt, completion, _, cached = (max(count, 0) for count in used)
     return Reply(
@@ -296,12 +335,29 @@ def _classify_ok(body: bytes, form: ReplyForm) -> Reply:
         prompt_tokens=prompt,
         completion_tokens=completion,
         cached_tokens=min(cached, prompt),
+        has_reason=bool(end.kind),
     )
 
 
 def _has_message(answer: dict[str, object], form: ReplyForm) -> bool:
     """Whether there is something to read; what it holds may be null, as some say so that there is no text."""
     return form.content in answer if form.message is None else isinstance(answer.get(form.message), dict)
+
+
+class EndHabit:
+    """Whether an endpoint says why its replies end: one that does so, and once does not, has cut that reply."""
+
+    def __init__(self) -> None:
+        self._gives_reasons = False
+
+    def judge(self, reply: Reply) -> Reply:
+        """Return `reply`, or what becomes of one that has no reason where others had."""
+        if not reply.is_final or reply.cause:
+            return reply
+        self._gives_reasons |= reply.has_reason
+        if reply.has_reason or not self._gives_reasons:
+            return reply
+        return Reply(RetryClass.RETRY, "cut reply", "the reply does not say why it ended, as others did")
 
 
 def _is_page(body: bytes) -> bool:

@@ -1,7 +1,7 @@
 """Parses a stream of server-sent events, in whatever pieces it arrives. Pure.
 
 The format is that of the HTML standard, section 9.2 (https://html.spec.whatwg.org/multipage/server-sent-events.html).
-The names and ids of events are left out: the data says it all.
+The ids of events are left out.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _MARK = b"\xef\xbb\xbf"
+ERROR = b"error"
 _LINE_COST = 64
 """Bytes that a line of data takes beside what it says."""
 
@@ -33,13 +34,15 @@ class Events:
         self._line = bytearray()
         """What came of the line that is not over yet."""
         self._data: list[bytes] = []
+        self.name = b""
+        """Of the event that is not over yet, or of that which `feed` has just yielded."""
         self._size = 0
         """Bytes of the event that is not over yet."""
         self._after_return = False
         self._first = True
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
-        """Take the next `piece` of the stream; yields the data of each event that it completes.
+        """Take the next `piece` of the stream; yields the data of each event that it completes, see `name`.
 
         Raises
         ------
@@ -84,8 +87,11 @@ class Events:
             self._size += _LINE_COST
         else:
             self._size -= len(line)
+            if name == b"event":
+                self.name = value.strip()
 
     def _end_event(self) -> Iterator[bytes]:
         data, self._data, self._size = self._data, [], 0
-        if data:
+        if data or self.name == ERROR:  # an error need not say anything
             yield b"\n".join(data)
+        self.name = b""

@@ -1,7 +1,10 @@
 """Puts a streamed reply together to the body that the endpoint would have sent whole. Pure.
 
-A stream holds the same fields as a whole reply, bit by bit. Texts of one field are joined; of anything else the last
-that came counts. So what reads replies needs to know nothing of streams.
+A stream holds the same fields as a whole reply, bit by bit. Texts of one field are joined, of counts the largest
+counts, of anything else the last that came. So what reads replies needs to know nothing of streams.
+
+An event is a piece of the reply, nothing, or an error. What is no piece is nothing if the reply's end is known, and an
+error if it is not. A reply is whole with a reason, with the API's own closing event, or with ``[DONE]``.
 """
 
 from __future__ import annotations
@@ -9,39 +12,27 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from evalcube.stages.infer.sse import Events, TooLargeError
+from evalcube.stages.infer.reply import error_status
+from evalcube.stages.infer.sse import ERROR, Events, TooLargeError
 from evalcube.stages.reply.body import parse_body, read_error
-from evalcube.stages.reply.forms import CHAT, COMPLETIONS, MESSAGES, RESPONSES
+from evalcube.stages.reply.forms import CHAT, COMPLETIONS, MESSAGES, RESPONSES, ending_of
 
 _PART_COST = 256
 """Bytes that a field takes beside its text."""
 _VERBOSITY = 64
 _DONE = b"[DONE]"
-_STATUS = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "invalid_api_key": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "model_not_found": 404,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "rate_limit_exceeded": 429,
-    "server_error": 500,
-    "insufficient_quota": 429,
-    "timeout_error": 504,
-    "overloaded_error": 529,
-}
-"""Statuses that errors have where they come before the stream, by their code or type."""
+_EVENT = re.compile(rb"(?:data|event|id|retry)?:")
+"""How a stream of events begins, whatever the reply's content type says."""
+_BLANK = b" \t\r\n\xef\xbb\xbf"
 
 
 class BadEventError(Exception):
-    """An event that is no JSON object; holds its data."""
+    """A piece of the reply that cannot be read."""
 
 
 class Assembly:
@@ -60,41 +51,55 @@ class Assembly:
         """Whether any text, reasoning or call of a tool came."""
         self.error: Mapping[str, object] | None = None
         """The error that ended it, if one did."""
+        self.foreign: Mapping[str, object] | None = None
+        """The first event that is no piece of a reply."""
         self._left = limit
 
-    def add(self, data: bytes) -> None:
-        """Take `data`, that of one event.
+    def add(self, data: bytes, name: bytes = b"") -> None:
+        """Take the data and the name of one event.
 
         Raises
         ------
         BadEventError
-            If it is no JSON object.
+            If it begins as a piece of the reply and cannot be read.
         TooLargeError
             If the reply becomes larger than allowed.
         """
-        if data.strip() == _DONE:
+        data = data.strip()
+        if data == _DONE:
             self.complete = True
             return
         if self.complete or self.error is not None:
             return
         event = parse_body(data)
-        if not isinstance(event, dict):
-            raise BadEventError(data)
-        if event.get("error"):
-            self.error = event
+        fields = _object(event[0] if isinstance(event, list) and event else event)
+        text = event if isinstance(event, str) else data[:_PART_COST].decode("utf-8", "replace")
+        if name == ERROR or fields.get("error"):
+            self.error = fields or {"error": text or "error"}
+        elif fields and self._take(fields, len(data)):
             return
-        self._take(event, len(data))
+        elif event is None and data.startswith(b"{") and not self.has_reason:
+            raise BadEventError
+        elif event or (event is None and data not in (b"", b"null")):
+            self.foreign = self.foreign or fields or {"error": text}
 
     def body(self) -> bytes:
         """The reply as one body."""
         return json.dumps(self._document(), separators=(",", ":")).encode()
 
     @property
-    def ended(self) -> bool:
-        """Whether the reply is whole: the endpoint said so, or at least why it stopped to write."""
+    def has_reason(self) -> bool:
+        """Whether the endpoint said why it stopped to write."""
         raise NotImplementedError
 
-    def _take(self, event: dict[str, Any], size: int) -> None:
+    @property
+    def ended(self) -> bool:
+        """Whether the reply is whole."""
+        # Anything may follow a reason; without one, what is no piece may be an error that nobody calls so.
+        return self.has_reason or (self.complete and self.foreign is None)
+
+    def _take(self, event: dict[str, Any], size: int) -> bool:
+        """Take a piece of the reply; returns whether it is one."""
         raise NotImplementedError
 
     def _document(self) -> dict[str, Any]:
@@ -148,15 +153,39 @@ class Fields:
             self._charge(name, size)
             self._others[name] = value
 
+    def grow(self, name: str, counts: object, size: int) -> None:
+        """Take counts, of which the largest are kept: what comes later may be 0, or nothing."""
+        known = self._others.get(name)
+        merged = larger(known, counts)
+        if merged != known:
+            self._charge(name, size if merged == counts else size + self._costs.get(name, 0))
+            self._others[name] = merged
+
     def _charge(self, name: str, cost: int) -> None:
         if name not in self._costs:
             self._spend(len(name) + _PART_COST)
         self._spend(cost - self._costs.get(name, 0))
         self._costs[name] = cost
 
-    def get(self, name: str) -> object:
+    def get(self, name: str) -> Any:  # noqa: ANN401 - whatever the endpoint sent
         """The field `name` if it came whole; None if it did not."""
         return self._others.get(name)
+
+    def complete(self, name: str, value: object, size: int) -> None:
+        """Take field `name` as it is in the end: a text goes on where its bits ended.
+
+        Raises
+        ------
+        BadEventError
+            If its bits were another text.
+        """
+        text = self._texts[name].getvalue() if name in self._texts else ""
+        if not isinstance(value, str):
+            self.set(name, value, size)
+        elif value.startswith(text):
+            self.add(name, value[len(text) :], size)
+        else:
+            raise BadEventError
 
     def plain(self) -> dict[str, Any]:
         """All fields; texts, and then parts, where a field had both."""
@@ -167,7 +196,10 @@ class Fields:
         return merged
 
 
-_REASONING = ("reasoning_content", "reasoning", "thinking")
+_SHOWN = frozenset(
+    {"content", "tool_calls", "reasoning_content", "reasoning", "thinking", "reasoning_details"}
+)
+"""Fields of a message with which a reply begins."""
 
 
 class ChoiceAssembly(Assembly):
@@ -191,37 +223,50 @@ class ChoiceAssembly(Assembly):
         """Whether there was a choice at all."""
 
     @property
-    def ended(self) -> bool:
-        """Whether the endpoint said that the reply is whole, or at least why it ended."""
-        return self.complete or self._choice.get("finish_reason") is not None
+    def has_reason(self) -> bool:
+        """Whether the choice has one."""
+        return bool(ending_of(self._choice.get("finish_reason")).kind)
 
-    def _take(self, event: dict[str, Any], size: int) -> None:
-        for name in ("id", "created", "model", "usage", "timings", "system_fingerprint", "provider"):
+    def _take(self, event: dict[str, Any], size: int) -> bool:
+        for name in ("id", "created", "model", "timings", "system_fingerprint", "provider"):
             if event.get(name) != self._top.get(name):
                 self._top.set(name, event.get(name), size)
-        choices = event.get("choices")
-        for choice in choices if isinstance(choices, list) else ():
-            if isinstance(choice, dict) and choice.get("index") in (0, None):
+        usage, choices = event.get("usage"), event.get("choices")
+        if usage:
+            self._top.grow("usage", usage, size)
+        pieces = (
+            [choice for choice in choices if isinstance(choice, dict)] if isinstance(choices, list) else []
+        )
+        for choice in pieces:
+            if choice.get("index") in (0, None):
                 self._take_choice(choice, size)
+        return bool(usage or pieces)
 
     def _take_choice(self, choice: dict[str, Any], size: int) -> None:
         self._any = True
         if choice.get("error"):
             self.error = choice
             return
-        self._choice.set("finish_reason", choice.get("finish_reason"), size)
-        if self._message_field is None:
-            self.begun |= self._message.add("text", choice.get("text"), size)
-            return
-        for name, value in _object(choice.get("delta")).items():
+        reason = choice.get("finish_reason")
+        kind = ending_of(reason).kind
+        if kind and (kind != "stop" or not self.has_reason):  # what broke or cut it is not taken back
+            self._choice.set("finish_reason", reason, size)
+        whole = _object(choice.get("message"))
+        parts = whole or _object(choice.get("delta")) or {"content": choice.get("text")}
+        for name, value in parts.items():
             if name == "role":
                 continue
-            text = self._message.add(name, value, size)
-            self.begun |= text and (name in ("content", "tool_calls") or name in _REASONING)
+            if self._message_field is None and name == "content":
+                name = "text"  # noqa: PLW2901 - as completions call it, whoever sends them in the form of chat
+            if whole:
+                self._message.complete(name, value, size)
+                continue
+            shown = self._message.add(name, value, size)
+            self.begun |= shown and (name == "text" or name in _SHOWN)
 
     def _document(self) -> dict[str, Any]:
         message = self._message.plain()
-        choice: dict[str, Any] = {"index": 0, **self._choice.plain()}
+        choice = {"index": 0, **self._choice.plain()}
         if self._message_field is None:
             choice |= {"text": "", **message}
         else:
@@ -235,18 +280,19 @@ class MessageAssembly(Assembly):
     def __init__(self, limit: int) -> None:
         super().__init__(limit)
         self._top = Fields(self._spend)
-        self._usage = Fields(self._spend)
         self._blocks: dict[int, Fields] = {}
 
     @property
-    def ended(self) -> bool:
-        """Whether the endpoint said that the reply is whole, or at least why it ended."""
-        return self.complete or self._top.get("stop_reason") is not None
+    def has_reason(self) -> bool:
+        """Whether the message has one."""
+        return bool(ending_of(self._top.get("stop_reason")).kind)
 
-    def _take(self, event: dict[str, Any], size: int) -> None:
+    def _take(self, event: dict[str, Any], size: int) -> bool:
         kind = event.get("type")
         if kind == "message_start":
             self._take_fields(event.get("message"), size)
+        elif kind == "message":  # a whole one
+            self._take_fields(event, size)
         elif kind == "message_delta":
             self._take_fields({**_object(event.get("delta")), "usage": event.get("usage")}, size)
         elif kind == "message_stop":
@@ -254,13 +300,18 @@ class MessageAssembly(Assembly):
         elif kind in ("content_block_start", "content_block_delta"):
             part = event.get("content_block" if kind == "content_block_start" else "delta")
             self._take_block(event.get("index"), _object(part), size, start=kind == "content_block_start")
+        else:
+            return kind in ("content_block_stop", "ping")
+        return True
 
     def _take_fields(self, fields: object, size: int) -> None:
         for name, value in _object(fields).items():
             if name == "usage":
-                for what, count in _object(value).items():
-                    self._usage.set(what, count, size)
-            elif name != "content":
+                self._top.grow(name, value, size)
+            elif name == "content":
+                for index, part in enumerate(value if isinstance(value, list) else ()):
+                    self._take_block(index, _object(part), size, start=True)
+            elif name != "stop_reason" or ending_of(value).kind:
                 self._top.set(name, value, size)
 
     def _take_block(self, index: object, part: dict[str, Any], size: int, *, start: bool) -> None:
@@ -280,10 +331,13 @@ class MessageAssembly(Assembly):
         content = [self._blocks[index].plain() for index in sorted(self._blocks)]
         # A server that never says how a block begins sends text.
         blocks = [{"type": "text", **block} for block in content]
-        document = {**self._top.plain(), "usage": self._usage.plain()}
-        if blocks or document.keys() != {"usage"}:
+        document = self._top.plain()
+        if blocks or document.keys() - {"usage"}:
             document["content"] = blocks
         return document
+
+
+_WHOLE = frozenset({"response.completed", "response.incomplete", "response.cancelled"})
 
 
 class ResponseAssembly(Assembly):
@@ -294,11 +348,16 @@ class ResponseAssembly(Assembly):
         self._response: dict[str, Any] = {}
 
     @property
-    def ended(self) -> bool:
+    def has_reason(self) -> bool:
         """Whether the whole response came."""
-        return self.complete
+        return bool(self._response)
 
-    def _take(self, event: dict[str, Any], size: int) -> None:
+    @property
+    def ended(self) -> bool:
+        """The same: its pieces are not kept."""
+        return self.has_reason
+
+    def _take(self, event: dict[str, Any], size: int) -> bool:
         kind = str(event.get("type"))
         if kind.endswith(".delta"):
             self.begun |= bool(event.get("delta"))
@@ -306,9 +365,10 @@ class ResponseAssembly(Assembly):
             self.error = {"error": event}
         elif kind == "response.failed":
             self.error = {"error": _object(event.get("response")).get("error") or event}
-        elif kind in ("response.completed", "response.incomplete"):
+        elif kind in _WHOLE or event.get("object") == "response":
             self._spend(size)
-            self._response, self.complete = _object(event.get("response")), True
+            self._response, self.complete = _object(event.get("response")) or event, True
+        return kind.startswith("response.")
 
     def _document(self) -> dict[str, Any]:
         return self._response
@@ -316,6 +376,22 @@ class ResponseAssembly(Assembly):
 
 def _object(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def larger(count: object, later: object) -> object:
+    """Return the larger of two counts, field by field of what has some.
+
+    Examples
+    --------
+    >>> larger({"tokens": 7, "of": {"thought": 5}}, {"tokens": 0, "of": None, "cost": 0.1})
+    {'tokens': 7, 'of': {'thought': 5}, 'cost': 0.1}
+    """
+    if isinstance(count, dict):
+        fields = _object(later)
+        return {name: larger(count.get(name), fields.get(name)) for name in {**count, **fields}}
+    if isinstance(count, (int, float)) and isinstance(later, (int, float)):
+        return max(count, later)
+    return count if later is None else later
 
 
 ASSEMBLIES: Mapping[str, Callable[[int], Assembly]] = MappingProxyType(
@@ -352,7 +428,9 @@ class ReplyStream:
         """Seconds until the last byte of the reply came."""
         self._events = Events(limit)
         self._assembly = ASSEMBLIES[api](limit)
-        self._left = limit * _VERBOSITY
+        self._limit, self._left = limit, limit * _VERBOSITY
+        self._body: bytearray | None = bytearray()
+        """What came, if it is no stream of events but a document; None of a stream."""
 
     def feed(self, piece: bytes, seconds: float) -> bool:
         """Take a piece of the stream; returns whether the reply is over.
@@ -367,7 +445,7 @@ class ReplyStream:
         Raises
         ------
         BadEventError
-            If an event is no JSON object.
+            If a piece of the reply cannot be read.
         TooLargeError
             If the reply, or an event, or all of the stream is larger than allowed.
         """
@@ -375,8 +453,16 @@ class ReplyStream:
         if self._left < 0:
             raise TooLargeError
         assembly = self._assembly
+        if self._body is not None:
+            self._body += piece if self._body else piece.lstrip(_BLANK)
+            self.latency = seconds
+            if len(self._body) > self._limit:
+                raise TooLargeError
+            if not _EVENT.match(self._body):
+                return False
+            piece, self._body = bytes(self._body), None
         for data in self._events.feed(piece):
-            assembly.add(data)
+            assembly.add(data, self._events.name)
         if assembly.begun and math.isnan(self.first_token):
             self.first_token = seconds
         self.latency = seconds
@@ -392,32 +478,19 @@ class ReplyStream:
         TooLargeError
             If its last event is too large.
         """
+        if self._body is not None:
+            return 200, bytes(self._body)
+        assembly = self._assembly
         try:
             for data in self._events.finish():
-                self._assembly.add(data)
+                assembly.add(data, self._events.name)
         except BadEventError:
             raise CutError from None
-        error = self._assembly.error
+        error = assembly.error
+        if error is None and not assembly.ended:
+            error = assembly.foreign
+            if error is None or not read_error(error).message:
+                raise CutError
         if error is not None:
             return error_status(error), json.dumps(error).encode()
-        if not self._assembly.ended:
-            raise CutError
-        return 200, self._assembly.body()
-
-
-def error_status(event: Mapping[str, object]) -> int:
-    """The HTTP status that the error in `event` would have had before the stream; 500 if nothing says which.
-
-    Examples
-    --------
-    >>> error_status({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})
-    529
-    >>> error_status({"error": {"message": "slow down", "code": 429}})
-    429
-    """
-    error = read_error(dict(event))
-    if error.is_filter or error.is_context:
-        return 400
-    if error.code.isascii() and error.code.isdecimal() and 400 <= int(error.code[:4]) < 600:
-        return int(error.code[:4])
-    return _STATUS.get(error.code) or _STATUS.get(error.kind) or 500
+        return 200, assembly.body()

@@ -20,7 +20,7 @@ from evalcube.stages.infer.endpoint import Endpoint, InferenceError
 from evalcube.stages.infer.jobs import Job
 from evalcube.stages.infer.keys import KeyHolder, KeyMask
 from evalcube.stages.infer.posting import HEADER_BYTES, Poster
-from evalcube.stages.infer.reply import Reply, RetryClass, classify, one_line
+from evalcube.stages.infer.reply import EndHabit, Reply, RetryClass, classify, one_line
 from evalcube.stages.infer.sse import TooLargeError
 from evalcube.stages.infer.streams import BadEventError, CutError, ReplyStream
 from evalcube.stages.reply.body import parse_body, refused_parameter
@@ -88,6 +88,7 @@ class Sender:
         self._posters = self._prepared()
         self._probes = endpoint.probes
         self._api = endpoint.api
+        self._habit = EndHabit()
         self._ending = APIS[endpoint.api].stream if endpoint.stream else None
         """What the request ends with in place of its brace, if it asks for a stream."""
 
@@ -184,7 +185,7 @@ class Sender:
         except Exception as error:  # noqa: BLE001 - whatever fails on the way is a transport error with a name
             return self._transport_reply(error), None
         body = self._clean(body)
-        reply = classify(status, headers, body, time.time(), self._api)
+        reply = self._habit.judge(classify(status, headers, body, time.time(), self._api))
         if reply.retry_class is RetryClass.FAILED:
             return reply._replace(refused=refused_parameter(status, body, data)), None
         if reply.retry_class is not RetryClass.FINAL:
@@ -194,8 +195,9 @@ class Sender:
     async def _read(
         self, start: float, status: int, headers: _Headers, content: aiohttp.StreamReader
     ) -> _Whole:
-        if self._ending is not None and _is_stream(status, headers):
-            stream = ReplyStream(self._api, self._limit)
+        stream = ReplyStream(self._api, self._limit)
+        is_good = 200 <= status < 300
+        if self._ending is not None and is_good:  # errors are not streamed
             async for part in content.iter_any():
                 if stream.feed(part, time.perf_counter() - start):
                     await _drain(content)
@@ -203,6 +205,9 @@ class Sender:
             status, body = stream.result()
             return status, headers, body, stream.first_token, stream.latency
         body = await read_body(headers, content, self._limit)
+        if is_good and not body.startswith(b"{"):  # some stream what nobody asked to be streamed
+            stream.feed(body, math.nan)
+            status, body = stream.result()
         return status, headers, body, math.nan, time.perf_counter() - start
 
     def _transport_reply(self, error: BaseException) -> Reply:
@@ -223,12 +228,6 @@ def _open_session(endpoint: Endpoint, connections: Connector) -> aiohttp.ClientS
         max_line_size=HEADER_BYTES,
         max_field_size=HEADER_BYTES,
     )
-
-
-def _is_stream(status: int, headers: _Headers) -> bool:
-    """Whether it is what was asked for; errors are not streamed, and some servers do not stream at all."""
-    kind = headers.get("Content-Type", "").partition(";")[0]
-    return 200 <= status < 300 and kind.strip().lower() == "text/event-stream"
 
 
 async def _drain(content: aiohttp.StreamReader) -> None:

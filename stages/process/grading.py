@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from evalcube.stages.process.reading import Reading
 from evalcube.stages.reply.status import Status
 
-GRADER = "8"
+GRADER = "9"
 """Version of how replies are read and graded; raised whenever one may be graded otherwise. Cubes note it by region."""
 
 IMPORTED = "imported"

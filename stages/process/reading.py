@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from evalcube.stages.reply.body import name_code, parse_body, read_error, short_text
-from evalcube.stages.reply.forms import FORMS, Record, counted
+from evalcube.stages.reply.forms import FORMS, Record, counted, ending_of
 from evalcube.stages.reply.status import OUTCOMES, Status
 
 CALLS_LIMIT = 1_000
@@ -78,9 +78,9 @@ TEXT_LIMIT = 4_000_000
 # They begin with a letter that has no case: such a pattern is searched for at the speed of a memory scan.
 _TAG = re.compile(r"<(/?)(?:think|thinking|reasoning)>", re.I | re.A)
 _CLOSE = re.compile(r"</(?:think|thinking|reasoning)>", re.I | re.A)
-_LENGTH_REASONS = {"length", "max_tokens", "model_length", "model_context_window_exceeded"}
-_FILTER_REASONS = {"content_filter", "safety", "refusal"}
-_REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
+_TOO_LARGE = 413
+_FINISHES = frozenset({"length", "refused"})
+_REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +125,8 @@ class Reading(NamedTuple):
     """Of the prompt's."""
     first_token: float = math.nan
     """Seconds until a streamed reply began."""
+    ending: str = ""
+    """The endpoint's word for why it ended, where nobody knows what it means; see `forms.Ending.mark`."""
 
     @property
     def provider(self) -> int:
@@ -141,12 +143,12 @@ def read_reply(record: Record) -> Reading:
         One from the cache. The record of an HTTP error is there only if it says that the prompt does not fit, or was
         filtered; neither has an answer.
     """
-    document = parse_body(record.body)
-    if record.status >= 300:
-        finish = "refused" if read_error(document).is_filter else "context"
+    document = _mapping(parse_body(record.body))
+    if record.status >= 300 or document.get("error"):
+        finish = "context" if record.status == _TOO_LARGE or read_error(document).is_long else "refused"
         return Reading("", "", finish, -1, 0, record.latency)
     form = FORMS[record.api]
-    document = form.read(_mapping(document))
+    document = form.read(document)
     choice = document
     if form.listed:
         choices = document.get("choices")
@@ -155,11 +157,12 @@ def read_reply(record: Record) -> Reading:
     content, thoughts = _content(message.get(form.content))
     answer, reasoning = split_reasoning(content, _reasoning_field(message) or thoughts)
     used = counted(document.get("usage"), form)
+    end = ending_of(choice.get(form.finish))
     named = (short_text(document.get(name)) for name in ("provider", "system_fingerprint"))
     return Reading(
         answer,
         reasoning,
-        _finish(choice.get(form.finish), message),
+        end.kind if end.kind in _FINISHES else "refused" if message.get("refusal") else "stop",
         used.prompt,
         used.completion,
         record.latency,
@@ -169,6 +172,7 @@ def read_reply(record: Record) -> Reading:
         used.reasoning,
         used.cached,
         record.first_token if 0 <= record.first_token < math.inf else math.nan,
+        end.mark,
     )
 
 
@@ -307,7 +311,7 @@ def _part_text(part: object) -> str:
     if isinstance(part, str):
         return part
     fields = _mapping(part)
-    for name in ("text", "thinking", "reasoning"):
+    for name in ("text", "thinking", "reasoning", "summary"):
         value = fields.get(name)
         if isinstance(value, list):
             inner = (_mapping(item).get("text") for item in value)
@@ -320,15 +324,6 @@ def _part_text(part: object) -> str:
 def _reasoning_field(message: dict[str, object]) -> str:
     for name in _REASONING_FIELDS:
         value = message.get(name)
-        if isinstance(value, str) and value:
-            return value
+        if text := value if isinstance(value, str) else "".join(_content(value)):
+            return text
     return ""
-
-
-def _finish(reason: object, message: dict[str, object]) -> str:
-    name = reason.lower() if isinstance(reason, str) else ""
-    if name in _LENGTH_REASONS:
-        return "length"
-    if name in _FILTER_REASONS or message.get("refusal"):
-        return "refused"
-    return "stop"

@@ -31,6 +31,7 @@ _LIMIT = re.compile(r"context (?:length|size|window)|maximum model length|input 
 _EXCESS = re.compile(
     r"exceed|longer than|greater than|too long|too large|requested|resulted in|reduce the length"
 )
+_LONG = re.compile(r"context|too (?:long|large|big|many)|exceed|length|maximum|tokens|shorten")
 _OUTPUT_LIMIT = re.compile(r"max_(?:completion_|new_|output_)?tokens")
 _LIMIT_NUMBER = re.compile(r"(?:context (?:length|size|window)|model length)\D{0,24}(\d{1,12})\b")
 _PROMPT_NUMBER = re.compile(
@@ -69,6 +70,11 @@ class ErrorBody:
         if {self.code, self.kind} & _CONTEXT_CODES or _TOO_LONG.search(text):
             return True
         return bool(_LIMIT.search(text) and _EXCESS.search(text) and not _OUTPUT_LIMIT.search(text))
+
+    @property
+    def is_long(self) -> bool:
+        """Whether a prompt that alone was refused is too long, as far as the error says so."""
+        return self.is_context or _LONG.search(self.message.lower()) is not None
 
     @property
     def context_size(self) -> int | None:

@@ -15,10 +15,11 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-from evalcube.stages.reply.body import token_count
+from evalcube.stages.reply.body import short_text, token_count
 
 ApiName = Literal["chat", "completions", "messages", "responses"]
 CHAT: ApiName = "chat"
@@ -26,6 +27,63 @@ COMPLETIONS: ApiName = "completions"
 MESSAGES: ApiName = "messages"
 RESPONSES: ApiName = "responses"
 """Names of the APIs: chat completions, text completions, Anthropic's messages, and OpenAI's responses."""
+
+
+class Ending(NamedTuple):
+    """How an endpoint says that a reply ended."""
+
+    kind: str
+    """``stop``, ``length``, ``refused``, ``fault``, ``unknown``; empty where it does not say that it ended."""
+    word: str
+    """The endpoint's own word, printable and short."""
+
+    @property
+    def mark(self) -> str:
+        """What sets a whole reply apart from others: an unknown word, or that there is none; else empty."""
+        return {"unknown": self.word, "": NO_WORD}.get(self.kind, "")
+
+
+NO_WORD = "(none)"
+"""The mark of a reply without a reason."""
+
+_ENDINGS = {
+    "": r"|null|none|nil|undefined|false|(?:finishreason|stopreason)?unspecified",
+    "refused": r".*(?:filter|safety|refus|polic|prohibit|recitation|spii|sensitive|guardrail|block|moderat|toxic|harm"
+    r"|copyright|flag|violat|complian|censor|inappropriate|forbidden|denied|unsafe|abus).*",
+    "fault": r".*(?:error|fail|abort|cancel|timeout|timedout|network|resource|overload|unavail|interrupt|connect|pause"
+    r"|exception|crash|ratelimit|quota|preempt|evict|shutdown|shed|expire|kill|closed|reset|lost|broken|internal"
+    r"|partial|unfinished|progress|queued).*",
+    "length": r".*(?:length|limit|max|context|incomplete|truncat|exceed).*",
+    "stop": r"stop.*|end.*|eos.*|complete.*|finish.*|done|toolcalls?|tooluse|functioncall",
+}
+"""By kind of end which words of all APIs mean it, in lower case and without what is no letter or digit; the first that
+matches counts. It goes by stems, since gateways pass on each other's words and make up more."""
+
+
+def ending_of(reason: object) -> Ending:
+    """Return how a reply ended by the reason that it gives; a word that the table lacks is of the kind ``unknown``.
+
+    Examples
+    --------
+    >>> ending_of("end_turn").kind, ending_of("MAX_TOKENS").kind, ending_of("RECITATION").kind
+    ('stop', 'length', 'refused')
+    >>> ending_of("network_error").kind, ending_of("null").kind, ending_of("OTHER")
+    ('fault', '', Ending(kind='unknown', word='OTHER'))
+    """
+    if isinstance(reason, str):
+        return _named_ending(reason[:_WORD_LIMIT])
+    # What is no text says nothing if it is false, and cannot be read if it is not.
+    return Ending("unknown", type(reason).__name__) if reason else Ending("", "")
+
+
+_WORD_LIMIT = 64
+
+
+@lru_cache(maxsize=256)
+def _named_ending(reason: str) -> Ending:
+    letters = re.sub(r"[\W_]", "", reason.lower())
+    kinds = (kind for kind, pattern in _ENDINGS.items() if re.fullmatch(pattern, letters))
+    return Ending(next(kinds, "unknown"), short_text(reason))
 
 
 def _as_it_is(document: dict[str, object]) -> dict[str, object]:
@@ -69,7 +127,7 @@ def _as_choice(document: dict[str, object]) -> dict[str, object]:
     --------
     >>> said = {"type": "message", "content": [{"type": "output_text", "text": "4"}]}
     >>> _as_choice({"output": [said], "status": "completed"})["choices"]
-    [{'message': {'content': '4', 'reasoning': '', 'refusal': '', 'tool_calls': []}, 'finish_reason': 'stop'}]
+    [{'message': {'content': '4', 'reasoning': '', 'refusal': '', 'tool_calls': []}, 'finish_reason': 'completed'}]
     """
     output = document.get("output")
     status = document.get("status")
@@ -94,8 +152,7 @@ def _as_choice(document: dict[str, object]) -> dict[str, object]:
     }
     details = document.get("incomplete_details")
     reason = details.get("reason") if isinstance(details, dict) else None
-    finish = {"max_output_tokens": "length", "content_filter": "content_filter"}.get(str(reason), "stop")
-    return {**document, "choices": [{"message": message, "finish_reason": finish}]}
+    return {**document, "choices": [{"message": message, "finish_reason": reason or status}]}
 
 
 def _joined(items: list[dict[str, object]], kind: str, parts: str, name: str) -> str:

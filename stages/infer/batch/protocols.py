@@ -15,7 +15,7 @@ from typing import NamedTuple
 from evalcube.stages.infer.apis import APIS
 from evalcube.stages.infer.batch.lines import Batch, Line, Note, identifier
 from evalcube.stages.infer.jobs import Job
-from evalcube.stages.infer.reply import Reply, RetryClass, classify, one_line
+from evalcube.stages.infer.reply import Reply, RetryClass, classify, error_status, one_line
 from evalcube.stages.reply.body import parse_body, read_error
 from evalcube.stages.reply.forms import MESSAGES
 
@@ -26,18 +26,6 @@ _KEY = "evalcube"
 _NOT_REACHED = frozenset({"batch_expired", "batch_cancelled"})
 """Codes of lines that say no more than that there is no answer."""
 _ADDRESS = re.compile(r"https?://[\w.:\[\]-]+/[\w./:?=&%~-]{0,1000}", re.ASCII)
-_STATUSES = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "timeout_error": 504,
-    "overloaded_error": 529,
-}
-"""What the messages API answers single requests with, by type of the error; others are errors of the server."""
 
 
 class UploadForm(NamedTuple):
@@ -202,7 +190,7 @@ def _messages_answer(document: Fields) -> Said | None:
     if result.get("type") != "errored":
         return None  # canceled, or expired
     error = result.get("error")
-    return _STATUSES.get(read_error(error).kind, 500), error
+    return error_status(error), error
 
 
 def read_line(

@@ -143,9 +143,10 @@ def test_build_request__of_responses_is_not_stored_and_has_its_own_names():
     [
         ("responses", {"choices": [{"message": {"content": "2"}}]}, "no choices"),
         ("responses", response(status="in_progress"), "no choices"),
-        ("responses", response(status="failed", error={"message": "oh no"}), "broken off"),
+        ("responses", response(status="failed", error={"message": "oh no"}), "http 500"),
+        ("responses", response(status="cancelled"), "broken off"),
         ("messages", {"choices": [{"message": {"content": "2"}}]}, "wrong shape"),
-        ("messages", {"type": "error", "error": {"type": "api_error", "message": "oh no"}}, "wrong shape"),
+        ("messages", {"type": "error", "error": {"type": "api_error", "message": "oh no"}}, "http 500"),
         ("completions", {"choices": [{"message": {"content": "2"}}]}, "wrong shape"),
         ("completions", message(), "no choices"),
         ("chat", message(), "no choices"),

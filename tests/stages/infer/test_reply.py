@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcube.stages.infer.reply import Reply, RetryClass, classify
+from evalcube.stages.infer.reply import EndHabit, Reply, RetryClass, classify
 
 NOW = 1_700_000_000.0
 FINAL, RETRY, FAILED, FATAL = RetryClass.FINAL, RetryClass.RETRY, RetryClass.FAILED, RetryClass.FATAL
@@ -33,7 +33,6 @@ OK = {
     "tool calls": completion({"content": None, "tool_calls": [{}]}),
     "cut": completion(finish_reason="length"),
     "filtered": completion(finish_reason="content_filter"),
-    "no finish reason": completion(finish_reason=None),
     "odd finish reason": completion(finish_reason=[["x"]]),
     "two choices": {"choices": completion()["choices"] * 2, "usage": completion()["usage"]},
     "null error": completion(error=None),
@@ -43,6 +42,20 @@ OK = {
 @pytest.mark.parametrize("case", OK)
 def test_classify__replies_that_count(case):
     assert reply_to(200, OK[case]) == Reply(FINAL, prompt_tokens=7, completion_tokens=9)
+
+
+@pytest.mark.parametrize("reason", [None, "", "null", "None", "FINISH_REASON_UNSPECIFIED", False, 0])
+def test_judge__a_reply_without_a_reason_is_cut_where_others_had_one(reason):
+    habit, without, with_one = (
+        EndHabit(),
+        reply_to(200, completion(finish_reason=reason)),
+        reply_to(200, completion()),
+    )
+
+    assert not without.has_reason
+    assert habit.judge(without) is without
+    assert habit.judge(with_one) is with_one
+    assert (habit.judge(without).retryable, habit.judge(without).cause) == (True, "cut reply")
 
 
 @pytest.mark.parametrize(
@@ -87,14 +100,21 @@ NOT_COUNTING = {
     "choices of another type": (b'{"choices": {"0": 1}}', "no choices", None),
     "error with status 200": (
         b'{"error": {"message": "over\\nloaded", "code": 502}}',
-        "no choices",
+        "http 502",
         "over loaded",
     ),
     "text completion": (b'{"choices": [{"text": "4"}]}', "wrong shape", None),
     "choice is null": (b'{"choices": [null]}', "wrong shape", None),
     "message is null": (b'{"choices": [{"message": null}]}', "wrong shape", None),
-    "broken off": (json.dumps(completion(finish_reason="error")).encode(), "broken off", ""),
-    "aborted": (json.dumps(completion(finish_reason="abort")).encode(), "broken off", ""),
+    "broken off": (json.dumps(completion(finish_reason="error")).encode(), "broken off", "error"),
+    "aborted": (json.dumps(completion(finish_reason="abort")).encode(), "broken off", "abort"),
+    "paused": (json.dumps(completion(finish_reason="pause_turn")).encode(), "broken off", "pause_turn"),
+    "out of machines": (
+        json.dumps(completion(finish_reason="insufficient_system_resource")).encode(),
+        "broken off",
+        "insufficient_system_resource",
+    ),
+    "error beside an answer": (json.dumps(completion() | {"error": "oh no"}).encode(), "http 500", "oh no"),
     "error in the choice": (json.dumps(completion(error={"message": "lost"})).encode(), "broken off", "lost"),
 }
 

@@ -125,7 +125,10 @@ kinds = st.sampled_from(
     ),
 )
 def test_result__of_any_events_can_be_classified_and_read(api, events):
-    status, body = streamed(api, [sse(*events), DONE]).result()
+    try:
+        status, body = streamed(api, [sse(*events), DONE]).result()
+    except (CutError, BadEventError):
+        return
 
     reply = classify(status, {}, body, 0.0, api)
     if reply.retry_class is RetryClass.FINAL:
@@ -298,3 +301,119 @@ def test_error_status__of_odd_codes():
 
 def test_assemblies__there_is_one_for_each_api():
     assert set(ASSEMBLIES) == set(FORMS)
+
+
+def last(reason="stop"):
+    return chunk(content="4", finish=reason)
+
+
+FOREIGN = [
+    {"code": "overloaded", "message": "oh no"},
+    {"type": "error", "message": "oh no"},
+    {"detail": "oh no"},
+    {"status": 503, "message": "oh no"},
+    {"success": False, "errors": [{"message": "oh no"}]},
+    {"base_resp": {"status_code": 1002, "status_msg": "oh no"}},
+    [{"error": {"message": "oh no"}}],
+    "oh no",
+]
+
+
+@pytest.mark.parametrize("event", FOREIGN)
+def test_result__an_event_that_is_no_piece_is_nothing_before_an_end_and_an_error_without(event):
+    whole = streamed("chat", [sse(chunk(content="so "), event, last()), DONE]).result()
+    piece = sse(chunk(content="so "), event)
+
+    assert read("chat", whole[1]).answer == "so 4"
+    for end in (b"", DONE, sse(chunk(finish="")) + DONE):
+        try:
+            status, body = streamed("chat", [piece, end]).result()
+        except CutError:
+            continue
+        assert classify(status, {}, body, 0.0).detail == "oh no"
+        assert status >= 400
+
+
+@pytest.mark.parametrize("data", [b'{"message": "oh no"}', b"oh no", b"", b"null"])
+def test_result__an_event_called_error_is_always_one(data):
+    failure = b"event: error\n" + (b"data: " + data + b"\n" if data else b"") + b"\n"
+
+    status, body = streamed("chat", [sse(last()), failure, DONE]).result()
+
+    assert (status, classify(status, {}, body, 0.0).cause) == (500, "http 500")
+
+
+@pytest.mark.parametrize("data", [b"ping", b"", b" ", b"null", b"[]", b"{}", b'""', b": comment", b"0"])
+def test_result__passes_over_data_that_is_no_object(data):
+    noise = b"data: " + data + b"\n\n"
+
+    _, body = streamed("chat", [noise, sse(chunk(content="so ")), noise, sse(last()), noise, DONE]).result()
+
+    assert read("chat", body).answer == "so 4"
+
+
+@pytest.mark.parametrize("reason", ["", "null", "none", False, None])
+def test_result__of_a_reason_that_is_none_is_cut(reason):
+    with pytest.raises(CutError):
+        streamed("chat", [sse(chunk(content="4", finish=reason))]).result()
+
+
+@pytest.mark.parametrize(
+    "reasons", [("network_error", "stop"), ("length", "stop"), ("length", ""), ("length", None)]
+)
+def test_result__what_broke_or_cut_a_reply_is_not_taken_back(reasons):
+    _, body = streamed(
+        "chat", [sse(*(chunk(content="4", finish=reason) for reason in reasons)), DONE]
+    ).result()
+
+    assert json.loads(body)["choices"][0]["finish_reason"] == reasons[0]
+
+
+def message_chunk(text, finish=None):
+    return {
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish}]
+    }
+
+
+def test_result__reads_a_whole_message_in_a_chunk():
+    for events in (
+        [message_chunk("so 4", "stop")],
+        [message_chunk("so "), message_chunk("so 4", "stop")],
+        [chunk(content="so "), chunk(content="4"), message_chunk("so 4", "stop")],
+        [{"choices": [{"index": 0, "text": "so 4", "finish_reason": "stop"}]}],
+    ):
+        assert read("chat", streamed("chat", [sse(*events), DONE]).result()[1]).answer == "so 4"
+    assert read("completions", streamed("completions", [sse(last())]).result()[1]).answer == "4"
+    whole = {"type": "message", "content": [{"type": "text", "text": "4"}], "stop_reason": "end_turn"}
+    assert read("messages", streamed("messages", [sse(whole)]).result()[1]).answer == "4"
+    with pytest.raises(BadEventError):
+        streamed("chat", [sse(chunk(content="so "), message_chunk("4", "stop"))])
+
+
+def test_result__reads_details_of_reasoning():
+    details = [chunk(reasoning_details=[{"type": "reasoning.text", "text": text}]) for text in ("h", "m")]
+
+    stream = streamed("chat", [sse(*details), sse(last())])
+
+    assert read("chat", stream.result()[1]).reasoning == "hm"
+    assert stream.first_token == 0.0
+
+
+def test_result__of_a_document_is_the_document():
+    body = json.dumps({"choices": [{"message": {"content": "4"}}]}).encode()
+
+    assert streamed("chat", [b"\r\n", body[:1], body[1:]]).result() == (200, body)
+    assert streamed("chat", [b"oops"]).result() == (200, b"oops")
+
+
+@pytest.mark.parametrize(
+    "later", [{"prompt_tokens": 0, "completion_tokens": 0}, {}, None, {"completion_tokens": 5}]
+)
+def test_result__the_largest_usage_counts(later):
+    usage = {"prompt_tokens": 7, "completion_tokens": 9, "completion_tokens_details": {"reasoning_tokens": 3}}
+    events = [{**last(), "usage": usage}, {"choices": [], "usage": later}]
+
+    _, body = streamed("chat", [sse(*events), DONE]).result()
+
+    reading = read("chat", body)
+    assert (reading.prompt_tokens, reading.completion_tokens, reading.reasoning_tokens) == (7, 9, 3)

@@ -196,6 +196,10 @@ def test_read_reply__messages(message, answer, reasoning):
         (None, {}, "stop"),
         (["length"], {}, "stop"),
         ("", {}, "stop"),
+        ("SPII", {}, "refused"),
+        ("guardrail_intervened", {}, "refused"),
+        ("max_output_tokens", {}, "length"),
+        ("OTHER", {}, "stop"),
     ],
 )
 def test_read_reply__finish_reasons(reason, message, finish):
@@ -208,7 +212,11 @@ def test_read_reply__finish_reasons(reason, message, finish):
         (400, {"error": {"code": 400, "type": "exceed_context_size_error"}}, "context"),
         (400, {"error": {"code": "context_length_exceeded"}}, "context"),
         (400, {"message": "maximum context length", "type": "BadRequestError", "code": 400}, "context"),
-        (422, b"no JSON", "context"),
+        (413, b"no JSON", "context"),
+        (422, {"error": {"message": "Request body too large for this model"}}, "context"),
+        (200, {"error": {"code": "content_filter"}, "choices": []}, "refused"),
+        (422, b"no JSON", "refused"),
+        (451, {"detail": "We do not talk about that."}, "refused"),
         (400, {"error": {"code": "content_filter"}}, "refused"),
         (400, {"error": {"code": "content_policy_violation", "message": "m"}}, "refused"),
     ],
@@ -258,7 +266,7 @@ def test_read_reply__tokens_that_are_no_numbers():
     ],
 )
 def test_read_reply__of_nothing(body):
-    assert read(body) == Reading("", "", "stop", -1, -1, 0.5)
+    assert read(body) == Reading("", "", "stop", -1, -1, 0.5, ending="(none)")
 
 
 def test_read_reply__text_that_is_no_utf8():
