@@ -247,6 +247,8 @@ def _print_trial(view: TrialView, told: Container[str], missing: str) -> None:
     console.print(Text(f"tokens {tokens}{more}   latency {latency}{first}", style="dim"))
     if view.looping:
         console.print(Text("its end repeats itself: it loops", style="dim"))
+    if view.ending:
+        console.print(Text(safe(view.ending), style="dim"))
     if view.provider:
         console.print(Text(f"answered by {safe(view.provider)}", style="dim"))
     # On one line however narrow the terminal is: it is there to be copied.

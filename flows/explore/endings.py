@@ -15,12 +15,15 @@ from evalcube.flows.errors import SweepError, refused
 from evalcube.flows.explore.explored import Explored
 from evalcube.flows.explore.query import Answerer, Json, Query, each_model
 from evalcube.flows.explore.ranking import chosen
+from evalcube.flows.state.engines import unknown_ends
 from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.counters import counters
 from evalcube.stages.analyze.labelled.forensics import compression_table, hazard_table
 from evalcube.stages.analyze.render.rows import compression_rows
 from evalcube.stages.analyze.verdict.agreement import judge_agreement, krippendorff_alpha
+from evalcube.stages.reply.body import UNKNOWN_END, ending_code
 from evalcube.stages.reply.status import FINISHED, Status
+from evalcube.storage.cube.ledger import Ledger
 
 BINS = 40
 """About as many bins as a histogram has up to four times the mean number of tokens."""
@@ -73,18 +76,31 @@ def bin_width(dataset: xr.Dataset) -> int:
     return int(min(max(4, 2 ** int(np.round(np.log2(max(4.0 * mean / BINS, 1.0))))), _WIDEST))
 
 
-def loops(explored: Explored, query: Query) -> Json:
-    """How many replies of each model, and to each task, end in a loop; nothing where no cube says so."""
+def ends(explored: Explored, query: Query) -> Json:
+    """How many replies of each model, and to each task, end in a loop, or in a way that nobody knows.
+
+    Returns
+    -------
+    list of dict
+        For each end that any reply has, its ``title``, the condition ``where`` that chooses its trials, and counts.
+    """
     dataset, labels = chosen(explored, query, explored.part(query, trials=True).dataset)
-    if "looping" not in dataset:
-        return {"model": {}, "task": {}}
-    sums = dataset["looping"].reset_coords(drop=True).sum(["params", "trial", "repeat"], dtype=np.int64)
-    counts = sums.transpose("model", "task").values
-    tasks = axes.names(dataset, "task")
-    return {
-        "model": dict(zip(labels, counts.sum(axis=1).tolist(), strict=True)),
-        "task": dict(zip(tasks, counts.sum(axis=0).tolist(), strict=True)),
-    }
+    receipts = (receipt for cube in explored.opened for receipt in Ledger(cube.records).newest().values())
+    words = unknown_ends(receipts)
+    kinds = [("loops", "looping", 1), *((UNKNOWN_END + word, "ending", ending_code(word)) for word in words)]
+    tasks, rows = axes.names(dataset, "task"), []
+    for title, name, code in kinds:
+        if name not in dataset:
+            continue
+        sums = (dataset[name].reset_coords(drop=True) == code).sum(
+            ["params", "trial", "repeat"], dtype=np.int64
+        )
+        counts = sums.transpose("model", "task").values
+        by_model = dict(zip(labels, counts.sum(axis=1).tolist(), strict=True))
+        by_task = dict(zip(tasks, counts.sum(axis=0).tolist(), strict=True))
+        if counts.any():
+            rows.append({"title": title, "where": f"{name}={code}", "model": by_model, "task": by_task})
+    return rows
 
 
 def _curve(values: xr.DataArray) -> dict[str, npt.NDArray[Any]]:
@@ -212,6 +228,6 @@ def _once(explored: Explored) -> Iterable[Query]:
 ENDPOINTS = (
     Answerer("hazard", hazard, each_model),
     Answerer("traces", traces, each_model),
-    Answerer("loops", loops),
+    Answerer("ends", ends),
     Answerer("judges", judges, _once),
 )

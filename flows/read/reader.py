@@ -26,6 +26,7 @@ from evalcube.flows.plan.plan import TaskPlan, is_imported
 from evalcube.flows.plan.requests import CriteriaBook, messages_request, trial_messages
 from evalcube.flows.read.view import SecondView, TrialView
 from evalcube.flows.state.caches import find_replies
+from evalcube.flows.state.engines import unknown_ends
 from evalcube.flows.state.records import read_notes
 from evalcube.flows.state.store import cube_plan
 from evalcube.stages.generate import Cell, Trial
@@ -33,7 +34,7 @@ from evalcube.stages.generate.absent import AbsentTask
 from evalcube.stages.generate.errors import CodeError
 from evalcube.stages.generate.stream import canonical_json
 from evalcube.stages.process.reading import Reading
-from evalcube.stages.reply.body import name_code, short_text
+from evalcube.stages.reply.body import UNKNOWN_END, ending_code, name_code, short_text
 from evalcube.stages.reply.status import SECOND, Status
 from evalcube.storage.cache.cache import Cache
 from evalcube.storage.cube.cube import Cube
@@ -183,6 +184,15 @@ class Reader:
         receipts = Ledger(self.cube.records).newest().values()
         names = {short_text(name) for receipt in receipts for name in receipt.fingerprints}
         return {name_code(name): name for name in names}
+
+    @cached_property
+    def _endings(self) -> dict[int, str]:
+        words = unknown_ends(Ledger(self.cube.records).newest().values())
+        return {ending_code(word): UNKNOWN_END + word for word in words}
+
+    def ending(self, code: int) -> str | None:
+        """The end that a number of the array ``ending`` stands for; None for one that is known."""
+        return self._endings.get(code, f"{UNKNOWN_END}#{code}") if code > 0 else None
 
     def provider(self, code: int) -> str | None:
         """The name that a number of the array ``provider`` stands for; a number in hex if the ledger lacks it."""
@@ -373,6 +383,7 @@ class Reader:
             _count(stored, "cached_tokens"),
             self.provider(int(stored.get("provider", 0))),
             bool(stored.get("looping", False)),
+            self.ending(int(stored.get("ending", 0))),
             "" if answered is None else answered.fault,
             theirs=_second(entry, stored, response),
         )

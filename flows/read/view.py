@@ -60,6 +60,8 @@ class TrialView:
     """What the reply says of the system that gave it."""
     looping: bool
     """Whether the end of the reply repeats itself."""
+    ending: str | None
+    """The endpoint's word for the reply's end, where nobody knows what it means; None where that is known."""
     fault: str
     """In what way the answer is wrong, where the task tells; else empty."""
     theirs: SecondView | None = None

@@ -23,11 +23,13 @@ from evalcube.flows.run.endpoint_use import (
 from evalcube.flows.run.follow.progress import Tracker, price_of
 from evalcube.flows.run.spending import Spending
 from evalcube.flows.state.beside_config import Unnamed, unnamed
+from evalcube.flows.state.engines import unknown_ends
 from evalcube.flows.state.open_trials import left_of, pending_beside
 from evalcube.flows.state.store import SweepStore
 from evalcube.stages.analyze.render.shown import Shown
 from evalcube.stages.infer.batch.lines import Note
 from evalcube.stages.infer.endpoint import Endpoint
+from evalcube.stages.reply.body import UNKNOWN_END
 from evalcube.storage.cube.batch_notes import BatchNotes
 from evalcube.storage.cube.space import Space
 from evalcube.storage.urls import MadeCube
@@ -124,6 +126,8 @@ class RunSummary(Shown, MadeCube):
     """Recorded trials that not all judges have rated, which the next run has them do."""
     pending: int = 0
     """Trials of the plan that are not done and were not asked for, where a part of it was."""
+    unknown_ends: dict[str, int] = field(default_factory=dict)
+    """Finished trials of the cube by the word for a reply's end that nobody knows; ``(none)`` where there was none."""
     unnamed: Unnamed | None = None
     """What the cube has and the config does not name."""
 
@@ -268,6 +272,7 @@ def summarized(
         models=models,
         in_batches=requests_in_batches(store.cube.records, store.plan, [one > 0 for one in left]),
         unrated=unrated,
+        unknown_ends=unknown_ends(store.receipts),
         unnamed=unnamed(store.plan, store.counters()),
         pending=pending_beside(store, whole, sum(counts) - done),
     )
@@ -325,7 +330,8 @@ def lines_of(summary: RunSummary) -> list[str]:
             f"saved by the cache: {saved.prompt_tokens} prompt tokens, {saved.completion_tokens} completion tokens"
             + ("" if saved.usd is None else f", {usd(saved.usd)}")
         )
-    for what, causes in (("retried", summary.retries), ("failed", summary.causes)):
+    ends = {UNKNOWN_END + word: count for word, count in summary.unknown_ends.items()}
+    for what, causes in (("retried", summary.retries), ("failed", summary.causes), ("ended", ends)):
         if causes:
             named = ", ".join(f"{cause} ×{count}" for cause, count in sorted(causes.items()))
             lines.append(f"{what}: {named}")

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from evalcube.flows.state.records import read_record
 from evalcube.stages.infer.endpoint import EngineInfo
-from evalcube.stages.reply.body import name_code, short_text
+from evalcube.stages.reply.body import UNKNOWN_END, name_code, short_text
 from evalcube.stages.reply.status import LAST_FINISHED, Status
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Receipt
@@ -166,11 +166,22 @@ def origins_of(
     for receipt in receipts:
         if receipt.region.model < len(counts):
             for name, count in receipt.fingerprints.items():
-                counts[receipt.region.model][short_text(name)] += count
+                if not name.startswith(UNKNOWN_END):
+                    counts[receipt.region.model][short_text(name)] += count
     return [
         Origin(label, tuple(engines.get(eval_id, ())), dict(found.most_common()))
         for (label, eval_id), found in zip(evaluations, counts, strict=True)
     ]
+
+
+def unknown_ends(receipts: Iterable[Receipt]) -> dict[str, int]:
+    """Return the words for ends of replies that nobody knows, and how many trials have each."""
+    counts: Counter[str] = Counter()
+    for receipt in receipts:
+        for name, count in receipt.fingerprints.items():
+            if name.startswith(UNKNOWN_END):
+                counts[short_text(name.removeprefix(UNKNOWN_END))] += count
+    return dict(counts.most_common())
 
 
 def with_answers(origins: Sequence[Origin], cube: Cube, receipts: Iterable[Receipt]) -> list[Origin]:

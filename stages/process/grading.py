@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from evalcube.stages.process.reading import Reading
+from evalcube.stages.reply.body import ending_code
 from evalcube.stages.reply.status import Status
 
 GRADER = "9"
@@ -54,6 +55,8 @@ class Outcome(NamedTuple):
     """See `evalcube.stages.process.reading.Reading.provider`."""
     looping: int = 0
     """1 where the reply's end repeats itself."""
+    ending: int = 0
+    """See `evalcube.stages.reply.body.ending_code`."""
 
 
 Parse = Callable[[str], str | None]
@@ -100,6 +103,7 @@ def _beside_answer(reading: Reading, guess_chance: float, cluster: int) -> dict[
         "cached_tokens": reading.cached_tokens,
         "first_token": reading.first_token,
         "provider": reading.provider,
+        "ending": ending_code(reading.ending),
         "looping": int(is_looping(f"{reading.reasoning}\n{reading.answer[-_TAIL:]}")),
     }
 

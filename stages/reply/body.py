@@ -190,6 +190,21 @@ def name_code(name: str) -> int:
     return max(1, int.from_bytes(hashlib.sha256(name.encode()).digest()[:4]) >> 1) if name else 0
 
 
+def ending_code(word: str) -> int:
+    """Return a byte above 0 that stands for the mark of a reply's end, see `forms.Ending.mark`; 0 for none.
+
+    Examples
+    --------
+    >>> ending_code(""), ending_code("OTHER") == ending_code("OTHER") > 0
+    (0, True)
+    """
+    return name_code(word) % 255 + 1 if word else 0
+
+
+UNKNOWN_END = "unknown end: "
+"""What stands before such a word where it is shown, or counted beside other names that replies give."""
+
+
 def token_count(value: object) -> int | None:
     """A token count as an endpoint gave it; None for anything that is no count (NaN, text, negative, huge).
 

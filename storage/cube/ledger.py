@@ -71,7 +71,8 @@ class Receipt:
     at: int = 0
     """When it was written, seconds since the epoch by its writer's clock."""
     fingerprints: Mapping[str, int] = field(default_factory=dict)
-    """Finished trials by what the endpoint called the system that answered; the most frequent ones, where it does."""
+    """Finished trials by what the endpoint called the system that answered, where it does, and by ends of replies that
+    nobody knows; the most frequent ones."""
 
     @property
     def finished(self) -> int:

@@ -107,6 +107,8 @@ _COMMENTS = {
     "provider": "A digest of the name that the reply gives of it, of which the ledger's receipts have the most"
     " frequent ones; 0 where it gives none.",
     "looping": "1 where its end repeats itself, so that it compresses to almost nothing.",
+    "ending": "A digest of the endpoint's word for why the reply ended, where nobody knows what it means, or it gave"
+    " none; the ledger's receipts have the words. 0 where the end is known.",
     "counters": "Raw sums along trial and repeat, integers exact to 2^53; they add over cells, and every estimate is a"
     " function of them. A padded slot is 0.",
     "duplicate": "1 where an earlier trial of the cell has the same prompt, 0 where none has, 255 where nobody looked"
@@ -159,6 +161,7 @@ _SAID = [
     ("first_token", "float32", _NAN, "s", "time to the first token"),
     ("provider", "int32", 0, "1", "system that answered"),
     ("looping", "uint8", 0, "1", "whether the reply loops"),
+    ("ending", "uint8", 0, "1", "unknown end of the reply"),
 ]
 SAID = tuple(row[0] for row in _SAID)
 """What few replies have beside an answer, by their endpoints or for their text; earlier cubes are without it."""

@@ -28,8 +28,8 @@ from evalcube.storage.cube.schema import LAYERS, VARIABLES
 from evalcube.storage.urls import redacted
 
 MEASURED = ("trial", "repeat", "tokens", "prompt_tokens", "reasoning_tokens", "cached_tokens", "reasoning_bytes",
-            "compressed_bytes", "latency", "first_token", "looping", "guess_chance", "fact", "behavior", "judge",
-            DISAGREE, ROW_ID)  # fmt: skip
+            "compressed_bytes", "latency", "first_token", "looping", "ending", "guess_chance", "fact", "behavior",
+            "judge", DISAGREE, ROW_ID)  # fmt: skip
 """What conditions on single trials may name: numbers, and the data set's name of a row."""
 
 

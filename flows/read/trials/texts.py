@@ -129,10 +129,10 @@ def measured(opened: OpenCube, column: TrialColumn, rows: Rows) -> Values:
             return rows[column.name]
         case "cost":
             return _cost(opened, rows)
-        case "provider":
+        case "provider" | "ending":
             # Of layers that the cube does not have, values are NaN.
-            codes = np.nan_to_num(rows["provider"]).tolist()
-            return objects([opened.reader.provider(int(code)) for code in codes])
+            codes, word = np.nan_to_num(rows[column.name]).tolist(), getattr(opened.reader, column.name)
+            return objects([word(int(code)) for code in codes])
         case "status_theirs":
             ends = outcome_codes(rows[SECOND], np.ones(1, dtype=bool))
             theirs: Values = objects([*STATUSES[:_MISSING], None])[np.minimum(ends, _MISSING)]

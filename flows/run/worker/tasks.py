@@ -41,6 +41,7 @@ from evalcube.stages.infer.jobs import Job
 from evalcube.stages.process.assertions import layered_scores
 from evalcube.stages.process.grading import Outcome
 from evalcube.stages.process.reading import Reading
+from evalcube.stages.reply.body import UNKNOWN_END
 from evalcube.stages.reply.status import Status
 from evalcube.storage.cube.ledger import most_fingerprints
 
@@ -170,8 +171,9 @@ def process(run: str, block: Block, delivery: Delivery) -> BlockResult:
         if graded is not None:
             outcomes[i] = graded
             done.append(i)
-            if reading is not None and reading.fingerprint:
-                fingerprints[reading.fingerprint] += 1
+            if reading is not None:
+                ending = reading.ending and UNKNOWN_END + reading.ending
+                fingerprints.update(filter(None, (reading.fingerprint, ending)))
         elif block.recorded:
             # What is recorded of it stays: without its answer, no judge can rate it.
             lost += reading is None

@@ -126,11 +126,8 @@ def test_clip__accuracy_is_open_only_for_what_was_cut_before_the_limit(cube):
     assert weak["accuracy_most"] == pytest.approx(run["accuracy"] + run["truncated"], abs=0.02)
 
 
-def test_loops__are_counted_by_model_and_task(explored):
-    assert ask(explored, "loops", Query()) == {
-        "model": dict.fromkeys(NAMES, 0),
-        "task": {"arithmetic": 0, "sort": 0},
-    }
+def test_ends__nothing_of_replies_that_end_as_usual(explored):
+    assert ask(explored, "ends", Query()) == []
 
 
 def test_traces__are_spread_over_all_and_their_table_is_that_of_the_command(explored, cube, monkeypatch):

@@ -314,7 +314,7 @@ FOREIGN = [
     {"status": 503, "message": "oh no"},
     {"success": False, "errors": [{"message": "oh no"}]},
     {"base_resp": {"status_code": 1002, "status_msg": "oh no"}},
-    [{"error": {"message": "oh no"}}],
+    [{"message": "oh no"}],
     "oh no",
 ]
 

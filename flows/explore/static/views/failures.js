@@ -79,24 +79,24 @@
     },
   });
 
-  /** Replies that loop, of whatever outcome; no column where there are none. */
-  const loopColumn = (page, by, loops) => ({
-    key: "looping",
-    title: "loops",
-    value: (row) => loops[row.name] || 0,
+  /** Replies with an end of their own, of whatever outcome. */
+  const endColumn = (page, by, end) => ({
+    key: end.where,
+    title: end.title,
+    value: (row) => end[by][row.name] || 0,
     show: (row) => {
-      const [count, where] = [loops[row.name] || 0, [...page.all("where"), "looping=1"]];
+      const [count, where] = [end[by][row.name] || 0, [...page.all("where"), end.where]];
       return count ? explorer.trialsOf(page, { [by]: row.name, where }, format.number(count)) : "0";
     },
   });
 
-  const columnsOf = (page, by, loops) => {
+  const columnsOf = (page, by, ends) => {
     const link = (row) => explorer.trialsOf(page, { [by]: row.name }, row.name);
     return [
       { key: "name", title: by, left: true, value: (row) => row.name, show: link },
       { key: "planned", title: "planned", value: (row) => row.planned },
       ...KINDS.map((kind) => countColumn(page, by, kind)),
-      ...(Object.values(loops).some(Boolean) ? [loopColumn(page, by, loops)] : []),
+      ...ends.map((end) => endColumn(page, by, end)),
     ];
   };
 
@@ -110,12 +110,12 @@
       const by = ["model", "task"].includes(page.get("by")) ? page.get("by") : "model";
       const { rows, answer } = await rowsOf(page, by);
       const asked = by === "task" ? { model: page.all("model") } : {};
-      const loops = explorer.bundle ? {} : (await page.ask("loops", { ...explorer.livePart(page), ...asked }))[by];
+      const ends = explorer.bundle ? [] : await page.ask("ends", { ...explorer.livePart(page), ...asked });
       const choice = explorer.choice(page, "by", [["model", "by model"], ["task", "by task"]], "Rows");
       root.append(
         explorer.filters(page, { models: true }, choice),
         h("div.panel", {}, chartOf(page, rows, by)),
-        explorer.table(page, { name: "failures", rows, columns: columnsOf(page, by, loops) }),
+        explorer.table(page, { name: "failures", rows, columns: columnsOf(page, by, ends) }),
         explorer.noted(answer),
       );
     },
