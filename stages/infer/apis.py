@@ -394,6 +394,22 @@ def build_request(
     return Request(body, hashlib.sha256(head + body + tail).hexdigest())
 
 
+_CONTROL = ({"role": "user", "content": "1+1="},)
+
+
+def build_control(body: bytes, api: str) -> bytes:
+    """Return a request like another one, of which only what it asks is something that nobody refuses.
+
+    Examples
+    --------
+    >>> build_control(b'{"messages":[{"content":"hi","role":"user"}],"model":"m","top_p":1}', "chat")
+    b'{"messages":[{"content":"1+1=","role":"user"}],"model":"m","top_p":1}'
+    """
+    fields = json.loads(body)
+    fields.pop("system", None)
+    return _canonical({**fields, **APIS[api].write(_CONTROL)}).encode()
+
+
 @lru_cache(maxsize=1024, typed=True)
 def _around(repeat: int, **beside_name: object) -> tuple[bytes, bytes]:
     """What a digest is made of before and after a body: canonical JSON, without encoding the request twice."""

@@ -7,6 +7,7 @@ the loop's thread waits until others that make questions or grade let it go on.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Protocol
 
 
@@ -79,3 +80,13 @@ class Deadline:
                 return
             self.end(each)
             each.expire()
+
+
+async def pause(seconds: float, over: asyncio.Event) -> bool:
+    """Wait, but not longer than until it is over; returns whether it is."""
+    if seconds > 0:
+        with suppress(TimeoutError):
+            # `wait_for` may lose a cancellation that comes together with the event.
+            async with asyncio.timeout(seconds):
+                await over.wait()
+    return over.is_set()

@@ -93,6 +93,8 @@ class Endpoint:
     """File that comes into being when nobody starts it any more, and that says why."""
     health: str | None = None
     """Path on the server that answers a probe; None has it list its models."""
+    refusals: int | None = None
+    """Requests of one run that may end as refused by the endpoint; None is any number."""
     model: str = ""
     """Name that requests send, by which servers know it; empty where nobody wants to know what serves it."""
 

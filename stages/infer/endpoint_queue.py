@@ -8,19 +8,25 @@ read from others.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import re
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Iterator
+from typing import NamedTuple
 
+from evalcube.stages.infer.apis import build_control
 from evalcube.stages.infer.counts import Report
 from evalcube.stages.infer.endpoint import Endpoint, EngineInfo
-from evalcube.stages.infer.jobs import FoundLimits, Learned, Result, SharedJob, Slowdown, Stats
+from evalcube.stages.infer.jobs import FoundLimits, JobGroup, Learned, Result, SharedJob, Slowdown, Stats
 from evalcube.stages.infer.keys import KeyHolder
-from evalcube.stages.infer.reply import Reply
+from evalcube.stages.infer.reply import Reply, RetryClass
 from evalcube.stages.infer.retry import Breaker
 from evalcube.stages.infer.wire import Connector, Sender, connector
 from evalcube.stages.infer.writer import Writer
+
+_REFUSED = Reply(RetryClass.FINAL, "refused")
+_TOO_MANY = "more than a fifth refused"
 
 
 class EndpointQueue(ABC):
@@ -157,6 +163,24 @@ class EndpointQueue(ABC):
         self._stats.failures[reply.cause] += 1
         shared.resolve(Result.failed(reply, attempts))
 
+    def _decide(self, model: ModelQueue, began: float, workers: int) -> None:
+        """Decide on the refusals before an answer: who is refused again and again while others are not, is refused."""
+        for (shared, reply, record, attempts, *_), is_outcome in model.decide(began, workers):
+            if is_outcome:
+                self._stats.count(model.endpoint.name, _REFUSED, (0.0, 0.0))
+                self._writer.put(shared, record, Result.stored(_REFUSED, attempts))
+            else:
+                self._give_up(shared, reply._replace(cause=_TOO_MANY), attempts)
+
+    def _fail_refusals(self, model: ModelQueue) -> None:
+        """Have refusals be no outcomes: they are about the model, or nobody knows."""
+        refusals, model.refusals = model.refusals, []
+        for refusal in refusals:
+            if self._halted:
+                refusal.shared.resolve(Result.skipped())
+            else:
+                self._give_up(refusal.shared, refusal.reply, refusal.attempts)
+
     def _record_failure(self, reply: Reply, breaker: Breaker) -> None:
         """Give up the endpoint where that was one failure too many."""
         if breaker.failed(reply):
@@ -238,6 +262,19 @@ class TokenEstimate:
             )
 
 
+class Refusal(NamedTuple):
+    """A request that was refused, while nobody knows whether that is about it or about the model."""
+
+    shared: SharedJob
+    reply: Reply
+    record: bytes
+    attempts: int
+    came: float
+    """When it was refused, seconds on the loop's clock."""
+    is_again: bool
+    """Whether it was refused in the same way before an answer to another request, and again after it."""
+
+
 class ModelQueue:
     """Requests of one model, and what is known of it.
 
@@ -270,10 +307,61 @@ class ModelQueue:
         self.over = asyncio.Event()
         """Set when nothing more is sent to it, for whichever reason."""
         self.estimate = TokenEstimate()
+        self.refusals: list[Refusal] = []
+        """Those that nobody has decided on."""
+        self._resent: dict[str, Refusal] = {}
+        """Those whose requests are sent once more, by digest."""
+        self._outcomes = 0
+        """Refusals that were."""
+        self.control: SharedJob | None = None
+        """A request that nobody refuses and that is under way, to tell what a refusal is about."""
+
+    def is_about_request(self, shared: SharedJob, reply: Reply) -> bool:
+        """Whether `reply` may be about what this request asks, and not about its parameters."""
+        about_sampler = reply.refused and shared.job.sampler not in self._answered
+        return (
+            reply.is_refusal and self.endpoint.refusals != 0 and not (about_sampler or shared is self.control)
+        )
+
+    def ask_control(self) -> None:
+        """Queue a harmless request before all others, unless there is one: it tells what refusals are about."""
+        if self.control is None and not self.over.is_set():
+            refused = self.refusals[-1].shared.job
+            body = build_control(refused.body, self.endpoint.api)
+            job = refused._replace(digest=hashlib.sha256(body).hexdigest(), body=body)
+            self.control = SharedJob(job, {})
+            self.control.add(JobGroup(1), 0)
+            self.waiting.appendleft(self.control)
+
+    def hold(self, shared: SharedJob, reply: Reply, record: bytes, attempts: int, now: float) -> None:
+        """Keep a refusal until another request is answered."""
+        first = self._resent.pop(shared.job.digest, None)
+        is_again = first is not None and first.reply.cause == reply.cause
+        attempts += 0 if first is None else first.attempts
+        self.refusals.append(Refusal(shared, reply, record, attempts, now, is_again))
+
+    def decide(self, began: float, workers: int) -> Iterator[tuple[Refusal, bool]]:
+        """Decide on refusals before an answer to a request that began then; yields them, and whether they are outcomes.
+
+        Those that came once are sent again, unless there are more than may be.
+        """
+        before = [refusal for refusal in self.refusals if refusal.came <= began]
+        self.refusals = [refusal for refusal in self.refusals if refusal.came > began]
+        bound = self.endpoint.refusals
+        for refusal in before:
+            if bound is not None and self._outcomes * workers >= bound:
+                yield refusal, False
+            elif refusal.is_again:
+                self._outcomes += 1
+                yield refusal, True
+            else:
+                self._resent[refusal.shared.job.digest] = refusal
+                self.waiting.append(refusal.shared)
 
     def revive(self) -> None:
         """Begin again with a model that was given up: one request finds out whether it can be asked now."""
         self.down, self.proven, self.breaker = None, False, Breaker(self._patience)
+        self.control = None
         self._refused.clear()
         self.over.clear()
 

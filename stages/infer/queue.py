@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from functools import partial
 
 from evalcube.stages.infer.admission import Admission, Feedback
 from evalcube.stages.infer.counts import Report
+from evalcube.stages.infer.deadline import pause
 from evalcube.stages.infer.endpoint import Endpoint, EngineInfo
 from evalcube.stages.infer.endpoint_queue import EndpointQueue, ModelQueue
 from evalcube.stages.infer.jobs import FoundLimits, Job, Learned, Result, SharedJob, Slowdown, Stats
@@ -47,13 +48,6 @@ class HttpQueue(EndpointQueue):
     Models at one address with one key share everything that is the endpoint's: connections, rates, and the finding
     that it cannot be reached. A free connection goes to the model that has the fewest, so that one whose requests
     take long, or fail again and again, leaves room for the others.
-
-    Parameters
-    ----------
-    endpoint, stats, writer
-        See `evalcube.stages.infer.endpoint_queue.EndpointQueue`.
-    quota
-        The endpoint's limits, for the whole cluster.
     """
 
     def __init__(self, endpoint: Endpoint, quota: Quota, stats: Stats, writer: Writer) -> None:
@@ -68,6 +62,7 @@ class HttpQueue(EndpointQueue):
         """By file of authorities, why the server's certificate is not accepted with these."""
         self._resting: dict[str, tuple[float, str]] = {}
         """By digest, until when requests wait for another attempt, seconds on the loop's clock, and why."""
+        self._workers = 1
         self._own = self._size = 0
         """Connections of this worker if all have equal parts, and coroutines for them."""
         self._lent = 0
@@ -121,7 +116,7 @@ class HttpQueue(EndpointQueue):
 
     def resize(self, workers: int, runs: int = 1, place: int = 0) -> None:
         """Use this worker's part of the connections and rates from now on."""
-        quota = self._quota.of_run(runs, place)
+        quota, self._workers = self._quota.of_run(runs, place), max(workers, 1)
         if workers and not self._size:
             # Nothing was sent until now: no refusal of that time says that nothing is let through.
             self._feedback.begin_again()
@@ -208,12 +203,15 @@ class HttpQueue(EndpointQueue):
                 idle.set_result(None)
                 count -= 1
 
-    def _end(self, model: ModelQueue) -> None:
+    def _end(self, model: ModelQueue, reply: Reply | None = None) -> None:
+        """Send a model nothing more, because of a reply or as the run stops."""
+        model.down = model.down or reply
         # Set first: it ends the pauses of those who wait for another attempt, and turns away whatever is put from now.
         model.over.set()
         waiting, model.waiting = model.waiting, deque()
         for shared in waiting:
             self._turn_away(model, shared)
+        self._fail_refusals(model)
         # Those at the limits may wait for minutes, and nothing is to be sent for them any more.
         self._admission.dismiss(model)
 
@@ -226,8 +224,7 @@ class HttpQueue(EndpointQueue):
 
     def _refuse_waiting(self, reply: Reply) -> None:
         for model in self._models.values():
-            model.down = model.down or reply
-            self._end(model)
+            self._end(model, reply)
 
     async def _work(self) -> None:
         """Deliver one request after another, until the connections are fewer than the coroutines."""
@@ -254,6 +251,9 @@ class HttpQueue(EndpointQueue):
             finally:
                 model.held -= 1
                 self._servers.done_with(shared.job)
+                if model.refusals and not (model.held or model.waiting):
+                    model.ask_control()  # nobody else's answer is to come
+                    self._offer(model)
         # At once, not with the task's end, which the loop reports a turn later: others that find too many of them in
         # this turn must not leave as well.
         self._tasks.discard(me)
@@ -269,7 +269,7 @@ class HttpQueue(EndpointQueue):
         return best
 
     async def _deliver(self, model: ModelQueue, shared: SharedJob) -> None:
-        job = shared.job
+        job, began = shared.job, self._now()
         first = await self._attempt(model, job)
         if first is None:
             self._turn_away(model, shared)
@@ -278,22 +278,45 @@ class HttpQueue(EndpointQueue):
         attempts = 1
         if reply.retryable:
             reply, record, attempts = await self._retry(model, job, first)
-        if record is not None:
+        if record is not None and reply.is_final:
             self._breaker.succeeded()
             model.succeeded(job.sampler)
+            if model.refusals:
+                self._decide(model, began, self._workers)
+                self._offer(model)
             self._stats.count(model.endpoint.name, reply, model.estimate.taken(job.body, reply))
+            if shared is model.control:
+                model.control = None
+                return
             # Put before this connection takes its next request: a kill loses at most one reply per connection.
             await self._writer.put(shared, record, Result.stored(reply, attempts))
         elif self._halted and reply.retryable:
             # Its retries were cut short by the halt. A failure would be the model's fault; this is the run's.
             shared.resolve(Result.skipped())
+        elif record is not None and not model.over.is_set() and model.is_about_request(shared, reply):
+            model.hold(shared, reply, record, attempts, self._now())
+            if model.breaker.failed(reply):
+                model.ask_control()
+                self._offer(model)
         else:
-            self._record_failure_of(model, reply)
-            ended = model.refuse(job.sampler, reply)
-            refusal = (model.refusal(job.sampler) if reply.refused else None) or reply
-            self._give_up(shared, refusal, attempts)
-            for other in ended:
-                self._give_up(other, refusal, 0)
+            self._fail(model, shared, reply, attempts)
+
+    def _fail(self, model: ModelQueue, shared: SharedJob, reply: Reply, attempts: int) -> None:
+        """End a request without an answer, and whatever else that ends."""
+        if shared is model.control:
+            model.control = None
+            self._fail_refusals(model)
+        self._record_failure_of(model, reply)
+        sampler = shared.job.sampler
+        ended = model.refuse(sampler, reply)
+        refusal = (model.refusal(sampler) if reply.refused else None) or reply
+        self._give_up(shared, refusal, attempts)
+        for waiting in ended:
+            self._give_up(waiting, refusal, 0)
+
+    def _offer(self, model: ModelQueue) -> None:
+        self._wanted[model] = None
+        self._wake(len(model.waiting))
 
     def _record_failure_of(self, model: ModelQueue, reply: Reply) -> None:
         """Give up the model, or the whole endpoint, where that was one failure too many."""
@@ -307,22 +330,17 @@ class HttpQueue(EndpointQueue):
                 self._distrust(model.endpoint.ca_file, reply)
         elif not model.proven and is_unreachable(reply):
             self._end_all(reply)
-        elif not model.proven and reply.page:
-            model.down = reply
-            self._end(model)
-        elif not concerns_model(reply):
+        elif not (concerns_model(reply) or reply.is_refusal or reply.page):
             self._record_failure(reply, self._breaker)
-        elif model.breaker.failed(reply) and model.down is None:
-            model.down = reply
-            self._end(model)
+        elif model.breaker.failed(reply):
+            self._end(model, reply)
 
     def _distrust(self, ca_file: str | None, reply: Reply) -> None:
         """Give up the models that believe these authorities; others at the address may believe the right ones."""
         self._distrusted.setdefault(ca_file, reply)
         for model in self._models.values():
-            if model.endpoint.ca_file == ca_file and model.down is None:
-                model.down = reply
-                self._end(model)
+            if model.endpoint.ca_file == ca_file:
+                self._end(model, reply)
 
     def _prove(self, model: ModelQueue) -> None:
         """Send a model as much as the limits allow: what is wrong with its address, name or key shows at once."""
@@ -388,7 +406,7 @@ class HttpQueue(EndpointQueue):
         why = "refused" if is_refusal(last) else last.cause
         self._resting[job.digest] = self._now() + seconds, f"{why}: tried again"
         try:
-            return await _pause(seconds, model.over)
+            return await pause(seconds, model.over)
         finally:
             del self._resting[job.digest]
 
@@ -435,13 +453,3 @@ class HttpQueue(EndpointQueue):
     @staticmethod
     def _now() -> float:
         return asyncio.get_running_loop().time()
-
-
-async def _pause(seconds: float, over: asyncio.Event) -> bool:
-    """Wait, but not longer than until it is over; returns whether it is."""
-    if seconds > 0:
-        with suppress(TimeoutError):
-            # `wait_for` may lose a cancellation that comes together with the event.
-            async with asyncio.timeout(seconds):
-                await over.wait()
-    return over.is_set()

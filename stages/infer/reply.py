@@ -16,7 +16,7 @@ from email.utils import parsedate_to_datetime
 from enum import Enum
 from typing import NamedTuple
 
-from evalcube.stages.reply.body import ErrorBody, parse_body, read_error
+from evalcube.stages.reply.body import parse_body, read_error
 from evalcube.stages.reply.forms import CHAT, FORMS, ReplyForm, counted, ending_of
 
 _LIMITS = (
@@ -188,6 +188,8 @@ class Reply(NamedTuple):
     """Whether it is a web page, as an address has that is none of an API."""
     has_reason: bool = True
     """Whether it says why it ended, where it counts."""
+    is_refusal: bool = False
+    """Whether it may be about this request alone, and then is the outcome of its trial."""
     refused: str = ""
     """The parameter that is not taken; see `evalcube.stages.reply.body`."""
 
@@ -202,13 +204,14 @@ class Reply(NamedTuple):
         return self.retry_class is RetryClass.RETRY
 
 
-_RETRY_STATUS = {408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529}
-_FATAL_STATUS = {401, 402, 403, 404, 405}
+_CAPACITY_STATUS = {408, 409, 420, 423, 424, 425, 429, 430, 449, 460, 498, 499}
+"""What servers and their gateways say, beside all from 500 on, when another moment would do."""
+_FATAL_STATUS = {401, 402, 403, 404, 405, 407, 410}
+"""What is about the account, the model or the address."""
+_FORBIDDEN = 403
 _REFUSING_STATUS = {400, 413, 422}
 _UNPAID_CODES = {"insufficient_quota", "billing_hard_limit_reached"}
 """What some endpoints say with status 429, though no waiting helps."""
-_UNPAID_TEXT = "credit balance is too low"
-"""What some say with status 400, as of a wrong request."""
 _STATUS = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -267,13 +270,15 @@ def _classify_error(status: int, headers: Mapping[str, str], body: bytes, now: f
     cause, detail = f"http {status}", one_line(error.message) or _shown(body)
     if status in _OF_ADDRESS and _is_page(body):
         detail = _PAGE
-    if status in _FATAL_STATUS or _is_unpaid(error):
+    if status == _FORBIDDEN and error.is_moderation:
+        return Reply(RetryClass.FAILED, cause, detail, is_refusal=True)
+    if status in _FATAL_STATUS or {error.code, error.kind} & _UNPAID_CODES:
         return Reply(RetryClass.FATAL, cause, detail)
-    if status in _RETRY_STATUS:
+    if status >= 500 or status in _CAPACITY_STATUS:
         return Reply(RetryClass.RETRY, cause, detail, retry_after=retry_after(headers, now))
     if 300 <= status < 400:
         return Reply(RetryClass.FATAL, "redirect", f"HTTP {status}: give the final base URL in the config")
-    return Reply(RetryClass.FAILED, cause, detail)
+    return Reply(RetryClass.FAILED, cause, detail, is_refusal=True)
 
 
 def error_status(event: object) -> int:
@@ -292,11 +297,6 @@ def error_status(event: object) -> int:
     if error.code.isascii() and error.code.isdecimal() and 400 <= int(error.code[:4]) < 600:
         return int(error.code[:4])
     return _STATUS.get(error.code) or _STATUS.get(error.kind) or 500
-
-
-def _is_unpaid(error: ErrorBody) -> bool:
-    """Whether the account has no money left, which no request can get around."""
-    return bool({error.code, error.kind} & _UNPAID_CODES) or _UNPAID_TEXT in error.message.lower()
 
 
 def _classify_ok(headers: Mapping[str, str], body: bytes, now: float, form: ReplyForm) -> Reply:
@@ -318,9 +318,8 @@ def _classify_ok(headers: Mapping[str, str], body: bytes, now: float, form: Repl
     if form.listed:
         choices = document.get("choices")
         if not isinstance(choices, list) or not choices:
-            return Reply(
-                RetryClass.RETRY, "no choices", one_line(read_error(document).message) or _shown(body)
-            )
+            detail = one_line(read_error(document).message) or _shown(body)
+            return Reply(RetryClass.FAILED, "no choices", detail, is_refusal=True)
         first = choices[0]
     if not isinstance(first, dict) or not _has_message(first, form):
         message = one_line(read_error(document).message)

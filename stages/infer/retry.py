@@ -19,9 +19,10 @@ Policy = Generator[float, Reply, Reply]
 
 _MOST_DOUBLINGS = 30
 UNREACHABLE = frozenset({"connect", "dns", "tls"})
+_NO_WAY = UNREACHABLE | {"proxy", "address"}
 _OF_ONE_MODEL = frozenset({"http 403", "http 404", "http 405"})
-_OVERLOAD = frozenset({"http 408", "http 429", "http 503", "http 504", "http 524", "http 529", "timeout"})
-_REFUSAL = frozenset({"http 429", "http 503", "http 529"})
+_REFUSAL = frozenset({"http 429", "http 498", "http 503", "http 529"})
+_OVERLOAD = _REFUSAL | {"http 408", "http 504", "http 524", "timeout"}
 _TOO_MANY = "http 429"
 _REFUSED_KEY = "http 401"
 _LONGEST_WAIT = 600.0
@@ -201,36 +202,40 @@ def is_unfit(reply: Reply) -> bool:
 
 
 def is_unreachable(reply: Reply) -> bool:
-    """Whether nobody answered at the address."""
-    return reply.cause in UNREACHABLE
+    """Whether nobody answered at the address, whatever the request was."""
+    return reply.cause in _NO_WAY
+
+
+FIRST_REQUESTS = 3
+"""Different requests that fail alike after which a model is given up that never answered."""
 
 
 class Breaker:
     """Decides when an endpoint is to be given up, rather than fail a million requests one by one.
 
-    A reply that no request can get around (wrong key, unknown model) ends it at once, as long as the endpoint never
-    answered. One that did answer may still refuse a single request in this way, so then it takes several in a row, as
-    it does where no connection comes about.
+    Any one request may be refused for what it says, the first one too. So it takes several in a row that fail alike,
+    each in a way that may be that of all: refused, as with a wrong key, or without a connection.
 
     Parameters
     ----------
     patience
-        Number of requests in a row that must fail.
+        Number of requests in a row that must fail where others were answered.
     """
 
     def __init__(self, patience: int) -> None:
         self._patience = patience
-        self._answered = False
+        self._limit = min(patience, FIRST_REQUESTS)
+        self._cause = ""
         self._in_a_row = 0
 
     def succeeded(self) -> None:
         """Note a reply that counts."""
-        self._answered = True
-        self._in_a_row = 0
+        self._limit, self._in_a_row = self._patience, 0
 
     def failed(self, reply: Reply) -> bool:
         """Note a request's last reply, which does not count; returns whether the endpoint is to be given up."""
-        fatal = reply.retry_class is RetryClass.FATAL
-        if fatal or reply.cause in UNREACHABLE:
-            self._in_a_row += 1
-        return (fatal and not self._answered) or self._in_a_row >= self._patience
+        if is_unfit(reply) or reply.is_refusal:
+            cause = "unreachable" if reply.cause in UNREACHABLE else reply.cause
+            self._in_a_row = self._in_a_row + 1 if cause == self._cause else 1
+            self._cause = cause
+        return self._in_a_row >= self._limit

@@ -104,7 +104,7 @@ class Sender:
         await self._session.close()
 
     async def send(self, job: Job, place: int = 0) -> tuple[Reply, bytes | None]:
-        """Send `job` once; an encoded record comes with a final reply only.
+        """Send `job` once; an encoded record comes with a final reply, or one that may become so, only.
 
         Whatever goes wrong on the way is a reply with a cause, never an exception.
 
@@ -186,10 +186,10 @@ class Sender:
             return self._transport_reply(error), None
         body = self._clean(body)
         reply = self._habit.judge(classify(status, headers, body, time.time(), self._api))
-        if reply.retry_class is RetryClass.FAILED:
-            return reply._replace(refused=refused_parameter(status, body, data)), None
-        if reply.retry_class is not RetryClass.FINAL:
+        if not (reply.is_final or reply.is_refusal):
             return reply, None
+        if reply.is_refusal:
+            reply = reply._replace(refused=refused_parameter(status, body, data))
         return reply, Record(status, latency, body, first, self._api).encode()
 
     async def _read(

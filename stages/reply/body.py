@@ -32,6 +32,7 @@ _EXCESS = re.compile(
     r"exceed|longer than|greater than|too long|too large|requested|resulted in|reduce the length"
 )
 _LONG = re.compile(r"context|too (?:long|large|big|many)|exceed|length|maximum|tokens|shorten")
+_MODERATION = re.compile(r"moderat|flagged|content.{0,12}(?:filter|polic)|safety|guardrail|harm|prohibited")
 _OUTPUT_LIMIT = re.compile(r"max_(?:completion_|new_|output_)?tokens")
 _LIMIT_NUMBER = re.compile(r"(?:context (?:length|size|window)|model length)\D{0,24}(\d{1,12})\b")
 _PROMPT_NUMBER = re.compile(
@@ -55,6 +56,11 @@ class ErrorBody:
     def is_filter(self) -> bool:
         """Whether a content filter refused the prompt."""
         return bool({self.code, self.kind} & _FILTER_CODES)
+
+    @property
+    def is_moderation(self) -> bool:
+        """Whether it speaks of what the prompt says, and not of the account."""
+        return self.is_filter or _MODERATION.search(self.message.lower()) is not None
 
     @property
     def is_context(self) -> bool:

@@ -16,6 +16,7 @@ OK = Reply(RetryClass.FINAL)
 AGAIN = Reply(RetryClass.RETRY, "http 500")
 FAILED = Reply(RetryClass.FAILED, "http 418")
 FATAL = Reply(RetryClass.FATAL, "http 401")
+REFUSAL = Reply(RetryClass.FAILED, "http 400", is_refusal=True)
 UNREACHED = Reply(RetryClass.RETRY, "connect")
 
 
@@ -163,7 +164,9 @@ def decisions(patience, events):
 @pytest.mark.parametrize(
     ("events", "decided"),
     [
-        ([FATAL], [True]),
+        ([FATAL], [False]),
+        ([FATAL, FATAL, FATAL], [False, False, True]),
+        ([REFUSAL, FATAL, REFUSAL, REFUSAL, REFUSAL], [False] * 4 + [True]),
         ([None, FATAL], [False]),
         ([None, FATAL, FATAL, FATAL], [False, False, True]),
         ([None, FATAL, FATAL, None, FATAL, FATAL], [False] * 4),
@@ -173,7 +176,7 @@ def decisions(patience, events):
         ([AGAIN] * 9, [False] * 9),
         ([FAILED] * 9, [False] * 9),
         ([Reply(RetryClass.RETRY, "timeout")] * 9, [False] * 9),
-        ([None, UNREACHED, FATAL, UNREACHED], [False, False, True]),
+        ([None, UNREACHED, FATAL, UNREACHED], [False] * 3),
     ],
 )
 def test_breaker(events, decided):

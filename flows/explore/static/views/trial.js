@@ -61,7 +61,7 @@
       ["latency", format.seconds(trial.latency)],
       trial.first_token === null ? null : ["first token", format.seconds(trial.first_token)],
       trial.looping ? ["end", "repeats itself"] : null,
-    trial.ending ? ["end", trial.ending] : null,
+      trial.ending ? ["end", visible(trial.ending)] : null,
       trial.provider ? ["answered by", visible(trial.provider)] : null,
       ...Object.entries(trial.layers).map(([name, score]) => [name, format.fixed(score, 2)]),
       trial.row === null ? null : ["row", `${trial.row}${trial.row_id ? ` (${trial.row_id})` : ""}`],
