@@ -358,7 +358,7 @@ class Reader:
         cell, answered, task_code = found.cell, found.answered, found.cell.task
         reasons = [task_code.reason] if isinstance(task_code, AbsentTask) else evaluation.not_run
         notes = [{"role": "note", "content": reason} for reason in reasons]
-        response = None if answered is None else answered.reading.answer
+        response = None if answered is None else answered.reading.answer or answered.reading.error
         return TrialView(
             self.plan.labels[model],
             entry.label,

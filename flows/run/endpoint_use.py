@@ -6,6 +6,7 @@ import http.client
 import json
 import urllib.error
 import urllib.request
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from evalcube.flows.config.models import Model
 from evalcube.flows.config.near_names import close_name
 from evalcube.flows.run.follow.events import Traffic
 from evalcube.flows.state.records import read_record
+from evalcube.stages.analyze.formulas.arguments import column
 from evalcube.stages.infer.apis import APIS
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.rates import strictest
@@ -27,6 +29,10 @@ from evalcube.storage.urls import redacted
 
 if TYPE_CHECKING:
     from evalcube.flows.run.worker.context import Route
+    from evalcube.flows.state.store import SweepStore
+
+_REFUSED_PART = 5
+"""One in so many trials of a model may end as refused by its endpoint."""
 
 
 @dataclass(frozen=True)
@@ -229,6 +235,22 @@ def _begun(route: Route, found: int | None) -> Route:
     # Not below what one begins with anyway, where more was found: a short run has only begun to look.
     start = min(max(found // 2, min(start, found)), route.endpoint.connections)
     return replace(route, endpoint=replace(route.endpoint, start=start))
+
+
+def bounded_refusals(store: SweepStore, routes: Mapping[str, Route]) -> dict[str, Route]:
+    """Return the routes with how many trials may still end as refused: a fifth of a model's, over all runs."""
+    bounds: defaultdict[str, float] = defaultdict(float)
+    refusals = column(store.counters(), "refused").sum(axis=(1, 2))
+    for evaluation, trials, refused in zip(
+        store.plan.evaluations, store.targets.counts, refusals, strict=True
+    ):
+        bounds[evaluation.model] += trials / _REFUSED_PART - refused
+    return {
+        name: replace(route, endpoint=replace(route.endpoint, refusals=max(int(bounds[name]), 0)))
+        if name in bounds
+        else route
+        for name, route in routes.items()
+    }
 
 
 def remember(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from evalcube.flows.config.models import Model, Sweep
 from evalcube.flows.plan.evaluations import token_limit
 from evalcube.flows.plan.part import Only, Sampling
-from evalcube.flows.run.endpoint_use import recalled, remember, share_limits
+from evalcube.flows.run.endpoint_use import bounded_refusals, recalled, remember, share_limits
 from evalcube.flows.run.follow.events import (
     Asked,
     BlockDone,
@@ -338,6 +338,7 @@ class Session:
 
         cube, cache = absolute(self._settings.cube), absolute(self._settings.cache)
         routes = recalled(self._store.cube.records, self._settings.models, routes)
+        routes = bounded_refusals(self._store, routes)
         self._endpoints = {name: route.endpoint for name, route in routes.items()}
         self._sharing = share_limits(self._endpoints)
         elsewhere, managed = connection.code.elsewhere, filter(is_managed, self._settings.models)

@@ -178,6 +178,7 @@ def _nothing_to_go_by(unit: Unit, any_trials: bool) -> tuple[str, str]:
 
 
 _SAVE_SECONDS = 5.0
+_BEYOND = " (what was in flight then is paid for, too)"
 
 
 class Spending:
@@ -246,9 +247,9 @@ class Spending:
         """The bound that is reached, for people; empty if none is."""
         tokens, usd, spent = self.bound.get("tokens"), self.bound.get("usd"), self.spent
         if tokens is not None and spent.tokens >= tokens:
-            return f"spend.tokens: {spent.tokens:,.0f} of {tokens:,.0f} tokens are spent"
+            return f"spend.tokens: {spent.tokens:,.0f} of {tokens:,.0f} tokens are spent{_BEYOND}"
         if usd is not None and spent.usd >= usd:
-            return f"spend.usd: {spent.usd:,.2f} of {usd:,.2f} USD are spent"
+            return f"spend.usd: {spent.usd:,.2f} of {usd:,.2f} USD are spent{_BEYOND}"
         return ""
 
     def save(self) -> None:

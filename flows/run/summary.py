@@ -37,7 +37,6 @@ from evalcube.storage.urls import MadeCube
 if TYPE_CHECKING:
     from evalcube.stages.analyze.render.table import TableSpec
 
-_RECKONED = " (reckoned from max_tokens and the prompts' lengths, as no usage was reported)"
 _SHOWN_LIMITS, _SHOWN_MODELS = 8, 4
 _MOST = 0.9
 """Share of a run's seconds that counts as all of them."""
@@ -126,6 +125,8 @@ class RunSummary(Shown, MadeCube):
     """Recorded trials that not all judges have rated, which the next run has them do."""
     pending: int = 0
     """Trials of the plan that are not done and were not asked for, where a part of it was."""
+    estimated_tokens: int = 0
+    """Tokens of this run that no endpoint counted, estimated from the bytes of prompts and answers."""
     unknown_ends: dict[str, int] = field(default_factory=dict)
     """Finished trials of the cube by the word for a reply's end that nobody knows; ``(none)`` where there was none."""
     unnamed: Unnamed | None = None
@@ -272,6 +273,7 @@ def summarized(
         models=models,
         in_batches=requests_in_batches(store.cube.records, store.plan, [one > 0 for one in left]),
         unrated=unrated,
+        estimated_tokens=round(spending.of_run.tokens) - traffic.prompt_tokens - traffic.completion_tokens,
         unknown_ends=unknown_ends(store.receipts),
         unnamed=unnamed(store.plan, store.counters()),
         pending=pending_beside(store, whole, sum(counts) - done),
@@ -319,11 +321,13 @@ def lines_of(summary: RunSummary) -> list[str]:
     """What a run did, a sentence or two on each line; texts of endpoints in them are as they came."""
     seconds, rate = summary.seconds, summary.trials_per_second
     again = f", {summary.found_again} answered since they were first looked up" if summary.found_again else ""
+    paid = usd(summary.usd)
+    if summary.estimated_tokens:
+        paid += f" (and an estimate of {summary.estimated_tokens:,} tokens, from the bytes of texts without usage)"
     lines = [
         f"{summary.done} of {summary.trials} trials done; this run: {summary.graded} in {seconds:.1f} s, {rate:.1f}/s",
         f"{summary.sent} requests sent, {summary.cached} trials answered by the cache{again}",
-        f"{summary.prompt_tokens} prompt tokens, {summary.completion_tokens} completion tokens, {usd(summary.usd)}"
-        + (_RECKONED if summary.usd and not summary.prompt_tokens + summary.completion_tokens else ""),
+        f"{summary.prompt_tokens} prompt tokens, {summary.completion_tokens} completion tokens, {paid}",
     ]
     if (saved := summary.saved) is not None:
         lines.append(

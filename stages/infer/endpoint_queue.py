@@ -183,7 +183,7 @@ class EndpointQueue(ABC):
 
     def _record_failure(self, reply: Reply, breaker: Breaker) -> None:
         """Give up the endpoint where that was one failure too many."""
-        if breaker.failed(reply):
+        if not reply.is_refusal and breaker.failed(reply):
             self._end_all(reply)
 
     def _end_all(self, reply: Reply) -> None:
@@ -217,10 +217,11 @@ class TokenEstimate:
         return sum(self._parts(body))
 
     def taken(self, body: bytes, reply: Reply) -> tuple[float, float]:
-        """Tokens of prompt and of completion that `reply` to `body` took: those that it reports, or else a guess."""
-        if reply.prompt_tokens or reply.completion_tokens or reply.cause:
-            return reply.prompt_tokens, reply.completion_tokens
-        return self._parts(body)
+        """Return the tokens of prompt and completion that a reply took: as it says, or else by their bytes."""
+        prompt, completion = reply.prompt_tokens, reply.completion_tokens
+        if reply.cause:
+            return prompt, completion
+        return prompt or len(body) * self._per_byte, completion or reply.text_bytes / _BYTES_PER_TOKEN
 
     def _parts(self, body: bytes) -> tuple[float, float]:
         completion = self._completion

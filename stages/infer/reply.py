@@ -186,6 +186,8 @@ class Reply(NamedTuple):
     """Of the prompt's, those that it had in its cache; 0 where it does not say."""
     page: bool = False
     """Whether it is a web page, as an address has that is none of an API."""
+    text_bytes: int = 0
+    """Of the texts in it, where it counts and does not say how many tokens they are."""
     has_reason: bool = True
     """Whether it says why it ended, where it counts."""
     is_refusal: bool = False
@@ -232,6 +234,8 @@ _STATUS = {
 _PAGE = "a web page instead of JSON: is the endpoint an OpenAI-compatible base URL, ending in /v1?"
 _OF_ADDRESS = {404, 405}
 _SHOWN_BYTES = 4096
+_BLOCKED = re.compile(rb"block|filter|refus|safety")
+"""What a reply without a choice says if asking at once for the same is no use."""
 _DETAIL_LIMIT = 300
 
 
@@ -278,7 +282,7 @@ def _classify_error(status: int, headers: Mapping[str, str], body: bytes, now: f
         return Reply(RetryClass.RETRY, cause, detail, retry_after=retry_after(headers, now))
     if 300 <= status < 400:
         return Reply(RetryClass.FATAL, "redirect", f"HTTP {status}: give the final base URL in the config")
-    return Reply(RetryClass.FAILED, cause, detail, is_refusal=True)
+    return Reply(RetryClass.FAILED, cause, detail, is_refusal=status >= 400)
 
 
 def error_status(event: object) -> int:
@@ -319,7 +323,9 @@ def _classify_ok(headers: Mapping[str, str], body: bytes, now: float, form: Repl
         choices = document.get("choices")
         if not isinstance(choices, list) or not choices:
             detail = one_line(read_error(document).message) or _shown(body)
-            return Reply(RetryClass.FAILED, "no choices", detail, is_refusal=True)
+            is_blocked = _BLOCKED.search(body[:_SHOWN_BYTES].lower())
+            retry_class = RetryClass.FAILED if is_blocked else RetryClass.RETRY
+            return Reply(retry_class, "no choices", detail, is_refusal=True)
         first = choices[0]
     if not isinstance(first, dict) or not _has_message(first, form):
         message = one_line(read_error(document).message)
@@ -334,8 +340,21 @@ def _classify_ok(headers: Mapping[str, str], body: bytes, now: float, form: Repl
         prompt_tokens=prompt,
         completion_tokens=completion,
         cached_tokens=min(cached, prompt),
+        text_bytes=0 if completion else _text_bytes(first),
         has_reason=bool(end.kind),
     )
+
+
+def _text_bytes(message: object) -> int:
+    """Return the bytes of all texts in a message, however deep."""
+    size, values = 0, [message]
+    while values:
+        value = values.pop()
+        if isinstance(value, str):
+            size += len(value.encode("utf-8", "replace"))
+        elif isinstance(value, (dict, list)):
+            values += value.values() if isinstance(value, dict) else value
+    return size
 
 
 def _has_message(answer: dict[str, object], form: ReplyForm) -> bool:

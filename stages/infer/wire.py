@@ -88,7 +88,7 @@ class Sender:
         self._posters = self._prepared()
         self._probes = endpoint.probes
         self._api = endpoint.api
-        self._habit = EndHabit()
+        self._habit, self._patience = EndHabit(), endpoint.patience
         self._ending = APIS[endpoint.api].stream if endpoint.stream else None
         """What the request ends with in place of its brace, if it asks for a stream."""
 
@@ -186,6 +186,8 @@ class Sender:
             return self._transport_reply(error), None
         body = self._clean(body)
         reply = self._habit.judge(classify(status, headers, body, time.time(), self._api))
+        if reply.retry_after and self._patience:  # nobody waits longer, whatever was asked for
+            reply = reply._replace(retry_after=min(reply.retry_after, self._patience))
         if not (reply.is_final or reply.is_refusal):
             return reply, None
         if reply.is_refusal:

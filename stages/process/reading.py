@@ -127,6 +127,8 @@ class Reading(NamedTuple):
     """Seconds until a streamed reply began."""
     ending: str = ""
     """The endpoint's word for why it ended, where nobody knows what it means; see `forms.Ending.mark`."""
+    error: str = ""
+    """What the endpoint said in the place of an answer."""
 
     @property
     def provider(self) -> int:
@@ -145,13 +147,17 @@ def read_reply(record: Record) -> Reading:
     """
     document = _mapping(parse_body(record.body))
     if record.status >= 300 or document.get("error"):
-        finish = "context" if record.status == _TOO_LARGE or read_error(document).is_long else "refused"
-        return Reading("", "", finish, -1, 0, record.latency)
+        error = read_error(document)
+        finish = "context" if record.status == _TOO_LARGE or error.is_long else "refused"
+        shown = error.message or f"HTTP {record.status}"
+        return Reading("", "", finish, -1, 0, record.latency, error=shown)
     form = FORMS[record.api]
     document = form.read(document)
     choice = document
     if form.listed:
         choices = document.get("choices")
+        if choices == []:
+            return Reading("", "", "refused", -1, 0, record.latency, error="no choices")
         choice = _mapping(choices[0]) if isinstance(choices, list) and choices else {}
     message = choice if form.message is None else _mapping(choice.get(form.message))
     content, thoughts = _content(message.get(form.content))

@@ -140,7 +140,8 @@ def read_error(document: object) -> ErrorBody:
     ----------
     document
         What `parse_body` returned. An object with the key ``error`` (an object or a text), one with ``message`` or
-        ``detail`` of its own, or a list whose first item is one of these; anything else says nothing.
+        ``detail`` of its own, or a list, also one under ``errors``, whose first item is one of these; anything else
+        says nothing.
 
     Examples
     --------
@@ -153,11 +154,16 @@ def read_error(document: object) -> ErrorBody:
         document = document[0]
     if not isinstance(document, dict):
         return ErrorBody()
-    error = document.get("error") or document
+    listed = document.get("errors") or document.get("detail")
+    error = document.get("error") or (listed[0] if listed and isinstance(listed, list) else document)
     if not isinstance(error, dict):
         return ErrorBody(message=_scalar(error))
-    message = _scalar(error.get("message")) or _scalar(error.get("detail"))
-    return ErrorBody(_scalar(error.get("code")).lower(), _scalar(error.get("type")).lower(), message)
+    message = next(filter(None, (_scalar(error.get(name)) for name in _MESSAGES)), "")
+    code = _scalar(error.get("code")) or _scalar(error.get("status"))
+    return ErrorBody(code.lower(), _scalar(error.get("type")).lower(), message)
+
+
+_MESSAGES = ("message", "detail", "msg", "reason", "title", "description")
 
 
 def _scalar(value: object) -> str:

@@ -82,7 +82,7 @@ READ: Mapping[str, Callable[[FoundTrial], Any]] = {
     "digest": lambda row: row.digest or None,
     "answer": _of_reply(lambda answered: None if answered.parsed is None else whole(answered.parsed)),
     "fault": _of_reply(lambda answered: answered.fault or None),
-    "response": _of_reply(lambda answered: whole(answered.reading.answer)),
+    "response": _of_reply(lambda answered: whole(answered.reading.answer or answered.reading.error)),
     "reasoning": _of_reply(lambda answered: whole(answered.reading.reasoning)),
     "finish": _of_reply(lambda answered: answered.reading.finish),
     "tool_calls": _of_reply(_tool_calls),

@@ -215,7 +215,7 @@ def host_of(model: Model, most: int = MOST) -> Iterator[Host]:
         few = min(_CONNECTIONS, model.limits.declared or _CONNECTIONS)
         # Attempts are counted here, so the client makes but one of each.
         once: dict[str, Any] = {"retries": 0, "patience": 0.0, "connections": few, "start": None}
-        once |= {"batch": None, "stream": False, "response_bytes": _MOST_BYTES}
+        once |= {"batch": None, "stream": False, "response_bytes": _MOST_BYTES, "refusals": 0}
         plain = replace(route.endpoint, **once)
         engine = Engine({"plain": plain, "streamed": replace(plain, stream=True)}, store)
         try:

@@ -2,6 +2,8 @@
 
 import json
 
+import re
+
 import pytest
 
 from evalcube.flows.run.sweep import run
@@ -38,11 +40,15 @@ def test_run__whose_prompts_do_not_fit_is_not_told_to_raise_max_tokens(closing_w
     assert "raise" not in output
 
 
-def test_run__says_that_a_cost_is_reckoned_where_no_usage_is_reported(closing_words):
+def test_run__says_that_a_cost_is_estimated_where_no_usage_is_reported(closing_words):
     code, output, _ = closing_words(kind="missing_usage")
 
     assert code == 0
-    assert "USD (reckoned from max_tokens and the prompts' lengths, as no usage was reported)" in output
+    estimate = re.search(
+        r"USD \(and an estimate of ([\d,]+) tokens, from the bytes of texts without usage\)", output
+    )
+    assert estimate is not None
+    assert int(estimate[1].replace(",", "")) > 0
 
 
 @pytest.mark.parametrize(

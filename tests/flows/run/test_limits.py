@@ -147,9 +147,12 @@ def test_spending__goes_on_from_what_was_kept(tmp_path, counters):
     [
         (None, ""),
         (Spend(tokens=181), ""),
-        (Spend(tokens=180), "spend.tokens: 180 of 180 tokens are spent"),
+        (
+            Spend(tokens=180),
+            "spend.tokens: 180 of 180 tokens are spent (what was in flight then is paid for, too)",
+        ),
         (Spend(usd=0.26, tokens=1000), ""),
-        (Spend(usd=0.25), "spend.usd: 0.25 of 0.25 USD are spent"),
+        (Spend(usd=0.25), "spend.usd: 0.25 of 0.25 USD are spent (what was in flight then is paid for, too)"),
     ],
 )
 def test_spending__stops_at_its_bound(tmp_path, counters, bound, reached):

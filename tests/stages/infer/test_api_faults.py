@@ -6,7 +6,7 @@ from evalcube.deploy.simulator.truth import HEADER, Truth, encode
 from evalcube.stages.infer.jobs import Job
 from tests.simulator.faults import STREAM_KINDS
 from tests.stages.infer.conftest import make_jobs
-from tests.stages.infer.test_faults import ERROR, FAULTS, STATUS, STREAMED, graded
+from tests.stages.infer.test_faults import ALL_FAIL, ERROR, FAULTS, STATUS, STREAMED, graded
 
 OTHER = {
     ("messages", False): {"no choices": (True, ERROR, "wrong shape")},
@@ -66,8 +66,8 @@ def check(engine_for, remote, store, rule, ends, *, api, stream):
     (result,) = engine.run("m", [Job(job.digest, job.body, {HEADER: encode(Truth("7"))}) for job in jobs])
 
     assert (result.cause, result.attempts) == (cause, attempts)
-    assert remote.stats()["requests"] == attempts
-    if end.startswith(ERROR):
+    assert remote.stats()["requests"] == attempts * (2 if end in ALL_FAIL else 1)
+    if end.startswith(ERROR) or end in ALL_FAIL:
         assert result.kind == "failed"
         assert not store.records
     else:

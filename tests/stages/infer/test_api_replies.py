@@ -188,7 +188,7 @@ def test_classify__of_another_apis_reply(api, body, cause):
             "invalid_request_error",
             "Your credit balance is too low to go on.",
             "http 400",
-            RetryClass.FATAL,
+            RetryClass.FAILED,
         ),
     ],
 )

@@ -188,18 +188,18 @@ def test_run__waits_as_long_as_the_endpoint_asks(engine_for, remote, jobs, retry
 
 
 @pytest.mark.parametrize("status", [401, 404, 307])
-def test_run__one_refusal_of_all_requests_ends_it(engine_for, remote, jobs, status):
+def test_run__two_refusals_that_are_alike_end_it(engine_for, remote, jobs, status):
     remote.faults({"kind": "status", "status": status} if status != 307 else {"kind": "redirect_loop"})
     engine = engine_for(connections=1)
 
     results = engine.run("m", jobs(50))
 
     assert kinds(results) == ["failed"] * 50
-    assert [result.attempts for result in results] == [1] + [0] * 49
+    assert [result.attempts for result in results] == [1, 1] + [0] * 48
     assert {result.cause for result in results} == {"redirect" if status == 307 else f"http {status}"}
-    assert remote.stats()["requests"] == 1
+    assert remote.stats()["requests"] == 2
     assert kinds(engine.run("m", jobs(3, label="later"))) == ["failed"] * 3
-    assert remote.stats()["requests"] == 1
+    assert remote.stats()["requests"] == 2
 
 
 def test_run__a_refusal_in_the_midst_of_answers_ends_nothing(engine_for, remote, jobs):
@@ -236,12 +236,12 @@ def test_run__the_first_request_of_a_model_goes_alone(engine_for, remote, jobs):
 @pytest.mark.parametrize(
     ("rule", "requests"),
     [
-        ({"kind": "status", "status": 401}, 1),
-        ({"kind": "status", "status": 404}, 1),
-        ({"kind": "wrong_type"}, 3),
+        ({"kind": "status", "status": 401}, 3),
+        ({"kind": "status", "status": 404}, 3),
+        ({"kind": "wrong_type"}, 9),
     ],
 )
-def test_run__a_model_that_cannot_be_asked_ends_with_its_first_request(
+def test_run__a_model_that_cannot_be_asked_ends_with_its_first_three(
     engine_for, remote, jobs, rule, requests
 ):
     remote.faults(rule)

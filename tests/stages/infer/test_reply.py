@@ -201,15 +201,28 @@ ERRORS = [
     ),
     (408, b"", RETRY, "http 408", ""),
     (529, b"", RETRY, "http 529", ""),
-    (599, b"", FAILED, "http 599", ""),
-    (501, b"", FAILED, "http 501", ""),
+    (424, b"", RETRY, "http 424", ""),
+    (498, b"", RETRY, "http 498", ""),
+    (499, b"", RETRY, "http 499", ""),
+    (527, b"", RETRY, "http 527", ""),
+    (599, b"", RETRY, "http 599", ""),
+    (501, b"", RETRY, "http 501", ""),
+    (
+        403,
+        {"error": {"message": "Your input was flagged", "metadata": {}}},
+        FAILED,
+        "http 403",
+        "Your input was flagged",
+    ),
+    (410, b"", FATAL, "http 410", ""),
     (100, b"", FAILED, "http 100", ""),
 ]
 
 
 @pytest.mark.parametrize(("status", "document", "retry_class", "cause", "detail"), ERRORS)
 def test_classify__errors(status, document, retry_class, cause, detail):
-    assert reply_to(status, document) == Reply(retry_class, cause, detail)
+    is_refusal = retry_class is FAILED and status >= 400
+    assert reply_to(status, document) == Reply(retry_class, cause, detail, is_refusal=is_refusal)
 
 
 @pytest.mark.parametrize("status", [401, 404, 429, 500, 503])
@@ -291,7 +304,7 @@ json_values = st.recursive(
 
 
 CLASSES = {
-    200: {FINAL, RETRY},
+    200: set(RetryClass),
     400: {FINAL, FAILED},
     401: {FATAL},
     413: {FINAL, FAILED},
