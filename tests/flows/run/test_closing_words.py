@@ -1,7 +1,6 @@
 """What a run says at its end of endpoints that fail or leave things out, through the command line."""
 
 import json
-
 import re
 
 import pytest
