@@ -174,7 +174,7 @@ class EndpointQueue(ABC):
 
     def _fail_refusals(self, model: ModelQueue) -> None:
         """Have refusals be no outcomes: they are about the model, or nobody knows."""
-        refusals, model.refusals = model.refusals, []
+        refusals, model.refusals, model.control = model.refusals, [], None
         for refusal in refusals:
             if self._halted:
                 refusal.shared.resolve(Result.skipped())
@@ -310,7 +310,7 @@ class ModelQueue:
         self.estimate = TokenEstimate()
         self.refusals: list[Refusal] = []
         """Those that nobody has decided on."""
-        self._resent: dict[str, Refusal] = {}
+        self.resent: dict[str, Refusal] = {}
         """Those whose requests are sent once more, by digest."""
         self._outcomes = 0
         """Refusals that were."""
@@ -334,13 +334,6 @@ class ModelQueue:
             self.control.add(JobGroup(1), 0)
             self.waiting.appendleft(self.control)
 
-    def hold(self, shared: SharedJob, reply: Reply, record: bytes, attempts: int, now: float) -> None:
-        """Keep a refusal until another request is answered."""
-        first = self._resent.pop(shared.job.digest, None)
-        is_again = first is not None and first.reply.cause == reply.cause
-        attempts += 0 if first is None else first.attempts
-        self.refusals.append(Refusal(shared, reply, record, attempts, now, is_again))
-
     def decide(self, began: float, workers: int) -> Iterator[tuple[Refusal, bool]]:
         """Decide on refusals before an answer to a request that began then; yields them, and whether they are outcomes.
 
@@ -356,13 +349,12 @@ class ModelQueue:
                 self._outcomes += 1
                 yield refusal, True
             else:
-                self._resent[refusal.shared.job.digest] = refusal
+                self.resent[refusal.shared.job.digest] = refusal
                 self.waiting.append(refusal.shared)
 
     def revive(self) -> None:
         """Begin again with a model that was given up: one request finds out whether it can be asked now."""
         self.down, self.proven, self.breaker = None, False, Breaker(self._patience)
-        self.control = None
         self._refused.clear()
         self.over.clear()
 

@@ -12,7 +12,7 @@ from evalcube.stages.infer.admission import Admission, Feedback
 from evalcube.stages.infer.counts import Report
 from evalcube.stages.infer.deadline import pause
 from evalcube.stages.infer.endpoint import Endpoint, EngineInfo
-from evalcube.stages.infer.endpoint_queue import EndpointQueue, ModelQueue
+from evalcube.stages.infer.endpoint_queue import EndpointQueue, ModelQueue, Refusal
 from evalcube.stages.infer.jobs import FoundLimits, Job, Learned, Result, SharedJob, Slowdown, Stats
 from evalcube.stages.infer.rates import Quota
 from evalcube.stages.infer.replicas import ModelServers
@@ -161,7 +161,6 @@ class HttpQueue(EndpointQueue):
     @property
     def report(self) -> Report | None:
         """See `evalcube.stages.infer.endpoint_queue.EndpointQueue.report`."""
-        # A copy, made in one step: the loop's thread may add a model meanwhile.
         waiting = sum(len(model.waiting) for model in tuple(self._models.values()))
         admission = self._admission
         return admission.gate.report(admission.in_flight, admission.waiting + waiting)
@@ -208,9 +207,8 @@ class HttpQueue(EndpointQueue):
         model.down = model.down or reply
         # Set first: it ends the pauses of those who wait for another attempt, and turns away whatever is put from now.
         model.over.set()
-        waiting, model.waiting = model.waiting, deque()
-        for shared in waiting:
-            self._turn_away(model, shared)
+        while model.waiting:
+            self._turn_away(model, model.waiting.popleft())
         self._fail_refusals(model)
         # Those at the limits may wait for minutes, and nothing is to be sent for them any more.
         self._admission.dismiss(model)
@@ -274,10 +272,11 @@ class HttpQueue(EndpointQueue):
         if first is None:
             self._turn_away(model, shared)
             return
-        reply, record = first
-        attempts = 1
+        (reply, record), attempts = first, 1
         if reply.retryable:
             reply, record, attempts = await self._retry(model, job, first)
+        refused = model.resent.pop(job.digest, None)
+        attempts += 0 if refused is None else refused.attempts
         if record is not None and reply.is_final:
             self._breaker.succeeded()
             model.succeeded(job.sampler)
@@ -294,7 +293,8 @@ class HttpQueue(EndpointQueue):
             # Its retries were cut short by the halt. A failure would be the model's fault; this is the run's.
             shared.resolve(Result.skipped())
         elif record is not None and not model.over.is_set() and model.is_about_request(shared, reply):
-            model.hold(shared, reply, record, attempts, self._now())
+            alike = refused is not None and refused.reply.cause == reply.cause
+            model.refusals.append(Refusal(shared, reply, record, attempts, self._now(), alike))
             if model.breaker.failed(reply):
                 model.ask_control()
                 self._offer(model)
@@ -304,7 +304,6 @@ class HttpQueue(EndpointQueue):
     def _fail(self, model: ModelQueue, shared: SharedJob, reply: Reply, attempts: int) -> None:
         """End a request without an answer, and whatever else that ends."""
         if shared is model.control:
-            model.control = None
             self._fail_refusals(model)
         self._record_failure_of(model, reply)
         sampler = shared.job.sampler

@@ -234,7 +234,7 @@ _STATUS = {
 _PAGE = "a web page instead of JSON: is the endpoint an OpenAI-compatible base URL, ending in /v1?"
 _OF_ADDRESS = {404, 405}
 _SHOWN_BYTES = 4096
-_BLOCKED = re.compile(rb"block|filter|refus|safety")
+_BLOCKED = re.compile(rb"block|content_?filter|safety")
 """What a reply without a choice says if asking at once for the same is no use."""
 _DETAIL_LIMIT = 300
 
