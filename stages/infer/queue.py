@@ -268,7 +268,7 @@ class HttpQueue(EndpointQueue):
 
     async def _deliver(self, model: ModelQueue, shared: SharedJob) -> None:
         job, began = shared.job, self._now()
-        first = await self._attempt(model, job)
+        first = await self._attempt(model, job, first=shared is model.control)
         if first is None:
             self._turn_away(model, shared)
             return

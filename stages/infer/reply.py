@@ -234,8 +234,6 @@ _STATUS = {
 _PAGE = "a web page instead of JSON: is the endpoint an OpenAI-compatible base URL, ending in /v1?"
 _OF_ADDRESS = {404, 405}
 _SHOWN_BYTES = 4096
-_BLOCKED = re.compile(rb"block|content_?filter|safety")
-"""What a reply without a choice says if asking at once for the same is no use."""
 _DETAIL_LIMIT = 300
 
 
@@ -323,9 +321,7 @@ def _classify_ok(headers: Mapping[str, str], body: bytes, now: float, form: Repl
         choices = document.get("choices")
         if not isinstance(choices, list) or not choices:
             detail = one_line(read_error(document).message) or _shown(body)
-            is_blocked = _BLOCKED.search(body[:_SHOWN_BYTES].lower())
-            retry_class = RetryClass.FAILED if is_blocked else RetryClass.RETRY
-            return Reply(retry_class, "no choices", detail, is_refusal=True)
+            return Reply(RetryClass.RETRY, "no choices", detail, is_refusal=True)
         first = choices[0]
     if not isinstance(first, dict) or not _has_message(first, form):
         message = one_line(read_error(document).message)
@@ -357,9 +353,18 @@ def _text_bytes(message: object) -> int:
     return size
 
 
+_ELSEWHERE = ("text", "parts", "output", "response", "answer")
+"""Fields in which some servers have a text, and no API."""
+
+
 def _has_message(answer: dict[str, object], form: ReplyForm) -> bool:
     """Whether there is something to read; what it holds may be null, as some say so that there is no text."""
-    return form.content in answer if form.message is None else isinstance(answer.get(form.message), dict)
+    if form.message is None:
+        return form.content in answer
+    message = answer.get(form.message)
+    return isinstance(message, dict) and (
+        bool(message.get(form.content)) or not any(map(message.get, _ELSEWHERE))
+    )
 
 
 class EndHabit:

@@ -72,12 +72,19 @@ class Assembly:
         if self.complete or self.error is not None:
             return
         event = parse_body(data)
-        fields = _object(event[0] if isinstance(event, list) and event else event)
+        if isinstance(event, list) and event:
+            event = event[0]
+        if (
+            isinstance(event, dict)
+            and name != ERROR
+            and not event.get("error")
+            and self._take(event, len(data))
+        ):
+            return
+        fields = _object(event)
         text = event if isinstance(event, str) else data[:_PART_COST].decode("utf-8", "replace")
         if name == ERROR or fields.get("error"):
             self.error = fields or {"error": text or "error"}
-        elif fields and self._take(fields, len(data)):
-            return
         elif event is None and data.startswith(b"{") and not self.has_reason:
             raise BadEventError
         elif event or (event is None and data not in (b"", b"null")):
@@ -197,7 +204,7 @@ class Fields:
 
 
 _SHOWN = frozenset(
-    {"content", "tool_calls", "reasoning_content", "reasoning", "thinking", "reasoning_details"}
+    {"content", "text", "tool_calls", "reasoning_content", "reasoning", "thinking", "reasoning_details"}
 )
 """Fields of a message with which a reply begins."""
 
@@ -234,13 +241,13 @@ class ChoiceAssembly(Assembly):
         usage, choices = event.get("usage"), event.get("choices")
         if usage:
             self._top.grow("usage", usage, size)
-        pieces = (
-            [choice for choice in choices if isinstance(choice, dict)] if isinstance(choices, list) else []
-        )
-        for choice in pieces:
-            if choice.get("index") in (0, None):
-                self._take_choice(choice, size)
-        return bool(usage or pieces)
+        is_piece = bool(usage)
+        for choice in choices if isinstance(choices, list) else ():
+            if isinstance(choice, dict):
+                is_piece = True
+                if choice.get("index") in (0, None):
+                    self._take_choice(choice, size)
+        return is_piece
 
     def _take_choice(self, choice: dict[str, Any], size: int) -> None:
         self._any = True
@@ -248,21 +255,18 @@ class ChoiceAssembly(Assembly):
             self.error = choice
             return
         reason = choice.get("finish_reason")
-        kind = ending_of(reason).kind
-        if kind and (kind != "stop" or not self.has_reason):  # what broke or cut it is not taken back
-            self._choice.set("finish_reason", reason, size)
+        if reason and (kind := ending_of(reason).kind) and (kind != "stop" or not self.has_reason):
+            self._choice.set("finish_reason", reason, size)  # what broke or cut it is not taken back
         whole = _object(choice.get("message"))
-        parts = whole or _object(choice.get("delta")) or {"content": choice.get("text")}
-        for name, value in parts.items():
+        for name, value in (whole or _object(choice.get("delta")) or {"content": choice.get("text")}).items():
             if name == "role":
                 continue
             if self._message_field is None and name == "content":
                 name = "text"  # noqa: PLW2901 - as completions call it, whoever sends them in the form of chat
             if whole:
                 self._message.complete(name, value, size)
-                continue
-            shown = self._message.add(name, value, size)
-            self.begun |= shown and (name == "text" or name in _SHOWN)
+            elif self._message.add(name, value, size) and name in _SHOWN:
+                self.begun = True
 
     def _document(self) -> dict[str, Any]:
         message = self._message.plain()

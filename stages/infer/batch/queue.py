@@ -15,7 +15,7 @@ from evalcube.stages.infer.batch.wire import BatchSender
 from evalcube.stages.infer.endpoint import Batching, Endpoint
 from evalcube.stages.infer.endpoint_queue import EndpointQueue, TokenEstimate
 from evalcube.stages.infer.jobs import Job, JobGroup, Result, SharedJob, Stats
-from evalcube.stages.infer.reply import Reply, classify
+from evalcube.stages.infer.reply import EndHabit, Reply, classify
 from evalcube.stages.infer.retry import Breaker, backoff
 from evalcube.stages.infer.wire import Sender
 from evalcube.stages.infer.writer import Writer
@@ -53,7 +53,7 @@ class BatchQueue(EndpointQueue):
             BatchSender(endpoint, self._connections(endpoint), self._keys), batches, endpoint, stats, set()
         )
         self._answer_breaker, self._batch_breaker = Breaker(_PATIENCE), Breaker(1)
-        self._estimate = TokenEstimate()
+        self._estimate, self._habit = TokenEstimate(), EndHabit()
         self._requests: dict[str, PendingRequest] = {}
         """All that are not resolved yet, by digest."""
         self._waiting: list[PendingRequest] = []
@@ -255,6 +255,7 @@ class BatchQueue(EndpointQueue):
             self._queue(request)
 
     def _settle(self, line: Line, request: PendingRequest | None, durable: JobGroup, number: int) -> None:
+        line = line._replace(reply=self._habit.judge(line.reply))
         if line.reply.is_final:
             self._store(line, request, durable, number)
             return

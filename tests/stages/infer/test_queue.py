@@ -88,6 +88,12 @@ BEHAVIOURS = {
     "the first one is forbidden": (at(0, refusal(403)), 20, {"stop": 19}, {"http 403": 1}),
     "the first one is moderated": (at(0, refusal(403, "flagged")), 23, {"stop": 19, "refused": 1}, {}),
     "one is not found": (at(7, refusal(404)), 20, {"stop": 19}, {"http 404": 1}),
+    "a text where no API has it": (
+        at(7, http(b'{"choices": [{"message": {"text": "4"}, "finish_reason": "stop"}]}')),
+        21,
+        {"stop": 19},
+        {"wrong shape": 1},
+    ),
     "a key is revoked": (after(12, refusal(401)), 20, {"stop": 12}, {"http 401": 8}),
     "a key is revoked, with another status": (after(12, refusal(400)), 24, {"stop": 12}, {"http 400": 8}),
     "a quota is spent": (after(12, refusal(402)), 20, {"stop": 12}, {"http 402": 8}),
