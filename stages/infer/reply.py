@@ -341,6 +341,9 @@ def _classify_ok(headers: Mapping[str, str], body: bytes, now: float, form: Repl
     )
 
 
+_NO_TEXTS = frozenset({"role", "type", "id", "finish_reason"})
+
+
 def _text_bytes(message: object) -> int:
     """Return the bytes of all texts in a message, however deep."""
     size, values = 0, [message]
@@ -348,8 +351,10 @@ def _text_bytes(message: object) -> int:
         value = values.pop()
         if isinstance(value, str):
             size += len(value.encode("utf-8", "replace"))
-        elif isinstance(value, (dict, list)):
-            values += value.values() if isinstance(value, dict) else value
+        elif isinstance(value, dict):
+            values += (part for name, part in value.items() if name not in _NO_TEXTS)
+        elif isinstance(value, list):
+            values += value
     return size
 
 

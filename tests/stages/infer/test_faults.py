@@ -47,7 +47,7 @@ def status(code, **more):
 FAULTS = {
     "HTTP 400": (status(400), False, REFUSED, "http 400"),
     "HTTP 400, and it says that the prompt is too long": (
-        status(400, body='{"msg": "That is too long for me"}'),
+        status(400, body='{"error": {"msg": "That is too long for me"}}'),
         False,
         TOO_LONG,
         "http 400",

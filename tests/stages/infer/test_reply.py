@@ -74,7 +74,7 @@ def test_judge__a_reply_without_a_reason_is_cut_where_others_had_one(reason):
 def test_classify__usage_that_is_none_counts_as_nothing(usage):
     document = {**completion(), "usage": usage}
 
-    assert reply_to(200, document) == Reply(FINAL)
+    assert reply_to(200, document) == Reply(FINAL, text_bytes=1)
 
 
 def test_classify__text_that_is_no_utf8_counts():
