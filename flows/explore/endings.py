@@ -81,8 +81,8 @@ def ends(explored: Explored, query: Query) -> Json:
 
     Returns
     -------
-    list of dict
-        For each end that any reply has, its ``title``, the condition ``where`` that chooses its trials, and counts.
+    dict
+        ``ends``: for each that any reply has, its ``title``, the condition ``where`` that chooses its trials, and counts.
     """
     dataset, labels = chosen(explored, query, explored.part(query, trials=True).dataset)
     receipts = (receipt for cube in explored.opened for receipt in Ledger(cube.records).newest().values())
@@ -100,7 +100,7 @@ def ends(explored: Explored, query: Query) -> Json:
         by_task = dict(zip(tasks, counts.sum(axis=0).tolist(), strict=True))
         if counts.any():
             rows.append({"title": title, "where": f"{name}={code}", "model": by_model, "task": by_task})
-    return rows
+    return {"ends": rows}
 
 
 def _curve(values: xr.DataArray) -> dict[str, npt.NDArray[Any]]:

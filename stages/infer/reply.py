@@ -321,7 +321,7 @@ def _classify_ok(headers: Mapping[str, str], body: bytes, now: float, form: Repl
         choices = document.get("choices")
         if not isinstance(choices, list) or not choices:
             detail = one_line(read_error(document).message) or _shown(body)
-            return Reply(RetryClass.RETRY, "no choices", detail, is_refusal=True)
+            return Reply(RetryClass.RETRY, "no choices", detail, is_refusal=choices == [])
         first = choices[0]
     if not isinstance(first, dict) or not _has_message(first, form):
         message = one_line(read_error(document).message)
@@ -336,12 +336,12 @@ def _classify_ok(headers: Mapping[str, str], body: bytes, now: float, form: Repl
         prompt_tokens=prompt,
         completion_tokens=completion,
         cached_tokens=min(cached, prompt),
-        text_bytes=0 if completion else _text_bytes(first),
+        text_bytes=0 if completion else _text_bytes(first.get(form.message or form.content)),
         has_reason=bool(end.kind),
     )
 
 
-_NO_TEXTS = frozenset({"role", "type", "id", "finish_reason"})
+_NO_TEXTS = frozenset({"role", "type", "id"})
 
 
 def _text_bytes(message: object) -> int:

@@ -53,6 +53,7 @@ class Assembly:
         """The error that ended it, if one did."""
         self.foreign: Mapping[str, object] | None = None
         """The first event that is no piece of a reply."""
+        self._has_pieces = False
         self._left = limit
 
     def add(self, data: bytes, name: bytes = b"") -> None:
@@ -80,6 +81,7 @@ class Assembly:
             and not event.get("error")
             and self._take(event, len(data))
         ):
+            self._has_pieces = True
             return
         fields = _object(event)
         text = event if isinstance(event, str) else data[:_PART_COST].decode("utf-8", "replace")
@@ -103,7 +105,7 @@ class Assembly:
     def ended(self) -> bool:
         """Whether the reply is whole."""
         # Anything may follow a reason; without one, what is no piece may be an error that nobody calls so.
-        return self.has_reason or (self.complete and self.foreign is None)
+        return self.has_reason or (self.complete and self._has_pieces and self.foreign is None)
 
     def _take(self, event: dict[str, Any], size: int) -> bool:
         """Take a piece of the reply; returns whether it is one."""
@@ -493,6 +495,8 @@ class ReplyStream:
         error = assembly.error
         if error is None and not assembly.ended:
             error = assembly.foreign
+            if error and error.get("choices") == [] and assembly.complete and not assembly.begun:
+                return 200, json.dumps(error).encode()  # the whole of what was to be said
             if error is None or not read_error(error).message:
                 raise CutError
         if error is not None:

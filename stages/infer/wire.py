@@ -280,7 +280,7 @@ def _transport_reply(error: BaseException) -> Reply:
     if isinstance(error, TimeoutError):
         return Reply(RetryClass.RETRY, "timeout", "no whole reply within the timeout")
     if isinstance(error, BadEventError):
-        return Reply(RetryClass.RETRY, "invalid json", "an event of the stream is no JSON object")
+        return Reply(RetryClass.RETRY, "invalid json", "a piece of the stream cannot be read")
     if isinstance(
         error, (aiohttp.ClientPayloadError, aiohttp.ClientResponseError, HttpProcessingError, CutError)
     ):

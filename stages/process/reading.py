@@ -79,6 +79,7 @@ TEXT_LIMIT = 4_000_000
 _TAG = re.compile(r"<(/?)(?:think|thinking|reasoning)>", re.I | re.A)
 _CLOSE = re.compile(r"</(?:think|thinking|reasoning)>", re.I | re.A)
 _TOO_LARGE = 413
+_SHOWN_BYTES = 1000
 _FINISHES = frozenset({"length", "refused"})
 _REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
 
@@ -157,7 +158,15 @@ def read_reply(record: Record) -> Reading:
     if form.listed:
         choices = document.get("choices")
         if choices == []:
-            return Reading("", "", "refused", -1, 0, record.latency, error="no choices")
+            return Reading(
+                "",
+                "",
+                "refused",
+                -1,
+                0,
+                record.latency,
+                error=record.body[:_SHOWN_BYTES].decode("utf-8", "replace"),
+            )
         choice = _mapping(choices[0]) if isinstance(choices, list) and choices else {}
     message = choice if form.message is None else _mapping(choice.get(form.message))
     content, thoughts = _content(message.get(form.content))

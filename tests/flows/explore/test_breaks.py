@@ -127,7 +127,7 @@ def test_clip__accuracy_is_open_only_for_what_was_cut_before_the_limit(cube):
 
 
 def test_ends__nothing_of_replies_that_end_as_usual(explored):
-    assert ask(explored, "ends", Query()) == []
+    assert ask(explored, "ends", Query()) == {"ends": []}
 
 
 def test_traces__are_spread_over_all_and_their_table_is_that_of_the_command(explored, cube, monkeypatch):

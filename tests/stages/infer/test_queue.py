@@ -81,10 +81,11 @@ BEHAVIOURS = {
     ),
     "one is blocked": (
         at(7, http(b'{"choices": [], "promptFeedback": {"blockReason": "SAFETY"}}')),
-        23,
+        25,
         {"stop": 19, "refused": 1},
         {},
     ),
+    "one has no choices at all": (at(7, http(b'{"detail": "oops"}')), 21, {"stop": 19}, {"no choices": 1}),
     "the first one is forbidden": (at(0, refusal(403)), 20, {"stop": 19}, {"http 403": 1}),
     "the first one is moderated": (at(0, refusal(403, "flagged")), 23, {"stop": 19, "refused": 1}, {}),
     "one is not found": (at(7, refusal(404)), 20, {"stop": 19}, {"http 404": 1}),
@@ -143,6 +144,12 @@ STREAMED = {
         21,
         {"stop": 19},
         {"http 500": 1},
+    ),
+    "nothing but its end": (
+        lambda _, text: events("[DONE]") if text == " 7" else events(piece("4", "stop"), "[DONE]"),
+        21,
+        {"stop": 19},
+        {"cut reply": 1},
     ),
     "events under another content type": (
         lambda *_: events(piece("4", "stop"), "[DONE]", kind="content-type: text/plain"),

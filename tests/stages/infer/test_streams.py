@@ -197,10 +197,14 @@ def test_result__leaves_out_what_comes_after_the_end(end):
     assert b"xxx" not in body
 
 
-def test_result__of_no_choice_at_all_is_none():
-    _, body = streamed("chat", [DONE]).result()
+def test_result__of_no_choice_is_none_and_of_nothing_is_cut():
+    blocked = {"choices": [], "promptFeedback": {"blockReason": "SAFETY"}}
 
-    assert classify(200, {}, body, 0.0).cause == "no choices"
+    reply = classify(200, {}, streamed("chat", [sse(blocked), DONE]).result()[1], 0.0)
+
+    assert (reply.cause, reply.is_refusal) == ("no choices", True)
+    with pytest.raises(CutError):
+        streamed("chat", [DONE]).result()
 
 
 @pytest.mark.parametrize("api", FORMS)

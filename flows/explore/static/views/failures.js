@@ -110,7 +110,7 @@
       const by = ["model", "task"].includes(page.get("by")) ? page.get("by") : "model";
       const { rows, answer } = await rowsOf(page, by);
       const asked = by === "task" ? { model: page.all("model") } : {};
-      const ends = explorer.bundle ? [] : await page.ask("ends", { ...explorer.livePart(page), ...asked });
+      const ends = explorer.bundle ? [] : (await page.ask("ends", { ...explorer.livePart(page), ...asked })).ends;
       const choice = explorer.choice(page, "by", [["model", "by model"], ["task", "by task"]], "Rows");
       root.append(
         explorer.filters(page, { models: true }, choice),
