@@ -77,12 +77,9 @@ def bin_width(dataset: xr.Dataset) -> int:
 
 
 def ends(explored: Explored, query: Query) -> Json:
-    """How many replies of each model, and to each task, end in a loop, or in a way that nobody knows.
+    """Return how many replies of each model, and to each task, end in a loop, or in a way that nobody knows.
 
-    Returns
-    -------
-    dict
-        ``ends``: for each that any reply has, its ``title``, the condition ``where`` that chooses its trials, and counts.
+    Each end that any reply has comes with its title, and with the condition that chooses its trials.
     """
     dataset, labels = chosen(explored, query, explored.part(query, trials=True).dataset)
     receipts = (receipt for cube in explored.opened for receipt in Ledger(cube.records).newest().values())
