@@ -337,8 +337,9 @@ class Session:
         from evalcube.storage.reach import leave_tokens
 
         cube, cache = absolute(self._settings.cube), absolute(self._settings.cache)
-        routes = recalled(self._store.cube.records, self._settings.models, routes)
-        routes = bounded_refusals(self._store, routes)
+        routes = bounded_refusals(
+            self._store, recalled(self._store.cube.records, self._settings.models, routes)
+        )
         self._endpoints = {name: route.endpoint for name, route in routes.items()}
         self._sharing = share_limits(self._endpoints)
         elsewhere, managed = connection.code.elsewhere, filter(is_managed, self._settings.models)

@@ -306,8 +306,7 @@ class HttpQueue(EndpointQueue):
         if shared is model.control:
             self._fail_refusals(model)
         self._record_failure_of(model, reply)
-        sampler = shared.job.sampler
-        ended = model.refuse(sampler, reply)
+        ended, sampler = model.refuse(shared.job.sampler, reply), shared.job.sampler
         refusal = (model.refusal(sampler) if reply.refused else None) or reply
         self._give_up(shared, refusal, attempts)
         for waiting in ended:

@@ -9,7 +9,6 @@ error if it is not. A reply is whole with a reason, with the API's own closing e
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import re
@@ -17,22 +16,17 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from evalcube.stages.infer.fields import PART_COST, BadEventError, Fields, as_object
 from evalcube.stages.infer.reply import error_status
 from evalcube.stages.infer.sse import ERROR, Events, TooLargeError
 from evalcube.stages.reply.body import parse_body, read_error
 from evalcube.stages.reply.forms import CHAT, COMPLETIONS, MESSAGES, RESPONSES, ending_of
 
-_PART_COST = 256
-"""Bytes that a field takes beside its text."""
 _VERBOSITY = 64
 _DONE = b"[DONE]"
 _EVENT = re.compile(rb"(?:data|event|id|retry)?:")
 """How a stream of events begins, whatever the reply's content type says."""
 _BLANK = b" \t\r\n\xef\xbb\xbf"
-
-
-class BadEventError(Exception):
-    """A piece of the reply that cannot be read."""
 
 
 class Assembly:
@@ -83,8 +77,8 @@ class Assembly:
         ):
             self._has_pieces = True
             return
-        fields = _object(event)
-        text = event if isinstance(event, str) else data[:_PART_COST].decode("utf-8", "replace")
+        fields = as_object(event)
+        text = event if isinstance(event, str) else data[:PART_COST].decode("utf-8", "replace")
         if name == ERROR or fields.get("error"):
             self.error = fields or {"error": text or "error"}
         elif event is None and data.startswith(b"{") and not self.has_reason:
@@ -118,91 +112,6 @@ class Assembly:
         self._left -= size
         if self._left < 0:
             raise TooLargeError
-
-
-class Fields:
-    """Fields of one object that come bit by bit.
-
-    Parameters
-    ----------
-    spend
-        Called with the bytes of whatever is kept; raises when they are too many.
-    """
-
-    def __init__(self, spend: Callable[[int], None]) -> None:
-        self._spend = spend
-        self._texts: dict[str, io.StringIO] = {}
-        self._others: dict[str, Any] = {}
-        self._costs: dict[str, int] = {}
-        """Of what the others hold, by field."""
-
-    def add(self, name: str, value: object, size: int) -> bool:
-        """Take a bit of field `name` from an event of `size` bytes; returns whether `value` is text or a list."""
-        if value is None:
-            return False
-        if isinstance(value, str):
-            if name not in self._texts:
-                self._spend(len(name) + _PART_COST)
-                self._texts[name] = io.StringIO()
-            self._spend(len(value))
-            self._texts[name].write(value)
-            return bool(value)
-        known = self._others.get(name)
-        if isinstance(known, list) and isinstance(value, list):
-            self._charge(name, self._costs[name] + size)
-            known.extend(value)
-        else:
-            self._charge(name, size)
-            self._others[name] = value
-        return isinstance(value, list) and bool(value)
-
-    def set(self, name: str, value: object, size: int) -> None:
-        """Take field `name` whole from an event of `size` bytes: `value` comes once, or the last one counts."""
-        if value is not None:
-            self._charge(name, size)
-            self._others[name] = value
-
-    def grow(self, name: str, counts: object, size: int) -> None:
-        """Take counts, of which the largest are kept: what comes later may be 0, or nothing."""
-        known = self._others.get(name)
-        merged = larger(known, counts)
-        if merged != known:
-            self._charge(name, size if merged == counts else size + self._costs.get(name, 0))
-            self._others[name] = merged
-
-    def _charge(self, name: str, cost: int) -> None:
-        if name not in self._costs:
-            self._spend(len(name) + _PART_COST)
-        self._spend(cost - self._costs.get(name, 0))
-        self._costs[name] = cost
-
-    def get(self, name: str) -> Any:  # noqa: ANN401 - whatever the endpoint sent
-        """The field `name` if it came whole; None if it did not."""
-        return self._others.get(name)
-
-    def complete(self, name: str, value: object, size: int) -> None:
-        """Take field `name` as it is in the end: a text goes on where its bits ended.
-
-        Raises
-        ------
-        BadEventError
-            If its bits were another text.
-        """
-        text = self._texts[name].getvalue() if name in self._texts else ""
-        if not isinstance(value, str):
-            self.set(name, value, size)
-        elif value.startswith(text):
-            self.add(name, value[len(text) :], size)
-        else:
-            raise BadEventError
-
-    def plain(self) -> dict[str, Any]:
-        """All fields; texts, and then parts, where a field had both."""
-        merged: dict[str, Any] = {name: text.getvalue() for name, text in self._texts.items()}
-        for name, value in self._others.items():
-            both = isinstance(value, list) and merged.get(name)
-            merged[name] = [{"type": "text", "text": both}, *value] if both else value
-        return merged
 
 
 _SHOWN = frozenset(
@@ -259,8 +168,10 @@ class ChoiceAssembly(Assembly):
         reason = choice.get("finish_reason")
         if reason and (kind := ending_of(reason).kind) and (kind != "stop" or not self.has_reason):
             self._choice.set("finish_reason", reason, size)  # what broke or cut it is not taken back
-        whole = _object(choice.get("message"))
-        for name, value in (whole or _object(choice.get("delta")) or {"content": choice.get("text")}).items():
+        whole = as_object(choice.get("message"))
+        for name, value in (
+            whole or as_object(choice.get("delta")) or {"content": choice.get("text")}
+        ).items():
             if name == "role":
                 continue
             if self._message_field is None and name == "content":
@@ -300,23 +211,23 @@ class MessageAssembly(Assembly):
         elif kind == "message":  # a whole one
             self._take_fields(event, size)
         elif kind == "message_delta":
-            self._take_fields({**_object(event.get("delta")), "usage": event.get("usage")}, size)
+            self._take_fields({**as_object(event.get("delta")), "usage": event.get("usage")}, size)
         elif kind == "message_stop":
             self.complete = True
         elif kind in ("content_block_start", "content_block_delta"):
             part = event.get("content_block" if kind == "content_block_start" else "delta")
-            self._take_block(event.get("index"), _object(part), size, start=kind == "content_block_start")
+            self._take_block(event.get("index"), as_object(part), size, start=kind == "content_block_start")
         else:
             return kind in ("content_block_stop", "ping")
         return True
 
     def _take_fields(self, fields: object, size: int) -> None:
-        for name, value in _object(fields).items():
+        for name, value in as_object(fields).items():
             if name == "usage":
                 self._top.grow(name, value, size)
             elif name == "content":
                 for index, part in enumerate(value if isinstance(value, list) else ()):
-                    self._take_block(index, _object(part), size, start=True)
+                    self._take_block(index, as_object(part), size, start=True)
             elif name != "stop_reason" or ending_of(value).kind:
                 self._top.set(name, value, size)
 
@@ -324,7 +235,7 @@ class MessageAssembly(Assembly):
         if not isinstance(index, int):
             return
         if index not in self._blocks:
-            self._spend(4 * _PART_COST)
+            self._spend(4 * PART_COST)
             self._blocks[index] = Fields(self._spend)
         for name, value in part.items():
             if name != "type":
@@ -370,34 +281,14 @@ class ResponseAssembly(Assembly):
         elif kind == "error":
             self.error = {"error": event}
         elif kind == "response.failed":
-            self.error = {"error": _object(event.get("response")).get("error") or event}
+            self.error = {"error": as_object(event.get("response")).get("error") or event}
         elif kind in _WHOLE or event.get("object") == "response":
             self._spend(size)
-            self._response, self.complete = _object(event.get("response")) or event, True
+            self._response, self.complete = as_object(event.get("response")) or event, True
         return kind.startswith("response.")
 
     def _document(self) -> dict[str, Any]:
         return self._response
-
-
-def _object(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def larger(count: object, later: object) -> object:
-    """Return the larger of two counts, field by field of what has some.
-
-    Examples
-    --------
-    >>> larger({"tokens": 7, "of": {"thought": 5}}, {"tokens": 0, "of": None, "cost": 0.1})
-    {'tokens': 7, 'of': {'thought': 5}, 'cost': 0.1}
-    """
-    if isinstance(count, dict):
-        fields = _object(later)
-        return {name: larger(count.get(name), fields.get(name)) for name in {**count, **fields}}
-    if isinstance(count, (int, float)) and isinstance(later, (int, float)):
-        return max(count, later)
-    return count if later is None else later
 
 
 ASSEMBLIES: Mapping[str, Callable[[int], Assembly]] = MappingProxyType(

@@ -17,12 +17,13 @@ from multidict import CIMultiDictProxy
 from evalcube.stages.infer.apis import APIS
 from evalcube.stages.infer.deadline import Deadline
 from evalcube.stages.infer.endpoint import Endpoint, InferenceError
+from evalcube.stages.infer.fields import BadEventError
 from evalcube.stages.infer.jobs import Job
 from evalcube.stages.infer.keys import KeyHolder, KeyMask
 from evalcube.stages.infer.posting import HEADER_BYTES, Poster
 from evalcube.stages.infer.reply import EndHabit, Reply, RetryClass, classify, one_line
 from evalcube.stages.infer.sse import TooLargeError
-from evalcube.stages.infer.streams import BadEventError, CutError, ReplyStream
+from evalcube.stages.infer.streams import CutError, ReplyStream
 from evalcube.stages.reply.body import parse_body, refused_parameter
 from evalcube.stages.reply.forms import Record
 

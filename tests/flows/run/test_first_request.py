@@ -15,12 +15,12 @@ def run(tmp_path, config, workers=1):
 @pytest.mark.parametrize(
     ("rule", "said", "requests"),
     [
-        ({"kind": "status", "status": 401}, "http 401", 1),
-        ({"kind": "status", "status": 404}, "http 404", 1),
-        ({"kind": "wrong_type"}, "is the endpoint an OpenAI-compatible base URL, ending in /v1?", 3),
+        ({"kind": "status", "status": 401}, "http 401", 3),
+        ({"kind": "status", "status": 404}, "http 404", 3),
+        ({"kind": "wrong_type"}, "is the endpoint an OpenAI-compatible base URL, ending in /v1?", 9),
     ],
 )
-def test_run__a_model_that_cannot_be_asked_costs_a_request_of_each_worker_and_one_message(
+def test_run__a_model_that_cannot_be_asked_costs_three_requests_of_each_worker_and_one_message(
     tmp_path, simulator, rule, said, requests
 ):
     set_faults(simulator, [rule])

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcube.stages.infer.reply import RetryClass, classify
+from evalcube.stages.infer.fields import BadEventError
+from evalcube.stages.infer.reply import RetryClass, classify, error_status
 from evalcube.stages.infer.sse import TooLargeError
-from evalcube.stages.infer.streams import ASSEMBLIES, BadEventError, CutError, ReplyStream, error_status
+from evalcube.stages.infer.streams import ASSEMBLIES, CutError, ReplyStream
 from evalcube.stages.process.reading import read_reply
 from evalcube.stages.reply.forms import Record
 from tests.simulator.forms import PATHS, deliver
