@@ -336,10 +336,8 @@ class Session:
         from evalcube.flows.run.worker.context import Proof, RunContext
         from evalcube.storage.reach import leave_tokens
 
-        cube, cache = absolute(self._settings.cube), absolute(self._settings.cache)
-        routes = bounded_refusals(
-            self._store, recalled(self._store.cube.records, self._settings.models, routes)
-        )
+        cube, cache, store = absolute(self._settings.cube), absolute(self._settings.cache), self._store
+        routes = bounded_refusals(store, recalled(store.cube.records, self._settings.models, routes))
         self._endpoints = {name: route.endpoint for name, route in routes.items()}
         self._sharing = share_limits(self._endpoints)
         elsewhere, managed = connection.code.elsewhere, filter(is_managed, self._settings.models)
@@ -352,7 +350,7 @@ class Session:
             tuple(self._endpoints[name] for name in self._endpoints if name in reached) if elsewhere else (),
         )
         token = self._lease.holder.token
-        return RunContext.of(self._id, self._store.plan, (cube, cache), routes, token, proof)
+        return RunContext.of(self._id, store.plan, (cube, cache), routes, token, proof)
 
     def _wait_for_reports(self, connection: Connection, workers: Sequence[str], blocks: int) -> None:
         """Let the last reports arrive: results and reports travel apart."""
