@@ -1,4 +1,4 @@
-"""Coverage of what pages show of whole cubes: boards, tables, points, costs and wins, on simulated sweeps.
+"""Coverage of what pages show of whole cubes: boards, tables, costs and wins, on simulated sweeps.
 
 `coverage.py` prints these rows beside the others; alone they take two minutes: `python benchmarks/coverage.py --only
 cubes`. A design is a function in `DESIGNS` that yields rows; every sweep is simulated question by question, and all
@@ -18,7 +18,7 @@ from scipy.special import betaincinv
 from benchmarks.coverage_rows import Bench, Row, share
 from evalcube.stages.analyze.formulas.clustering import cluster_moments
 from evalcube.stages.analyze.formulas.sequential import mean_e_value
-from evalcube.stages.analyze.labelled.aggregate import aggregate, points
+from evalcube.stages.analyze.labelled.aggregate import aggregate
 from evalcube.stages.analyze.labelled.forensics import cost_table
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard
 from evalcube.stages.analyze.labelled.outcomes import cube_outcome_metrics
@@ -217,21 +217,6 @@ def cost_rows(bench: Bench) -> Iterator[Row]:
         yield Row("cost per right answer", case, *_inside(*bounds, truth))
 
 
-def point_rows(bench: Bench) -> Iterator[Row]:
-    """Single points whose questions were asked several times: the mean, and the point that is covered least."""
-    for base, repeats, alike, guess in product((16, 64), (1, 4, 16), (0.5, 1.0), (0.0, 0.5)):
-        if repeats == 1 and alike == 1.0:
-            continue
-        sweep = Sweep(_rates(0.2, 0.95), base=base, repeats=repeats, alike=alike, guess=guess)
-        ds = sweep.dataset(bench.rng("points", str((base, repeats, alike, guess))), bench.few(50))
-        found = points(ds)
-        inside = (found["lower"].values <= sweep.rates) & (sweep.rates <= found["upper"].values)
-        least = inside.mean(axis=0)
-        rate = float(sweep.rates.flat[least.argmin()])
-        case = f"{base} questions × {repeats}, {alike:.0%} of them answered alike, guess {guess:g}"
-        yield Row("points", case, *share(inside), f"least {least.min():.1%} at rate {rate:.2f}")
-
-
 def family_rows(bench: Bench) -> Iterator[Row]:
     """Groups of models that were asked the same questions."""
     for alike, repeats, grown in product((0.0, 0.5, 1.0), (1, 4), ((1, 1), (1, 4))):
@@ -363,7 +348,6 @@ DESIGNS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "upsampled": upsampled_rows,
     "tokens": token_rows,
     "cost": cost_rows,
-    "points": point_rows,
     "families": family_rows,
     "wins": win_rows,
     "metrics": metric_rows,

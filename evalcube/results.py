@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from evalcube.flows.cube_like import CubeLike as CubeLike  # noqa: PLC0414 - handed on to type checkers
-from evalcube.flows.read.dataset import CubeAccessor
 from evalcube.flows.read.estimate import EvaluationEstimate, SweepEstimate
 from evalcube.flows.read.gate import GateResult
 from evalcube.flows.read.results import (
@@ -27,11 +26,11 @@ from evalcube.flows.share.publish.pull import Pulled
 from evalcube.flows.state.damage import Verification
 from evalcube.flows.state.rescoring import Rescoring
 from evalcube.stages.analyze.labelled.results import Estimate
+from evalcube.stages.analyze.render.charts import Picture
 from evalcube.stages.analyze.verdict import Verdict
 
 __all__ = [
     "ComparisonResult",
-    "CubeAccessor",
     "CubeVerdict",
     "Difference",
     "Estimate",
@@ -43,6 +42,7 @@ __all__ = [
     "Merged",
     "MetricsResult",
     "OpenPart",
+    "Picture",
     "ProbeResult",
     "Published",
     "Pulled",

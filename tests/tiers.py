@@ -32,8 +32,6 @@ STARTERS = {
 """Fixtures that start processes, and the tier of the tests that use them."""
 
 _EVENTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "os.exec"}
-_FONTS = ("fc-list",)
-"""What matplotlib calls once on a machine, where it is imported first: no test decides which one that is."""
 _REQUIRED = "EVALCUBE_REQUIRE"
 
 
@@ -74,8 +72,8 @@ def _watch() -> None:
     """Have `_guard` told of each process, for as long as this one lives: audit hooks cannot be removed."""
     # Names of its own, as those of the module are gone when the interpreter ends.
     sys.addaudithook(
-        lambda event, args, events=frozenset(_EVENTS), quiet=_FONTS, guard=_guard: (
-            guard.started(event) if event in events and args[:1] != quiet else None
+        lambda event, _, events=frozenset(_EVENTS), guard=_guard: (
+            guard.started(event) if event in events else None
         )
     )
     # multiprocessing forks in C, which no event tells of, and a fork server starts processes out of sight.

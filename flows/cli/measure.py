@@ -72,7 +72,7 @@ def _drawing_prepared() -> Callable[[Event], None]:
         from evalcube.flows.run.follow.events import Traffic
 
         if isinstance(event, Traffic) and event.sent and not begun:
-            begun.append(Thread(target=import_module, args=("evalcube.flows.read.boards",), daemon=True))
+            begun.append(Thread(target=import_module, args=("evalcube.flows.read.statistics",), daemon=True))
             begun[0].start()
 
     return prepare

@@ -122,8 +122,6 @@ def _shared() -> None:
         Print CSV with all digits; a text that a spreadsheet would take for a formula begins with an apostrophe.
     control
         The variant in use: a model's label, or an evaluation's name or number.
-    plot : FILE
-        Draw it, too: FILE.svg or FILE.png; needs the extra `plots`.
     only : NAME=VALUE
         Ask only this part of the plan now: model=NAME, task=sort,letters, tier=hard, length=4..16. Give it again for
         more conditions; all must hold. The rest stays pending.
@@ -229,11 +227,6 @@ def _compute_here() -> None:
     # Where no scheduler is named, Dask imports distributed to look for a client: half a second for nothing.
     if "distributed" not in sys.modules:
         dask.config.set(scheduler=get)
-
-
-def several(cubes: Sequence[str]) -> dict[str, list[str]]:
-    """The cubes that a JSON document speaks of, where there is more than one."""
-    return {"cubes": list(cubes)} if len(cubes) > 1 else {}
 
 
 def cubes_and_models(first: str, others: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from evalcube.flows.read.outputs import Ticker
+    from evalcube.flows.read.results import LeaderboardResult, MetricsResult, RankingResult, TableResult
     from evalcube.stages.analyze.render.table import TableSpec
 
 
@@ -187,17 +188,9 @@ def warn(warnings: Sequence[str]) -> None:
         complain(text)
 
 
-def noted(warnings: Sequence[str]) -> dict[str, list[str]]:
-    """The same among the fields of a document, for whoever keeps that alone."""
-    return {"warnings": list(warnings)} if warnings else {}
-
-
-def show_below(warnings: Sequence[str]) -> None:
-    """The same below a table in Markdown."""
-    from evalcube.stages.analyze.render.text import sentence
-
-    for text in warnings:
-        show(f"\n{sentence(text)}")
+def several(cubes: Sequence[str]) -> dict[str, list[str]]:
+    """The cubes that a JSON document speaks of, where there is more than one."""
+    return {"cubes": list(cubes)} if len(cubes) > 1 else {}
 
 
 def emit(
@@ -210,6 +203,22 @@ def emit(
         show_csv(document["rows"] if rows is None else rows)
     else:
         print_table(table, markdown=form == "markdown")
+
+
+def emit_with(
+    warnings: Sequence[str],
+    result: LeaderboardResult | RankingResult | TableResult | MetricsResult,
+    cubes: Sequence[str],
+    form: str,
+) -> None:
+    """Print a result with what its reader should know: on standard error, in the document, or below Markdown."""
+    from evalcube.stages.analyze.render.text import sentence
+
+    warn(warnings)
+    cautions = {"warnings": list(warnings)} if warnings else {}
+    emit(result.sheet(), {**several(cubes), **result.to_dict(), **cautions}, form)
+    for text in warnings if form == "markdown" else ():
+        show(f"\n{sentence(text)}")
 
 
 def print_table(table: TableSpec, *, markdown: bool) -> None:
@@ -300,9 +309,8 @@ def rich_rows(names: Sequence[str], rows: Sequence[Sequence[object]], title: str
 
 def print_leaderboard(cube: str) -> None:
     """Print the leaderboard as a table for a terminal, and tell what a reader should know of it."""
-    from evalcube.flows.read.boards import boards
-    from evalcube.stages.analyze.render.board_spec import leaderboard_spec
+    from evalcube.flows.read.statistics import leaderboard_of, rated_part
 
-    warnings, found = boards(cube, None)
-    show_table(leaderboard_spec(found[""]))
-    warn(warnings)
+    opened = rated_part(cube, None, None)
+    show_table(leaderboard_of(opened).sheet())
+    warn(opened.warnings)

@@ -11,16 +11,13 @@ import typer
 from rich.filesize import decimal as size_text
 
 from evalcube.flows.cli import options
-from evalcube.flows.cli.options import of_part, several
+from evalcube.flows.cli.options import of_part
 from evalcube.flows.cli.output import (
     complain,
-    noted,
-    print_table,
+    emit_with,
     progress,
     safe,
     show,
-    show_below,
-    show_csv,
     show_json,
     warn,
 )
@@ -29,7 +26,6 @@ if TYPE_CHECKING:
     from evalcube.flows.read.reader import Reader
     from evalcube.flows.read.selection import Part
     from evalcube.flows.read.view import TrialView
-    from evalcube.stages.analyze.labelled.results import Leaderboard
 
 
 @of_part()
@@ -38,7 +34,6 @@ def leaderboard(
     cube: options.Cubes,
     version: options.Score = "auto",
     mode: str = "auto",
-    by: Annotated[str | None, typer.Option("--group-by")] = None,
     sort: str = "",
     gold: str | None = None,
     plot: Path | None = None,
@@ -49,51 +44,22 @@ def leaderboard(
 
     Parameters
     ----------
-    by : NAME
-        A leaderboard for each value: tier, task, a facet, template, ...
     sort : COLUMN
         Order the rows by this column, the best first: score/token, tokens, USD/1000, a tier, ...; default: by
         score, or where trials are few by accuracy.
+    plot : FILE.svg
+        Draw what the board ranks by, with its intervals, too.
     """
-    from evalcube.flows.errors import SweepError
-    from evalcube.flows.read.boards import boards
-    from evalcube.flows.read.outputs import check_picture
-    from evalcube.stages.analyze.render.board_spec import leaderboard_spec
-    from evalcube.stages.analyze.render.text import sentence
+    from evalcube.flows.read.outputs import check_picture, write_output
+    from evalcube.flows.read.statistics import leaderboard_of, rated_part
 
     if plot is not None:
-        if by is not None:
-            problem = "--plot draws one leaderboard, and --group-by makes several"
-            raise SweepError(problem, "Choose a group with --where")
         check_picture(plot)
-    warnings, found = boards(cube, by, part, version=version, mode=mode, sort=sort, gold=gold)
-    warn(warnings)
+    opened = rated_part(cube, part, gold)
+    board = leaderboard_of(opened, version=version, mode=mode, sort=sort)  # type: ignore[arg-type]  # refused there
     if plot is not None:
-        _draw(found[""], plot)
-    if form == "json":
-        documents = {value: board.to_dict() for value, board in found.items()}
-        document = {"by": by, "leaderboards": documents} if by else documents[""]
-        show_json({**several(cube), **document, **noted(warnings)})
-        return
-    if form == "csv":
-        show_csv(
-            [({by: value} if by else {}) | row for value, board in found.items() for row in board.records()]
-        )
-        return
-    for place, (value, board) in enumerate(found.items()):
-        if by:
-            head = f"{by} = {value}"
-            show(("\n" if place else "") + (f"{sentence(head)}\n" if form == "markdown" else safe(head)))
-        print_table(leaderboard_spec(board), markdown=form == "markdown")
-    if form == "markdown":
-        show_below(warnings)
-
-
-def _draw(board: Leaderboard, plot: Path) -> None:
-    from evalcube.flows.read.outputs import write_picture
-    from evalcube.stages.analyze.render.plots import board_figure
-
-    write_picture(plot, board_figure(board))
+        write_output(plot, board.plot().encode(), "write the picture")
+    emit_with(opened.warnings, board, cube, form)
 
 
 @of_part()

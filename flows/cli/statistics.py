@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evalcube.flows.cli import options
-from evalcube.flows.cli.options import Command, cubes_and_models, names_of, of_part, settings_of, several
-from evalcube.flows.cli.output import emit, form_of, noted, show, show_below, warn
+from evalcube.flows.cli.options import Command, cubes_and_models, names_of, of_part, settings_of
+from evalcube.flows.cli.output import emit, emit_with, form_of, several, warn
 
 if TYPE_CHECKING:
-    from evalcube.flows.read.results import MetricsResult, RankingResult, TableResult
     from evalcube.flows.read.selection import OpenPart, Part
     from evalcube.stages.analyze.render.table import TableSpec
 
@@ -26,21 +23,14 @@ def table(
     by: str = "model",
     mode: str = "C_P",
     weigh: str = "tasks",
-    joint: str = "none",
     part: Part,
     form: str = "",
 ) -> None:
-    """Success rates with intervals, of any groups.
-
-    Parameters
-    ----------
-    joint
-        none, or bonferroni: intervals of the products C_P and C_O that are sure to cover.
-    """
+    """Success rates with intervals, of any groups."""
     from evalcube.flows.read.statistics import table as estimate_groups
 
-    found = estimate_groups(cube, part, by=names_of(by), mode=mode, weigh=weigh, joint=joint)  # type: ignore[arg-type]
-    _emit(found, cube, form)
+    found = estimate_groups(cube, part, by=names_of(by), mode=mode, weigh=weigh)  # type: ignore[arg-type]
+    emit_with(found.part.warnings, found, cube, form)
 
 
 @of_part()
@@ -62,7 +52,7 @@ def rank(
     from evalcube.flows.read.statistics import rank as make_ranking
 
     found = make_ranking(cube, part, version=version, prior=prior)  # type: ignore[arg-type]
-    _emit(found, cube, form)
+    emit_with(found.part.warnings, found, cube, form)
 
 
 @of_part()
@@ -169,16 +159,7 @@ def metrics(
     numbers = settings_of("--set", settings or (), "tau=0.5 or weights=0.2,0.8")
     given = {name: found if len(found) > 1 else found[0] for name, found in numbers.items()}
     found = evaluate(cube, part, names=names_of(names), k=_numbers(k), by=names_of(by), settings=given)
-    _emit(found, cube, form_of(as_json=as_json))
-
-
-def _emit(found: TableResult | RankingResult | MetricsResult, cubes: Sequence[str], form: str) -> None:
-    """Print a result and what its reader should know."""
-    warnings = found.part.warnings
-    warn(warnings)
-    emit(found.sheet(), {**several(cubes), **found.to_dict(), **noted(warnings)}, form)
-    if form == "markdown":
-        show_below(warnings)
+    emit_with(found.part.warnings, found, cube, form_of(as_json=as_json))
 
 
 def _numbers(text: str) -> list[int]:
@@ -201,28 +182,14 @@ analyze = typer.Typer(
 def compression(
     *,
     cube: options.Cube,
-    replies: Annotated[bool, typer.Option("--replies")] = False,
-    cache: options.Caches = None,
     by_task: options.ByTask = False,
-    plot: Path | None = None,
     part: Part,
     as_json: options.Json = False,
 ) -> None:
-    """How well reasoning traces compress, by outcome: traces that loop compress well.
-
-    Parameters
-    ----------
-    replies
-        Where a trial has no reasoning trace of its own, take what its reply says, from the cache.
-    """
+    """How well reasoning traces compress, by outcome: traces that loop compress well."""
     from evalcube.flows.read.forensics import compression as measure
 
-    lengths = None
-    if replies:
-        from evalcube.flows.read.forensics import with_replies
-
-        lengths = partial(with_replies, cube=cube, cache=cache)
-    _answer("compression", measure(cube, part, by_task=by_task, plot=plot, traces=lengths), plot, as_json)
+    _answer("compression", measure(cube, part, by_task=by_task), as_json)
 
 
 @analyze.command(cls=Command)
@@ -232,7 +199,6 @@ def hazard(
     cube: options.Cube,
     width: Annotated[int, typer.Option(min=1)] = 256,
     by_task: options.ByTask = False,
-    plot: Path | None = None,
     part: Part,
     as_json: options.Json = False,
 ) -> None:
@@ -245,7 +211,7 @@ def hazard(
     """
     from evalcube.flows.read.forensics import hazard as measure
 
-    _answer("hazard", measure(cube, part, width=width, by_task=by_task, plot=plot), plot, as_json)
+    _answer("hazard", measure(cube, part, width=width, by_task=by_task), as_json)
 
 
 _VERSIONS = {"clip": 2}
@@ -259,7 +225,6 @@ def clip(
     cube: options.Cube,
     limits: str = "",
     version: options.Score = "auto",
-    plot: Path | None = None,
     part: Part,
     as_json: options.Json = False,
 ) -> None:
@@ -273,7 +238,7 @@ def clip(
     """
     from evalcube.flows.read.forensics import clip as measure
 
-    _answer("clip", measure(cube, part, limits=names_of(limits), version=version, plot=plot), plot, as_json)
+    _answer("clip", measure(cube, part, limits=names_of(limits), version=version), as_json)
 
 
 @analyze.command(cls=Command)
@@ -282,23 +247,18 @@ def cost(
     *,
     cube: options.Cube,
     by_task: options.ByTask = False,
-    plot: Path | None = None,
     part: Part,
     as_json: options.Json = False,
 ) -> None:
     """What trials and right answers cost, and which models give most for it."""
     from evalcube.flows.read.forensics import cost as measure
 
-    _answer("cost", measure(cube, part, by_task=by_task, plot=plot), plot, as_json)
+    _answer("cost", measure(cube, part, by_task=by_task), as_json)
 
 
-def _answer(
-    name: str, found: tuple[OpenPart, TableSpec, Sequence[dict[str, Any]]], plot: Path | None, as_json: bool
-) -> None:
+def _answer(name: str, found: tuple[OpenPart, TableSpec, Sequence[dict[str, Any]]], as_json: bool) -> None:
     opened, table, rows = found
     warn(opened.warnings)
     schema = {"schema": f"evalcube.{name}", "schema_version": _VERSIONS.get(name, 1)}
     document = {**schema, "selection": opened.selection, "rows": list(rows)}
     emit(table, document, form_of(as_json=as_json))
-    if plot is not None and not as_json:
-        show(str(plot))

@@ -8,16 +8,12 @@ import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from evalcube.flows.errors import SweepError
 from evalcube.storage.errors import guarded
 from evalcube.storage.files import replaced, sync_path, sync_tree
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def check_output(path: Path, parameter: str = "output") -> Path:
@@ -146,46 +142,14 @@ def new_folder(path: Path, doing: str) -> Iterator[Path]:
             shutil.rmtree(temporary, ignore_errors=True)
 
 
-def check_picture(path: Path | None) -> None:
-    """Refuse a picture that could not be made, before the work is done.
-
-    Parameters
-    ----------
-    path
-        The picture to be made; None: none.
-
-    Raises
-    ------
-    SweepError
-        If the name ends neither in .svg nor in .png, matplotlib is not installed, or something other than a file is
-        there.
-    """
-    if path is None:
-        return
-    if path.suffix.lower() not in (".svg", ".png"):
-        raise SweepError(f"`plot`: '{path}' is no name of a picture", "Give one that ends in .svg or .png")
-    check_output(path, "plot")
-    try:
-        import_module("matplotlib")
-    except ImportError as error:
+def check_picture(path: Path) -> None:
+    """Raise SweepError if a picture could not be written there, before the work is done."""
+    if path.suffix.lower() != ".svg":
         raise SweepError(
-            "a picture needs the extra `plots`, which is not installed", "Run: pip install 'evalcube[plots]'"
-        ) from error
-
-
-def write_picture(path: Path, figure: Figure) -> None:
-    """Write a figure in the form that the file's name asks for.
-
-    Raises
-    ------
-    SweepError
-        As `check_output`.
-    StorageError
-        If it cannot be written.
-    """
-    from evalcube.stages.analyze.render.plots import picture
-
-    write_output(path, picture(figure, path.suffix.lower()[1:]), "write the picture")
+            f"`plot`: '{path}' does not end in .svg, the one form of pictures",
+            f"Give '{path.with_suffix('.svg')}'; rsvg-convert or Inkscape makes PNG and PDF of it",
+        )
+    check_output(path, "plot")
 
 
 Ticker = Callable[[str, int], None]

@@ -18,8 +18,8 @@ from evalcube.stages.analyze.render.shown import Shown
 
 if TYPE_CHECKING:
     import xarray as xr
-    from matplotlib.axes import Axes
 
+    from evalcube.stages.analyze.render.charts import Picture
     from evalcube.stages.analyze.render.table import TableSpec
 
 
@@ -44,27 +44,17 @@ class LeaderboardResult(Leaderboard, Shown):
 
         return leaderboard_spec(self)
 
-    def plot(self, ax: Axes | None = None) -> Axes:
+    def plot(self) -> Picture:
         """Draw what leads the board with its intervals, best first.
-
-        Parameters
-        ----------
-        ax
-            Where to draw; default: a new figure.
 
         Returns
         -------
-        Axes
-            With the drawing.
-
-        Raises
-        ------
-        EvalcubeError
-            If matplotlib is not installed.
+        Picture
+            An SVG file as text, which notebooks show.
         """
-        from evalcube.stages.analyze.render.plots import plot_board
+        from evalcube.stages.analyze.render.charts import board_picture
 
-        return plot_board(self, ax)
+        return board_picture(self)
 
 
 class _Standing(NamedTuple):
@@ -93,27 +83,17 @@ class RankingResult(Shown, _Standing):
         rows: Any = self.to_dict()["rows"]
         return list(rows)
 
-    def plot(self, ax: Axes | None = None) -> Axes:
+    def plot(self) -> Picture:
         """Draw the ranks that each evaluation takes when the questions are drawn again.
-
-        Parameters
-        ----------
-        ax
-            Where to draw; default: a new figure.
 
         Returns
         -------
-        Axes
-            With the drawing.
-
-        Raises
-        ------
-        EvalcubeError
-            If matplotlib is not installed.
+        Picture
+            An SVG file as text, which notebooks show.
         """
-        from evalcube.stages.analyze.render.plots import plot_ranks
+        from evalcube.stages.analyze.render.charts import rank_picture
 
-        return plot_ranks(self.ranking, ax)
+        return rank_picture(self.ranking)
 
 
 class _Compared(NamedTuple):
@@ -149,27 +129,17 @@ class ComparisonResult(Shown, _Compared):
 
         return pair_records(self.pairs)
 
-    def plot(self, ax: Axes | None = None) -> Axes:
+    def plot(self) -> Picture:
         """Draw the differences with their intervals: by task of one pair, overall of several.
-
-        Parameters
-        ----------
-        ax
-            Where to draw; default: a new figure.
 
         Returns
         -------
-        Axes
-            With the drawing.
-
-        Raises
-        ------
-        EvalcubeError
-            If matplotlib is not installed.
+        Picture
+            An SVG file as text, which notebooks show.
         """
-        from evalcube.stages.analyze.render.plots import plot_differences
+        from evalcube.stages.analyze.render.charts import difference_picture
 
-        return plot_differences(self.pairs, ax)
+        return difference_picture(self.pairs)
 
 
 class _Found(NamedTuple):
@@ -220,7 +190,7 @@ class TableResult(_Grouped):
         notes = [f"Part of the cube ({self.part.selection})."] if self.part.selection else []
         notes.append(f"By {found['weigh']}: {WEIGHING[found['weigh']]}.")
         notes += found["points_told"]
-        if axes.most_repeats(self.part.arrays) > 1 and found["joint"] == "none":
+        if axes.most_repeats(self.part.arrays) > 1:
             notes.append("Questions were asked several times: intervals go by question.")
         return group_spec(self.records(), self.by, found["mode"], found["confidence"], tuple(notes))
 

@@ -33,7 +33,7 @@ from evalcube.flows.read.results import (
 from evalcube.flows.read.selection import OpenPart, Part, open_part
 from evalcube.flows.read.sides import check_repeats, full_labels
 from evalcube.stages.analyze.formulas.design import Weigh
-from evalcube.stages.analyze.formulas.estimators import MODES, Joint, Mode
+from evalcube.stages.analyze.formulas.estimators import MODES, Mode
 from evalcube.stages.analyze.formulas.outcomes.table import METRICS
 from evalcube.stages.analyze.labelled import axes, pairing, ranking
 from evalcube.stages.analyze.labelled.additions import with_accuracy_by_people, with_composites, with_gaps
@@ -160,7 +160,6 @@ def table(
     by: Sequence[str] = ("model",),
     mode: Mode = "C_P",
     weigh: Weigh = "tasks",
-    joint: Joint = "none",
     confidence: float = 0.95,
 ) -> TableResult:
     """Success rates with intervals, of any groups.
@@ -178,8 +177,6 @@ def table(
     weigh
         "tasks": tasks weigh the same, and the points of a task as in the first plan, however many trials were added;
         "points": points weigh alike; "trials": the plain sum of all trials.
-    joint
-        "bonferroni": intervals of products that are sure to cover; or "none".
     confidence
         Level of the intervals, within 0 and 1.
 
@@ -201,7 +198,6 @@ def table(
     """
     checked_option("mode", mode, MODES)
     checked_option("weigh", weigh, get_args(Weigh))
-    checked_option("joint", joint, get_args(Joint))
     need_number("confidence", confidence)
     no_bare_text(by=by)
     # Models answer the same questions: how much alike, trials tell.
@@ -209,7 +205,7 @@ def table(
     names = checked_names(by, keys(opened.arrays), "by")
     with refused():
         found = estimate_groups(
-            opened.arrays, by=names, mode=mode, weigh=weigh, joint=joint, confidence=confidence
+            opened.arrays, by=names, mode=mode, weigh=weigh, confidence=confidence
         ).compute()
     return TableResult(opened, _named(found, opened))
 

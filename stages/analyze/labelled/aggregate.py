@@ -17,7 +17,7 @@ from evalcube._arrays import variable
 from evalcube.stages.analyze.formulas import design, estimators, stratified
 from evalcube.stages.analyze.formulas.arguments import column, one_of
 from evalcube.stages.analyze.formulas.design import Weigh
-from evalcube.stages.analyze.formulas.estimators import Bounds, Joint, Mode
+from evalcube.stages.analyze.formulas.estimators import Bounds, Mode
 from evalcube.stages.analyze.formulas.intervals import Floats, quantile
 from evalcube.stages.analyze.labelled import selection
 from evalcube.stages.analyze.labelled.axes import base_design, names
@@ -43,9 +43,7 @@ def aggregate(
     where: Where | None = None,
     mode: Mode = "C_P",
     weigh: Weigh = "tasks",
-    weights: str | xr.DataArray | None = None,
     confidence: float = 0.95,
-    joint: Joint = "none",
     interval: Interval = "exact",
 ) -> xr.Dataset:
     """Estimates and intervals of groups of cells.
@@ -66,16 +64,10 @@ def aggregate(
         One of `evalcube.stages.analyze.formulas.estimators.MODES`.
     weigh
         "tasks": every task weighs the same, and the points of a task as in the first plan (``base_trials``), however
-        many trials they have. "points": every point weighs the same, or by `weights`. "trials": the formula on the
-        plain sum of counters, as the reference has it, so that points with more trials weigh more.
-    weights
-        Weights of the points if `weigh` is "points": a coordinate's name or an array along task and params; None is
-        equal weight. NaN is weight 0.
+        many trials they have. "points": every point weighs the same. "trials": the formula on the plain sum of
+        counters, as the reference has it, so that points with more trials weigh more.
     confidence
         Level of the intervals in (0, 1); 0.95 uses z = 1.96.
-    joint
-        For the products C_P and C_O by trials, see `evalcube.stages.analyze.formulas.estimators.estimate`; "bonferroni"
-        implies Wilson's intervals.
     interval
         "exact" covers at any size and counts the noise of guessing
         (`evalcube.stages.analyze.formulas.stratified.exact_estimate`). "wilson" gives the reference's intervals
@@ -98,14 +90,14 @@ def aggregate(
     """
     table = selection.keys(ds)
     wanted = _names(by, table)
-    _check_options(mode, weigh, weights, confidence, joint)
+    _check_options(mode, weigh, confidence)
     one_of(interval, "interval", get_args(Interval))
     chosen = selection.select(ds, where, table)
     models, cells = (selection.group(ds, wanted, dims, chosen, table) for dims in (MODEL, CELL))
-    exact = interval == "exact" and joint == "none"
+    exact = interval == "exact"
     values, labels = _masked(ds, chosen), names(ds, "counter")
     effect = _effects(ds, models) if exact else np.ones(values.shape[:2])
-    share = base_design(ds) if weigh == "tasks" else _weights(ds, weights, table)
+    share = base_design(ds) if weigh == "tasks" else np.ones(values.shape[1:3])
     kept, words = _compared(ds, values, chosen, cells)
     found = group_sums(values, share, effect, kept, (models, cells), labels=labels, mode=mode, weigh=weigh)
     dims = [*models.names, *cells.names]
@@ -114,7 +106,7 @@ def aggregate(
     )
     counted, weight = found.counted, found.weighed[..., -1:]
     arrays: dict[str, Any] = dict(
-        zip(_BOUNDS, _finish(found, labels, mode, _level(confidence), joint, weigh, exact=exact), strict=True)
+        zip(_BOUNDS, _finish(found, labels, mode, _level(confidence), weigh, exact=exact), strict=True)
     )
     arrays["points"], arrays["points_planned"] = (counted[..., place].astype(np.int64) for place in (-2, -1))
     variables: dict[str, Any] = {name: (wanted, array) for name, array in arrays.items()}
@@ -123,64 +115,8 @@ def aggregate(
     variables["per_trial"] = ((*wanted, "counter"), each_trial)
     coords = {"counter": variable(("counter",), np.array(labels)), **labels_of_groups(ds, (models, cells))}
     result = type(ds)(variables).assign_coords(coords)
-    told = _attributes(mode, weigh, confidence, joint, exact=exact)
+    told = _attributes(mode, weigh, confidence, exact=exact)
     return result.assign_attrs(told | {"base_design": "known" if BASE in ds.variables else ""} | words)
-
-
-def points(
-    ds: xr.Dataset,
-    *,
-    where: Where | None = None,
-    mode: Mode = "C_I",
-    confidence: float = 0.95,
-    joint: Joint = "none",
-    interval: Interval = "exact",
-) -> xr.Dataset:
-    """Estimates and intervals of single cells.
-
-    Parameters
-    ----------
-    ds
-        Dataset with ``counters`` (model, task, params, counter), lazy or not, and the cube's coordinates.
-    where
-        Conditions on models and cells, as for `aggregate`; None means all.
-    mode
-        One of `evalcube.stages.analyze.formulas.estimators.MODES`.
-    confidence
-        Level of the intervals in (0, 1); 0.95 uses z = 1.96.
-    joint
-        For the products C_P and C_O, see `evalcube.stages.analyze.formulas.estimators.estimate`.
-    interval
-        As for `aggregate`.
-
-    Returns
-    -------
-    Dataset with ``point``, ``lower``, ``upper`` (model, task, params), NaN where a cell has no value or is not
-    selected, and ``counters``, with all coordinates. Models, tasks and slots without a selected cell are left
-    out.
-
-    Raises
-    ------
-    ValueError
-        As `aggregate`.
-    """
-    table = selection.keys(ds)
-    _check_options(mode, "trials", None, confidence, joint)
-    chosen = selection.select(ds, where, table)
-    exact = interval == "exact" and joint == "none"
-    values = _masked(ds, chosen)
-    options: dict[str, Any] = {"labels": names(ds, "counter"), "mode": mode, "confidence": _level(confidence)}
-    if exact:
-        effects = question_effects(ds, by_point=True)
-        bounds = stratified.exact_estimate(values, effect=1.0 if effects is None else effects, **options)
-    else:
-        bounds = estimators.estimate(values, joint=joint, **options)
-    cell = (*MODEL, *CELL)
-    variables: dict[str, Any] = {name: (cell, part) for name, part in zip(_BOUNDS, bounds, strict=True)}
-    result = type(ds)(variables | {"counters": ((*cell, "counter"), values)}).assign_coords(ds.coords)
-    kept = {"model": chosen.models, "task": chosen.cells.any(axis=1), "params": chosen.cells.any(axis=0)}
-    result = result.isel({dim: np.flatnonzero(there) for dim, there in kept.items()})
-    return result.assign_attrs(_attributes(mode, "trials", confidence, joint, exact=exact))
 
 
 def _names(by: str | Sequence[str], table: dict[str, Key]) -> list[str]:
@@ -192,30 +128,22 @@ def _names(by: str | Sequence[str], table: dict[str, Key]) -> list[str]:
     return wanted
 
 
-def _check_options(mode: str, weigh: str, weights: object, confidence: float, joint: str) -> None:
+def _check_options(mode: str, weigh: str, confidence: float) -> None:
     """Refuse unknown options now, even if the dataset is computed later."""
     estimators.checked_mode(mode)
     quantile(confidence)
-    estimators.factor_confidence(confidence, joint)
     one_of(weigh, "weigh", get_args(Weigh))
-    if weigh != "points" and weights is not None:
-        raise ArgumentError("`weights` are weights of points; they need weigh='points'")
-    if weigh != "trials" and joint != "none":
-        raise ArgumentError(
-            f"`joint` = {joint!r} widens products of Wilson's intervals, which only the sum of all trials has; add "
-            "weigh='trials', or leave `joint` out"
-        )
 
 
 def _level(confidence: float) -> float | None:
     return None if confidence == 0.95 else confidence
 
 
-def _attributes(mode: str, weigh: str, confidence: float, joint: str, *, exact: bool) -> dict[str, Any]:
+def _attributes(mode: str, weigh: str, confidence: float, *, exact: bool) -> dict[str, Any]:
     interval = "wilson" if weigh == "trials" else "wilson at the effective number of trials"
     if exact:
         interval = "exact at the effective number of trials"
-    return {"mode": mode, "weigh": weigh, "interval": interval, "confidence": confidence, "joint": joint}
+    return {"mode": mode, "weigh": weigh, "interval": interval, "confidence": confidence}
 
 
 def _masked(ds: xr.Dataset, chosen: CellSelection) -> Floats:
@@ -234,26 +162,6 @@ def _compared(
     return kept.astype(np.int8) + (kept & inside), words
 
 
-def _weights(ds: xr.Dataset, weights: str | xr.DataArray | None, table: dict[str, Key]) -> Floats:
-    """Weight of each cell, shape (task, params)."""
-    sizes = {dim: ds.sizes[dim] for dim in CELL}
-    if weights is None:
-        return np.ones(tuple(sizes.values()))
-    if isinstance(weights, str):
-        if weights not in table or table[weights].dims != CELL:
-            raise ArgumentError(f"`weights` must name a coordinate along {CELL}, got {weights!r}")
-        array = ds[weights]
-    else:
-        array = weights
-    if not set(array.dims) <= set(CELL):
-        raise ArgumentError(f"`weights` must be along {CELL}, got dims {array.dims}")
-    missing = {dim: size for dim, size in sizes.items() if dim not in array.dims}
-    share = array.astype(np.float64).fillna(0.0).expand_dims(missing).transpose(*CELL)
-    if bool((share < 0).any()):
-        raise ArgumentError("`weights` must not be negative; leave a point out with weight 0 or `where`")
-    return np.asarray(share.values)
-
-
 def _effects(ds: xr.Dataset, models: Groups) -> Floats:
     """Trials of a model and a task that are worth one independent one, in a mean over the models of its group."""
     effects = question_effects(ds)
@@ -269,7 +177,6 @@ def _finish(
     labels: list[str],
     mode: str,
     confidence: float | None,
-    joint: Joint,
     weigh: str,
     *,
     exact: bool,
@@ -278,7 +185,7 @@ def _finish(
         return stratified.combine(found.moments, confidence=confidence, exact=exact)
     sums, effects = found.moments[..., :-1], found.moments[..., -1]
     if not exact:
-        return estimators.estimate(sums, labels=labels, mode=mode, confidence=confidence, joint=joint)
+        return estimators.estimate(sums, labels=labels, mode=mode, confidence=confidence)
     trials = column(sums, "trials", labels)
     effect = np.where(trials > 0, effects, 1.0) / np.where(trials > 0, trials, 1.0)
     return stratified.exact_estimate(sums, labels=labels, mode=mode, confidence=confidence, effect=effect)

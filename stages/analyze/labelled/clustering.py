@@ -58,11 +58,8 @@ def with_question_moments(ds: xr.Dataset) -> xr.Dataset:
     return kept.assign_coords(counter=variable(("counter",), np.array(trials), attrs))
 
 
-def question_effects(ds: xr.Dataset, *, by_point: bool = False) -> Floats | None:
+def question_effects(ds: xr.Dataset) -> Floats | None:
     """Design effect of each model and task, shape (model, task), at least 1; None where trials tell nothing of it.
-
-    With `by_point` of each point, shape (model, task, params): its own, and at least that of its task, since that of a
-    few questions is often too low.
 
     Where questions have clusters, these are what is drawn, see `unit_effect`. Else it reads what a cube counts of
     questions; where it does not, the outcomes model by model, and none where no question was asked twice.
@@ -72,7 +69,7 @@ def question_effects(ds: xr.Dataset, *, by_point: bool = False) -> Floats | None
     ds
         With `QUESTION_MOMENTS`, or ``status`` (model, task, params, trial, repeat), lazy or not.
     """
-    found = _by_question(ds, by_point=by_point)
+    found = _by_question(ds)
     if found is None or not {CLUSTER, "status"} <= set(ds.variables):
         return found
     return _cluster_effects(ds, "status", found)
@@ -144,23 +141,19 @@ def _cluster_effects(ds: xr.Dataset, name: str, found: Floats) -> Floats:
     return found
 
 
-def _by_question(ds: xr.Dataset, *, by_point: bool) -> Floats | None:
+def _by_question(ds: xr.Dataset) -> Floats | None:
     """`question_effects` without clusters."""
-    cell = ("model", "task", "params")
     if QUESTION_MOMENTS in ds:
-        moments = ds[QUESTION_MOMENTS].variable.transpose(*cell, "moment").values
+        moments = ds[QUESTION_MOMENTS].variable.transpose("model", "task", "params", "moment").values
     elif "status" not in ds and most_repeats(ds) > 1:
         return None
     elif "status" not in ds or ds.sizes["repeat"] < 2:
-        return np.ones([ds.sizes[dim] for dim in (cell if by_point else cell[:2])])
+        return np.ones((ds.sizes["model"], ds.sizes["task"]))
     else:
         moments = np.stack(
             [cluster_moments(trials_of(ds, "status", model)) for model in range(ds.sizes["model"])]
         )
-    found = cluster_effect(moments)
-    if not by_point:
-        return found
-    return np.maximum(found[..., np.newaxis], cluster_effect(moments[..., np.newaxis, :]))
+    return cluster_effect(moments)
 
 
 def family_effects(ds: xr.Dataset, groups: Sequence[NDArray[np.intp]]) -> Floats:

@@ -1,4 +1,4 @@
-"""Outcome metrics such as pass@k of labelled outcomes or a cube, with intervals and how many questions they rest on.
+"""Outcome metrics such as pass@k of a cube, with intervals and how many questions they rest on.
 
 A question counts once however often it was answered, for each k for which it has at least so many answers. Of a cube,
 a metric is the mean over tasks of the means over points, weighed by the base design, of the means over questions.
@@ -17,14 +17,13 @@ from evalcube.stages.analyze.formulas import design
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.outcomes import table
 from evalcube.stages.analyze.formulas.outcomes.counts import Integers
-from evalcube.stages.analyze.formulas.outcomes.inputs import out_of_range
 from evalcube.stages.analyze.labelled import axes, counters, selection
 from evalcube.stages.analyze.labelled.aggregate import labels_of_groups
 from evalcube.stages.analyze.labelled.clustering import all_clusters, trials_of
 from evalcube.stages.analyze.labelled.points import common_in_groups, planned_points
 from evalcube.stages.analyze.labelled.questions import Bank, Group, MetricRequest, evaluate
 from evalcube.stages.errors import ArgumentError
-from evalcube.stages.reply.status import FINISHED, LAST_FINISHED, Status
+from evalcube.stages.reply.status import LAST_FINISHED, Status
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -33,110 +32,6 @@ if TYPE_CHECKING:
 
 NEEDS_ANSWERS = ("maj_at_k", "maj_at_k_ci")
 """Metrics which right and wrong are not enough for: the vote of a cube's answers is decided by the answers."""
-
-
-def outcome_metrics(
-    R: object,
-    metrics: Sequence[str] | None = None,
-    k: int | Sequence[int] = 1,
-    *,
-    questions: Sequence[str] = (),
-    sample: str = "repeat",
-    finished: xr.DataArray | None = None,
-    member: xr.DataArray | None = None,
-    w: object = None,
-    options: table.Options | None = None,
-) -> Any:  # noqa: ANN401 - a Dataset for labelled outcomes, else a dict
-    """Metrics of labelled outcomes, for each label of the dims that are neither questions nor samples.
-
-    Parameters
-    ----------
-    R
-        A DataArray of outcomes, in memory or of Dask chunks; anything else goes to `table.metric_table`.
-    metrics, k, w, options
-        As for `table.metric_table`.
-    questions
-        Dims that together number the questions, for instance ``("task", "params", "trial")``.
-    sample
-        Dim of a question's samples.
-    finished
-        Whether each sample is there, with R's dims; None means all, but NaN is never.
-    member
-        Booleans over some of the question dims and new dims, such as ``in_tier`` (tier, task, params): results get
-        the new dims, and each of their labels uses the questions that are its members.
-
-    Returns
-    -------
-    A Dataset: a variable per metric, with ``<metric>_lower`` and ``_upper`` if it is a mean over questions in
-    [0, 1], or ``<metric>_sigma``, ``_mu``, ``_lo`` and ``_hi`` for its parts, NaN without questions; along k,
-    ``questions``, which have at least k samples, and ``questions_incomplete``, which have some, but fewer.
-
-    Raises
-    ------
-    ValueError
-        If a dim is absent, and as the metrics do.
-    """
-    if not hasattr(R, "dims"):
-        return table.metric_table(R, metrics, k, w=w, options=options)
-    names = table.selected(metrics, w, options)
-    array: Any = R
-    absent = [dim for dim in (*questions, sample) if dim not in array.dims]
-    if absent or not questions:
-        raise ArgumentError(
-            f"`questions` and `sample` must name dims of R, which has {tuple(array.dims)}, got "
-            f"{tuple(questions)} and {sample!r}"
-        )
-    counts = _question_counts(array, finished, sample, table.top_category(w))
-    others = [dim for dim in counts.dims if dim not in (*questions, "category")]
-    counts = counts.transpose(*others, *questions, "category").compute()
-    extra = [dim for dim in member.dims if dim not in questions] if member is not None else []
-    bank = Bank.of(
-        counts.values.reshape(*(counts.sizes[dim] for dim in others), -1, counts.sizes["category"])
-    )
-    masks = _masks(counts, list(questions), member, extra)
-    shape = bank.codes.shape[:-1] + masks.shape[:-1]
-    one, point = np.ones((1, 1)), np.zeros(1, dtype=np.int64)
-    groups = (
-        (
-            place,
-            Group.of(
-                bank.codes[place[: len(others)]][masks[place[len(others) :]]].reshape(1, 1, -1), one, point
-            ),
-        )
-        for place in np.ndindex(*shape)
-    )
-    dims, wanted = (*others, *extra), MetricRequest(names, table.draws_list(k), w, options)
-    import xarray as xr
-
-    found = xr.Dataset(evaluate(bank, groups, shape, dims, wanted))
-    return found.assign_coords({"k": wanted.draws, **_coordinates((counts, member), dims)})
-
-
-def cube_outcomes(ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
-    """Correctness of each trial of a cube, and whether it is finished; both lazy if the cube is.
-
-    Truncated, invalid and refused replies are finished and not correct; transport failures and trials that never
-    ran are not finished.
-
-    Parameters
-    ----------
-    ds
-        Dataset with ``status`` (model, task, params, trial, repeat), lazy or not.
-
-    Returns
-    -------
-    correct, finished
-        int8 0 or 1, and booleans, both (model, task, params, trial, repeat).
-
-    Raises
-    ------
-    ValueError
-        If the dataset has no ``status``.
-    """
-    axes.need_status(ds)
-    status = ds["status"]
-    over = status.isin([int(code) for code in FINISHED])
-    return (status == int(Status.CORRECT)).astype(np.int8), over
 
 
 def cube_outcome_metrics(
@@ -155,7 +50,7 @@ def cube_outcome_metrics(
     ds
         Dataset with ``status`` and ``in_tier``, lazy or not; points weigh by ``base_trials``, if it has that.
     metrics, k, options
-        As for `outcome_metrics`, but for those in `NEEDS_ANSWERS`.
+        As for `table.metric_table`, but for those in `NEEDS_ANSWERS`.
     by
         Names to group by, as for `evalcube.stages.analyze.labelled.aggregate.aggregate`: model, task, tier, facets,
         parameters. Several models in one group weigh alike.
@@ -165,9 +60,11 @@ def cube_outcome_metrics(
     Returns
     -------
     Dataset
-        As of `outcome_metrics`, along the names of `by`, models first; with ``points`` that have such questions, along
-        k, and ``points_planned``, points of models with any question. Points in no tier, which have no right answer,
-        are left out.
+        A variable per metric, with ``<metric>_lower`` and ``_upper`` if it is a mean over questions in [0, 1], or
+        ``<metric>_sigma``, ``_mu``, ``_lo`` and ``_hi`` for its parts, NaN without questions; along the names of `by`,
+        models first. Along k: ``questions``, which have at least k samples, ``questions_incomplete``, which have some,
+        but fewer, and ``points`` that have such questions; beside them ``points_planned``, points of models with any
+        question. Points in no tier, which have no right answer, are left out.
 
     Raises
     ------
@@ -183,7 +80,6 @@ def cube_outcome_metrics(
     wanted = MetricRequest(
         tuple(name for name in names if metrics is not None or name not in NEEDS_ANSWERS),
         table.draws_list(k),
-        None,
         options,
         confidence,
     )
@@ -241,59 +137,8 @@ def refuse_votes(names: Iterable[str]) -> None:
             )
 
 
-def _question_counts(
-    array: xr.DataArray, finished: xr.DataArray | None, sample: str, top: int
-) -> xr.DataArray:
-    """Counts of the categories per question, dims (..., category)."""
-    import xarray as xr
-
-    there = array.notnull() if finished is None else finished & array.notnull()
-    counts: xr.DataArray = xr.apply_ufunc(
-        _count_block,
-        array,
-        there,
-        input_core_dims=[[sample], [sample]],
-        output_core_dims=[["category"]],
-        kwargs={"top": top},
-        dask="parallelized",
-        output_dtypes=[np.int64],
-        dask_gufunc_kwargs={"output_sizes": {"category": top + 1}, "allow_rechunk": True},
-    )
-    return counts
-
-
 def _counts_of_model(ds: xr.Dataset, model: int) -> Integers:
     """Counts of wrong and right answers to each question of a model, shape (task, params, trial, 2)."""
     status = trials_of(ds, "status", model)
-    return _count_block(status == int(Status.CORRECT), status <= LAST_FINISHED, table.top_category(None))
-
-
-def _count_block(block: NDArray[Any], there: NDArray[np.bool_], top: int) -> Integers:
-    counts = [((block == category) & there).sum(axis=-1) for category in range(top + 1)]
-    found = np.stack(counts, axis=-1).astype(np.int64)
-    if (found.sum(axis=-1) != there.sum(axis=-1)).any():
-        raise out_of_range(np.where(there, block, 0), top)
-    return found
-
-
-def _coordinates(sources: tuple[xr.DataArray | None, ...], dims: tuple[Any, ...]) -> dict[Any, Any]:
-    """Coordinates of the sources that lie on the result's dims."""
-    return {
-        name: values
-        for source in sources
-        if source is not None
-        for name, values in source.coords.items()
-        if set(values.dims) <= set(dims) and name != "k"
-    }
-
-
-def _masks(
-    counts: xr.DataArray, questions: list[str], member: xr.DataArray | None, extra: list[Any]
-) -> NDArray[np.bool_]:
-    """Which of the questions, in C order, belong to each label of the extra dims."""
-    sizes = [counts.sizes[dim] for dim in questions]
-    if member is None:
-        return np.ones(int(np.prod(sizes)), dtype=bool)
-    unknown = {dim: counts.sizes[dim] for dim in questions if dim not in member.dims}
-    full = member.expand_dims(unknown).transpose(*extra, *questions)
-    return np.asarray(full.values.astype(bool).reshape(*full.shape[: len(extra)], -1))
+    right, finished = (part.sum(axis=-1) for part in (status == int(Status.CORRECT), status <= LAST_FINISHED))
+    return np.stack([finished - right, right], axis=-1).astype(np.int64)

@@ -1,14 +1,21 @@
-"""Positions on axes and SVG shapes, as plain values for the report's template."""
+"""Charts: positions and shapes for the report's template, and pictures of results as SVG."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 
+from rich.cells import cell_len
+
+from evalcube import known_as
 from evalcube.stages.analyze.labelled.axes import plain
+from evalcube.stages.analyze.labelled.pairing import Pair
+from evalcube.stages.analyze.labelled.ranking import Ranking
+from evalcube.stages.analyze.labelled.remarks import label_rows
 from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard
-from evalcube.stages.analyze.render.text import percent, significant
+from evalcube.stages.analyze.render.text import percent, shorten, significant
 
 WIDTH, HEIGHT = 320.0, 208.0
 LEFT, RIGHT, TOP, BOTTOM = 36.0, 10.0, 12.0, 34.0
@@ -291,3 +298,100 @@ def initials(tiers: Sequence[str]) -> list[str]:
     """A letter per tier, or its number where first letters are not unique."""
     letters = [plain(tier)[:1].upper() for tier in tiers]
     return letters if len(set(letters)) == len(letters) else [str(place + 1) for place in range(len(tiers))]
+
+
+MOST_NAME = 40
+"""Characters of a label in a picture; longer ones are cut in the middle."""
+_LABEL_EM = 7.0
+"""Width of a character of a label at most, in SVG units."""
+_PLOT, _ROW, _EDGE = 480.0, 24.0, 16.0
+"""Width of the plot, height of a row, and room at the edges."""
+_INK, _GREY, _GRID = "#0b5c94", "#565f6b", "#e1e5e9"
+
+
+@known_as("evalcube.results")
+class Picture(str):
+    """A picture as the text of an SVG file, which notebooks show.
+
+    Examples
+    --------
+    >>> Picture("<svg/>")._repr_svg_()
+    '<svg/>'
+    """
+
+    __slots__ = ()
+
+    def _repr_svg_(self) -> str:
+        return str(self)
+
+
+def board_picture(board: Leaderboard) -> Picture:
+    """Draw what leads a leaderboard; rows with open marks are not ranked."""
+    scale = 1.0 if board.lead == "score" else 100.0
+    rows = [
+        (label, board.leading(row).scaled(scale), row.rank is not None)
+        for row, label in zip(board.rows, label_rows(board.rows), strict=True)
+    ]
+    quantity = "ReasonScore" if board.lead == "score" else f"{board.rate_name}, per cent"
+    return _forest(rows, f"{quantity} ({100 * board.confidence:g} % intervals)")
+
+
+def rank_picture(ranking: Ranking) -> Picture:
+    """Draw the places that each evaluation takes when the questions are drawn again."""
+    rows = [(item.label, item.row.rank_interval, item.row.rank is not None) for item in ranking.rows]
+    return _forest(rows, "rank: mean and interval over the draws")
+
+
+def difference_picture(pairs: Sequence[Pair]) -> Picture:
+    """Draw differences of success rates: by task of one pair, overall of several; open marks may be chance."""
+    if len(pairs) == 1:
+        quantity = f"{_pair_label(pairs[0])}, points of 100"
+        items = [(item.task or "all tasks", item) for item in (*pairs[0].tasks, pairs[0].overall)]
+    else:
+        quantity = "first − second, points of 100"
+        items = [(_pair_label(pair), pair.overall) for pair in pairs]
+    rows = [(label, item.difference.scaled(100.0), item.p_holm < 0.05) for label, item in items]
+    return _forest(rows, f"{quantity} (95 % intervals)", zero=True)
+
+
+def _pair_label(pair: Pair) -> str:
+    """Return both names of a pair, each with its half of the room."""
+    return " − ".join(shorten(name, MOST_NAME // 2) for name in (pair.first, pair.second))
+
+
+def _forest(rows: Sequence[tuple[str, Estimate, bool]], quantity: str, *, zero: bool = False) -> Picture:
+    """Draw a line for each row, the first at the top: its label, its interval, and a full or an open mark."""
+    labels = [shorten(label, MOST_NAME + len(" − ")) for label, _, _ in rows]
+    ends = [end for _, estimate, _ in rows for end in (estimate.value, estimate.lower, estimate.upper)]
+    axis = axis_around([*ends, 0.0] if zero else ends)
+    left = 2 * _EDGE + _LABEL_EM * max(map(cell_len, labels), default=0)
+    bottom = _EDGE + _ROW * len(rows)
+    parts = []
+    for tick in axis.ticks():
+        x = left + _PLOT * tick.at / 100
+        colour = _GREY if zero and float(tick.label) == 0 else _GRID
+        parts.append(f'<path d="M{x:.1f} {_EDGE}V{bottom:.1f}" stroke="{colour}"/>')
+        parts.append(_label(tick.label, x, bottom + _EDGE, "middle", _GREY))
+    for place, (label, (_, estimate, full)) in enumerate(zip(labels, rows, strict=True)):
+        y = _EDGE + _ROW * (place + 0.5)
+        parts.append(_label(label, left - _EDGE / 2, y + 4, "end"))
+        if math.isnan(estimate.value):
+            continue
+        ends = [estimate.value if math.isnan(end) else end for end in (estimate.lower, estimate.upper)]
+        value, lower, upper = (left + _PLOT * axis.at(end) / 100 for end in (estimate.value, *ends))
+        parts.append(f'<path d="M{lower:.1f} {y}H{upper:.1f}" stroke="{_INK}" stroke-width="2"/>')
+        fill = _INK if full else "white"
+        parts.append(
+            f'<circle cx="{value:.1f}" cy="{y}" r="4" fill="{fill}" stroke="{_INK}" stroke-width="2"/>'
+        )
+    parts.append(_label(plain(quantity), left + _PLOT / 2, bottom + 2.5 * _EDGE, "middle"))
+    width, height = left + _PLOT + 2 * _EDGE, bottom + 3 * _EDGE
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
+        f'height="{height:.0f}" font-family="sans-serif" font-size="12">'
+    )
+    return Picture("\n".join([head, '<rect width="100%" height="100%" fill="white"/>', *parts, "</svg>\n"]))
+
+
+def _label(text: str, x: float, y: float, anchor: str, colour: str = "black") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}">{escape(text)}</text>'

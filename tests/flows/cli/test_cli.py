@@ -333,14 +333,9 @@ def test_report__shows_the_trials_that_are_asked_for_of_several_cubes(finished):
 
 
 def test_leaderboard__is_drawn_on_a_page(finished):
-    pytest.importorskip("matplotlib")
-
     assert evalcube("leaderboard", "cube.zarr", "--plot", "out/board.svg", cwd=finished)[0] == 0
 
     assert ">alpha<" in (finished / "out/board.svg").read_text()
-    refused(
-        evalcube("leaderboard", "cube.zarr", "--plot", "a.svg", "--group-by", "tier", cwd=finished), "--plot"
-    )
 
 
 def test_show__tells_everything_of_one_trial(finished):

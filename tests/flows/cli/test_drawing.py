@@ -19,4 +19,4 @@ def test_subscribers__import_what_draws_the_leaderboard_once_at_the_first_reques
                 follower(event)
             seen.append(len(imported))
     assert seen == [0, 0, 1, 1]
-    assert imported == ["evalcube.flows.read.boards"]
+    assert imported == ["evalcube.flows.read.statistics"]

@@ -1,9 +1,6 @@
 """Commands on one small cube whose outcomes are made up, so that each number is known."""
 
-import importlib
 import json
-import re
-import sys
 
 import dask
 import pytest
@@ -96,13 +93,12 @@ def test_open_part__says_when_it_does_not_know_what_is_new(cube):
     assert open_part(ds, Part(trials=3)).warnings == ()
 
 
-def test_leaderboard__lowers_no_number_of_the_whole_by_being_asked_in_parts(cube):
-    _, found = importlib.import_module("evalcube.flows.read.boards").boards(cube, "family")
+def test_leaderboard__lowers_no_number_of_the_whole_by_being_asked_in_part(cube):
+    part = leaderboard(cube, Part(["family=w"]))
 
-    assert list(found) == ["other", "w"]
-    assert [row.model_name for row in found["w"].rows] == ["weak"]
+    assert [row.model_name for row in part.rows] == ["weak"]
     whole = {row.model_name: row.score for row in leaderboard(cube).rows}
-    assert found["w"].rows[0].score == whole["weak"]
+    assert part.rows[0].score == whole["weak"]
 
 
 def test_rank__order_wins_and_groups(cube):
@@ -189,23 +185,12 @@ def test_table__sums_are_those_of_the_cube(cube):
     assert (row["points"], row["points_planned"]) == (2, 2)
 
 
-def test_table__bonferroni_widens_products(cube):
-    plain, joint = (
-        document("table", cube, "--weigh", "trials", "--joint", name)["rows"][0]
-        for name in ("none", "bonferroni")
-    )
-
-    assert joint["point"] == plain["point"]
-    assert joint["lower"] < plain["lower"] < plain["upper"] < joint["upper"]
-
-
 def test_open_cube__analyses_compute_nothing_when_called(cube):
     started = []
     ds = ec.open_cube(cube)
 
     with Callback(start=started.append):
-        lazy = [*ec.stats.cube_outcomes(ds), ec.stats.restrict(ds, {"task": "sort"})]
-        lazy += [ec.stats.recount(ds, clip_tokens=100)]
+        lazy = [ec.stats.restrict(ds, {"task": "sort"}), ec.stats.recount(ds, clip_tokens=100)]
 
     assert not started
     assert all(map(dask.is_dask_collection, lazy))
@@ -218,7 +203,6 @@ def test_aggregate__an_address_is_no_dataset(cube):
 
 COMMANDS = {
     "leaderboard": ["leaderboard"],
-    "groups": ["leaderboard", "--group-by", "tier"],
     "second version": ["leaderboard", "--score", "v2", "--mode", "C_P", "--where", "tier=easy"],
     "table": ["table", "--by", "model,task,tier"],
     "rank": ["rank"],
@@ -249,15 +233,6 @@ def test_commands__fit_the_terminal_and_have_two_forms(cube, name, monkeypatch):
     assert json.dumps(document(*words), allow_nan=False)
 
 
-@pytest.mark.parametrize("kind", ["compression", "hazard", "clip", "cost"])
-def test_analyze__draws(cube, kind, tmp_path):
-    pytest.importorskip("matplotlib")
-
-    run("analyze", kind, cube, "--plot", tmp_path / "drawing.svg")
-
-    assert "<svg" in (tmp_path / "drawing.svg").read_text()
-
-
 MISTAKES = {
     "unknown task": (["leaderboard", "--where", "task=srot"], "Did you mean 'sort'?"),
     "unknown coordinate": (["table", "--by", "famly"], "Did you mean 'family'?"),
@@ -280,14 +255,13 @@ MISTAKES = {
         ["leaderboard", "--clip-context", 2**63],
         "--clip-context must be less than 2**63",
     ),
-    "unknown joint": (["table", "--joint", "all"], "none, bonferroni"),
     "endless prior": (["rank", "--prior", "inf"], "--prior"),
     "unknown metric": (["metrics", "--metrics", "pas_at_k"], "Did you mean 'pass_at_k'?"),
     "metric that needs more": (["metrics", "--metrics", "threshold_spectrum_at_k"], "weights=0.2,0.3,0.5"),
     "setting that nothing takes": (["metrics", "--set", "tau=0.5"], "no metric asked for takes 'tau'"),
     "setting without a value": (["metrics", "--set", "tau"], "tau=0.5"),
     "limit": (["analyze", "clip", "--limits", "0"], "--limits"),
-    "kind of picture": (["analyze", "cost", "--plot", "a.gif"], ".svg"),
+    "kind of picture": (["leaderboard", "--plot", "a.png"], "rsvg-convert"),
     "two forms": (["table", "--json", "--markdown"], "exclude"),
     "two other forms": (["rank", "--csv", "--markdown"], "--markdown and --csv exclude each other"),
 }
@@ -327,23 +301,6 @@ def test_report__part_and_weights(cube, tmp_path):
     assert "Who can be told apart" in text
     assert "questions that are new" in text
     assert ">weak<" not in text
-
-
-def test_analyze__picture_that_cannot_be_made_is_told_first(cube, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-
-    with pytest.raises(SweepError, match=re.escape("evalcube[plots]")):
-        run("analyze", "cost", cube, "--plot", tmp_path / "a.png")
-
-    assert not (tmp_path / "a.png").exists()
-
-
-def test_analyze__png_is_a_picture(cube, tmp_path):
-    pytest.importorskip("matplotlib")
-
-    run("analyze", "cost", cube, "--plot", tmp_path / "a.png")
-
-    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(

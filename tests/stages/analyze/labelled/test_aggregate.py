@@ -1,5 +1,3 @@
-import math
-
 import numpy as np
 import pytest
 import xarray as xr
@@ -8,7 +6,7 @@ from hypothesis import strategies as st
 
 from evalcube.stages.analyze.formulas.estimators import MODES, estimate
 from evalcube.stages.analyze.formulas.stratified import exact_estimate, stratified
-from evalcube.stages.analyze.labelled.aggregate import aggregate, points
+from evalcube.stages.analyze.labelled.aggregate import aggregate
 from evalcube.stages.reply.status import COUNTERS
 from tests.stages.analyze.synthetic import Profile, dataset
 
@@ -67,11 +65,9 @@ def test_aggregate__by_trials_is_the_formula_on_summed_counters(ds, mode):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_aggregate__by_points_is_the_formula_on_points(ds, mode):
-    found = aggregate(
-        ds, by=["model", "task"], mode=mode, weigh="points", weights="difficulty", interval="wilson"
-    )
+    found = aggregate(ds, by=["model", "task"], mode=mode, weigh="points", interval="wilson")
 
-    weights = np.nan_to_num(ds["difficulty"].values)
+    weights = (ds["cell_id"].values != "").astype(float)
     for task in range(4):
         expected = stratified(ds["counters"].values[:, task], weights[task], mode=mode)
         for name, part in zip(("point", "lower", "upper"), expected, strict=True):
@@ -184,10 +180,6 @@ def test_aggregate__where_of_tiers_limits_the_groups(ds):
         ({"where": {"param_length": (4, 8, 12)}}, "use a list for values"),
         ({"mode": "C"}, "E_I, E_P, E_O, C_I, C_P, C_O, got 'C'"),
         ({"weigh": "mean"}, "must be one of tasks, points, trials, got 'mean'"),
-        ({"joint": "sidak"}, "`joint`"),
-        ({"joint": "bonferroni", "weigh": "tasks"}, "add weigh='trials'"),
-        ({"weights": "difficulty"}, "need weigh='points'"),
-        ({"weights": "model_name", "weigh": "points"}, "must name a coordinate along"),
         ({"confidence": 95}, r"inside \(0, 1\)"),
     ],
     ids=str,
@@ -225,12 +217,11 @@ def test_aggregate__says_how_it_was_computed(ds):
         "weigh": "tasks",
         "interval": "exact at the effective number of trials",
         "confidence": 0.9,
-        "joint": "none",
         "base_design": "",
         "left_out": "",
         "lacking": [],
     }
-    assert aggregate(ds, weigh="trials", joint="bonferroni").attrs["interval"] == "wilson"
+    assert aggregate(ds, weigh="trials", interval="wilson").attrs["interval"] == "wilson"
     assert (two.attrs["weigh"], two.attrs["interval"]) == (
         "points",
         "wilson at the effective number of trials",
@@ -248,44 +239,13 @@ def test_aggregate__adaptive_sampling_biases_the_sum_of_trials_only():
         assert float(aggregate(made, weigh=weigh)["point"]) == pytest.approx(0.725)
 
 
-def test_aggregate__weights_may_be_an_array(ds):
-    weights = xr.DataArray(np.r_[1.0, np.zeros(9)], dims="params")
+def test_aggregate__of_every_cell_is_the_formula_on_its_counters(ds):
+    found = aggregate(ds, by=["model", "task", "params"], mode="C_I", where={"tier": "hard"})
 
-    one = aggregate(ds, by="task", weigh="points", weights=weights)
-    first = aggregate(ds, by="task", weigh="points", where={"params": 0})
-
-    assert one["point"].values == pytest.approx(first["point"].values)
-    known = aggregate(ds, weigh="points", where={"task": ["arithmetic", "boolean"]}, weights="param_length")
-    assert aggregate(ds, weigh="points", weights="param_length")["point"] == known["point"]
-    with pytest.raises(ValueError, match="must not be negative"):
-        aggregate(ds, weigh="points", weights=-weights)
-
-
-def test_points__estimates_every_cell_with_its_coordinates(ds):
-    found = points(ds, where={"task": ["boolean", "cars"], "tier": "hard"})
-
-    assert dict(found.sizes) == {"model": 5, "task": 2, "params": 3, "counter": len(COUNTERS), "tier": 3}
-    assert found["param_length"].values[0].tolist() == [12, 12, 12]
-    cell = found.isel(model=1, task=0, params=2)
-    sums = ds["counters"].values[1, 1, 8]
+    cell = found.sel(model=1, task="boolean", params=8)
     assert [float(cell[part]) for part in ("point", "lower", "upper")] == pytest.approx(
-        [float(part) for part in exact_estimate(sums, mode="C_I")]
+        [float(part) for part in exact_estimate(ds["counters"].values[1, 1, 8], mode="C_I")]
     )
-    assert found.attrs["mode"] == "C_I"
-
-
-def test_points__not_selected_is_undefined(ds):
-    eager = points(ds, where={"difficulty": (100, None)}, mode="C_P", joint="bonferroni")
-
-    assert np.isnan(eager["point"].values[:, eager["difficulty"].values < 100]).all()
-    assert not math.isnan(eager["point"].values[0, 0, -1])
-
-
-def test_points__refuses_as_aggregate_does(ds):
-    with pytest.raises(ValueError, match="E_I, E_P"):
-        points(ds, mode="E")
-    with pytest.raises(ValueError, match="known names are"):
-        points(ds, where={"x": 1})
 
 
 @pytest.mark.parametrize("weigh", ["tasks", "points"])

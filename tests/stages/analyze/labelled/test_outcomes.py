@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.special import beta
 
 from evalcube import stats as outcomes
-from evalcube.stages.analyze.labelled.outcomes import cube_outcome_metrics, cube_outcomes, outcome_metrics
+from evalcube.stages.analyze.labelled.outcomes import cube_outcome_metrics
 from evalcube.stages.reply.status import Status
 
 SIZES = {"model": 2, "task": 3, "params": 4, "trial": 5, "repeat": 8}
@@ -32,29 +32,6 @@ def ds():
 
 def correct(ds, **where):
     return (ds["status"].isel(where).values == Status.CORRECT).reshape(-1, SIZES["repeat"])
-
-
-def test_outcome_metrics__one_result_per_remaining_label(ds):
-    outcome, finished = cube_outcomes(ds)
-
-    result = outcome_metrics(
-        outcome,
-        ["pass_at_k", "bayes", "maj_at_k_ci"],
-        [1, 3],
-        questions=("params", "trial"),
-        finished=finished,
-    )
-
-    assert result["pass_at_k"].dims == ("model", "task", "k")
-    assert result["task"].values.tolist() == ["x", "y", "z"]
-    assert result["model_name"].values.tolist() == ["a", "b"]
-    one = correct(ds, model=1, task=2)
-    assert float(result["pass_at_k"].sel(k=3)[1, 2]) == outcomes.pass_at_k(one, 3)
-    both = float(result["bayes"][1, 2]), float(result["bayes_sigma"][1, 2])
-    assert both == pytest.approx(outcomes.bayes(one), rel=1e-13)
-    parts = [float(result[f"maj_at_k_ci_{part}"].sel(k=3)[1, 2]) for part in ("mu", "sigma", "lo", "hi")]
-    assert tuple(parts) == pytest.approx(outcomes.maj_at_k_ci(one, 3), rel=1e-13)
-    assert (result["questions"] == 20).all()
 
 
 def test_cube_outcome_metrics__a_tier_is_the_mean_over_its_tasks(ds):
@@ -179,36 +156,19 @@ def test_cube_outcome_metrics__groups_of_models_and_points_pool_their_questions(
     ]
 
 
-def test_cube_outcomes__truncated_is_finished_and_transport_is_not(ds):
+def test_cube_outcome_metrics__truncated_is_an_answer_and_transport_is_none(ds):
     codes = [Status.CORRECT, Status.TRUNCATED, Status.REFUSED, Status.TRANSPORT, Status.MISSING]
+    ds["status"][:] = Status.MISSING
     ds["status"][0, 0, 0, 0, :5] = codes
 
-    outcome, finished = cube_outcomes(ds)
+    found = cube_outcome_metrics(ds, ["avg"], 3, by=["model", "task"])
 
-    assert outcome.values[0, 0, 0, 0, :5].tolist() == [1, 0, 0, 0, 0]
-    assert finished.values[0, 0, 0, 0, :5].tolist() == [True, True, True, False, False]
-
-
-def test_outcome_metrics__categories_and_nan():
-    values = np.random.default_rng(3).integers(0, 3, (2, 30, 6)).astype(float)
-    values[1, 4, 2] = np.nan
-    array = xr.DataArray(values, dims=("judge", "question", "sample"))
-    w = [0.0, 0.5, 1.0]
-
-    result = outcome_metrics(array, k=2, questions=["question"], sample="sample", w=w)
-
-    rows = [row[~np.isnan(row)] for row in values[1]]
-    mean = np.mean([outcomes.max_at_k(row, 2, w) for row in rows])
-    assert float(result["max_at_k"][1, 0]) == pytest.approx(mean, rel=1e-13)
-    assert result["questions_incomplete"].values.tolist() == [[0], [0]]
-    with pytest.raises(ValueError, match="pass_at_k is for binary outcomes"):
-        outcome_metrics(array, ["pass_at_k"], questions=["question"], sample="sample", w=w)
+    assert float(found["avg"][0, 0]) == pytest.approx(1 / 3)
+    assert found["questions"].values[0, 0].tolist() == [1]
 
 
-def test_outcome_metrics__names_an_absent_dim(ds):
-    with pytest.raises(ValueError, match="must name dims of R"):
-        outcome_metrics(cube_outcomes(ds)[0], questions=("prompt",))
+def test_cube_outcome_metrics__names_what_is_absent(ds):
     with pytest.raises(ValueError, match="no array `status`"):
-        cube_outcomes(ds.drop_vars("status"))
+        cube_outcome_metrics(ds.drop_vars("status"))
     with pytest.raises(ValueError, match="`by` has no 'prompt'"):
         cube_outcome_metrics(ds, by="prompt")

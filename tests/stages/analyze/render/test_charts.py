@@ -1,11 +1,15 @@
 import math
 import re
+from dataclasses import replace
+from xml.dom import minidom
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard
+from evalcube.stages.analyze.labelled.pairing import compare_evaluations
 from evalcube.stages.analyze.labelled.results import Estimate
 from evalcube.stages.analyze.render import charts as figures
 from evalcube.stages.analyze.render.report import render_report
@@ -103,3 +107,46 @@ def test_render_report__an_endpoint_that_counts_no_tokens_leaves_the_bars_of_oth
 
     assert "width:nan%" not in page
     assert page.count('<span class="gauge">') == 2
+
+
+@pytest.mark.parametrize("name", ["a & <b>", "_hidden", "$x^2$", "模型", "begin-" + "x" * 112 + "-end"])
+def test_board_picture__any_name_is_text_and_stays_inside(name):
+    board = leaderboard(dataset(PROFILES[:2], tasks=2), draws=5)
+    first, *others = board.rows
+
+    picture = figures.board_picture(replace(board, rows=(replace(first, model_name=name), *others)))
+
+    page = minidom.parseString(picture)  # noqa: S318 (our own text)
+    texts = [item.firstChild.data for item in page.getElementsByTagName("text")]
+    label = next(text for text in texts if text[:5] == name[:5])
+    assert label == name or (len(label) == 43 and label.endswith("-end"))
+    width = float(page.documentElement.getAttribute("width"))
+    spots = [float(mark.getAttribute("cx")) for mark in page.getElementsByTagName("circle")]
+    assert len(spots) == 2
+    assert all(0 < spot < width for spot in spots)
+
+
+def test_board_picture__marks_of_rows_without_a_rank_are_open_and_none_without_a_value():
+    board = leaderboard(dataset(PROFILES[:3], tasks=2), draws=5)
+    first, second, third = board.rows
+    nothing = Estimate(math.nan, math.nan, math.nan)
+    rows = (first, replace(second, rank=None), replace(third, score=nothing, rate=nothing))
+
+    picture = figures.board_picture(replace(board, rows=rows))
+
+    assert re.findall(r'<circle [^>]*fill="(.*?)"', picture) == ["#0b5c94", "white"]
+    assert "nan" not in picture
+
+
+def test_difference_picture__has_a_line_at_zero():
+    ds = dataset(PROFILES[:2], tasks=1)
+    status = np.ones((2, 1, *ds["counters"].shape[2:3], 8, 1), np.uint8)
+    status[1, :, :, :6] = 0
+    pairs = compare_evaluations(
+        ds.assign(status=(("model", "task", "params", "trial", "repeat"), status)), [0, 1]
+    )
+
+    picture = figures.difference_picture(pairs)
+
+    assert picture.count('stroke="#565f6b"') == 1
+    assert picture.count("<circle") == 2
