@@ -68,7 +68,6 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     SHARE: (
         share.merge,
         share.diff,
-        share.log,
         share.publish,
         share.pull,
         share.tags,

@@ -14,7 +14,6 @@ from evalcube.storage.clocks import LAST_YEAR
 
 if TYPE_CHECKING:
     from evalcube.flows.read.merged.dataset import Conflict
-    from evalcube.flows.read.merged.provenance import History
     from evalcube.flows.share.difference import Difference
     from evalcube.flows.share.imports.logs import ImportSummary
     from evalcube.flows.share.merge import Merged
@@ -121,38 +120,6 @@ def _print_difference(found: Difference) -> None:
         ]
         print_rows(("model", "task", "status", "trials"), rows, "trials that ended otherwise", cut=True)
     show("equal" if found.equal else "different")
-
-
-def log(cube: options.Cube, as_json: options.Json = False) -> None:
-    """Show a cube's past: the cubes that it was merged from, and when which regions were written, by which graders."""
-    from evalcube.flows.read.merged.provenance import cube_history
-
-    found = cube_history(cube)
-    if as_json:
-        show_json(found.to_dict(), "log")
-        return
-    _print_history(found)
-    if found.damaged_lines:
-        complain(f"{found.damaged_lines} lines of the ledger are damaged")
-
-
-def _print_history(found: History) -> None:
-    if found.sources:
-        rows = [
-            (one.name, ", ".join(one.models), one.trials, _day(one.first), _day(one.last), one.ledger[:12])
-            for one in found.sources
-        ]
-        print_rows(("cube", "models", "trials", "from", "to", "ledger"), rows, "merged from", cut=True)
-    written = [
-        (
-            *(_day(one.first), _day(one.last)),
-            f"{one.regions:,}" + (f" ({one.replaced:,} replaced since)" if one.replaced else ""),
-            *(one.trials, one.transport, ", ".join(one.graders), ", ".join(one.models)),
-        )
-        for one in found.writings
-    ]
-    columns = ("from", "to", "regions", "trials", "transport", "graders", "models")
-    print_rows(columns, written, "regions written", cut=True)
 
 
 def _day(seconds: int | None) -> str:

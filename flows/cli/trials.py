@@ -303,7 +303,7 @@ def _print_in_form(found: Flips, limit: int | None, *, markdown: bool) -> None:
     if found.sides.selection:
         head.append(f"Part of the cube ({found.sides.selection}).")
     if markdown:
-        show(flips_markdown(head, tables, rows, names, notes, found.sides.tasks))
+        show(flips_markdown(head, tables, rows, names, notes))
         return
     for text in head:
         show(safe(text))

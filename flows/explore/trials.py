@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -13,69 +12,8 @@ from evalcube.flows.explore.query import Answerer, Json, Query
 from evalcube.flows.read.reader import Reader, status_name
 from evalcube.flows.read.trials.read import Trials
 from evalcube.flows.read.trials.search import Search
-from evalcube.stages.generate.answers.passages import passages
 from evalcube.stages.generate.base import Cell
 from evalcube.stages.reply.status import Status
-
-_LONGEST = 1000
-"""Characters of an answer that is looked for."""
-_TAIL = 20_000
-"""Characters at the end of a reply in which it is looked for where no place is marked as the answer's."""
-_GAP = r"(?>\s+)"
-_WHOLE = re.compile(r"[-+]?\d+")
-
-
-def answer_place(reply: str, parsed: str | None) -> tuple[int, int] | None:
-    """Where an answer stands in its reply, in whole words, whatever their case.
-
-    It is looked for in the places where readers look for answers, in their order, and at last at the end of the
-    reply, of which the last place counts.
-
-    Parameters
-    ----------
-    reply
-        The text that the answer was read from.
-    parsed
-        The answer as it was read, which may be written otherwise than in the reply.
-
-    Returns
-    -------
-    tuple of int or None
-        Start and end in UTF-16 units, which are what JavaScript counts; None if it does not stand there as it was read.
-
-    Examples
-    --------
-    >>> answer_place("A guess. Answer: a", "A")
-    (17, 18)
-    >>> answer_place("Answer: The  Hague", "the hague")
-    (8, 18)
-    """
-    words = (parsed or "")[: _LONGEST + 1].split()
-    if not words or len(parsed or "") > _LONGEST:
-        return None
-    written = _GAP.join(map(_written, words))
-    pattern = re.compile(rf"(?<!\w)(?<!\d[.,]){written}(?!\w|[.,]\d)", re.IGNORECASE)
-    found = None
-    for passage in passages(reply):
-        start = reply.rfind(passage.text) if passage.text else -1
-        if start >= 0 and (found := pattern.search(reply, start, start + len(passage.text))):
-            break
-    if found is None:
-        for one in pattern.finditer(reply, max(0, len(reply) - _TAIL)):
-            found = one
-    return None if found is None else (_units(reply[: found.start()]), _units(reply[: found.end()]))
-
-
-def _written(word: str) -> str:
-    """How a word may be written; a whole number may have commas and another minus sign."""
-    if not _WHOLE.fullmatch(word):
-        return re.escape(word)
-    return ",?".join("[-−]" if one == "-" else re.escape(one) for one in word)
-
-
-def _units(text: str) -> int:
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
-
 
 IDENTITY = ("cube", "eval_id", "task", "params", "trial", "repeat", "status")
 """Columns that every row has: which trial it is, and how it ended."""
@@ -151,7 +89,6 @@ def document_of(explored: Explored, place: TrialPlace) -> Json:
     reader = reader_of(explored, place.cube)
     document = reader.view(*place[1:]).to_dict()
     cell = reader.plan.tasks[place.task].cells[place.slot]
-    marked = answer_place(document["response"] or "", document["parsed"])
     cut = _cut(document, ("response", "reasoning"))
     for message in document["messages"]:
         cut = _cut(message, ("content",)) or cut
@@ -167,7 +104,6 @@ def document_of(explored: Explored, place: TrialPlace) -> Json:
         "difficulty": float(cell.cell.difficulty),
         "replies": reader.cache() is not None,
         "cut": cut,
-        "answer_place": None if marked is None or marked[1] > LONGEST_TEXT else marked,
     }
 
 

@@ -7,21 +7,17 @@ entries so many, that no cube makes the next one larger than it has to be.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from itertools import pairwise
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evalcube import __version__
-from evalcube.flows.plan.spec import parse_spec
 from evalcube.flows.read.merged.inputs import Input
 from evalcube.flows.state.records import MERGED
 from evalcube.storage.cube.bounds import parsed
 from evalcube.storage.cube.cube import Cube
-from evalcube.storage.cube.ledger import Ledger, Receipt, graders_of, newest_of
-from evalcube.storage.urls import Address
+from evalcube.storage.cube.ledger import graders_of
 
 RECORD = "merged.json"
 """Key of the record that says what the ledger was when the cube was merged: more may have been measured since."""
@@ -149,88 +145,3 @@ def _names(texts: Iterable[str]) -> list[str]:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-
-
-_PAUSE = 3600
-"""Seconds without a receipt after which what follows is taken for another run."""
-
-
-@dataclass(frozen=True)
-class Writing:
-    """A stretch of time in which regions were written, mostly one run."""
-
-    first: int
-    """Seconds since the epoch."""
-    last: int
-    regions: int
-    """Receipts, those of regions that were written again later included."""
-    replaced: int
-    """Of these, how many were written again later."""
-    models: tuple[str, ...]
-    trials: int
-    """Finished trials of the regions as they were written then."""
-    transport: int
-    graders: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class History:
-    """A cube's past."""
-
-    cube: str
-    sources: tuple[SourceCube, ...]
-    """What was merged into it; none of a cube that was only measured."""
-    writings: tuple[Writing, ...]
-    """In the order of time."""
-    damaged_lines: int
-    """Lines of the ledger that cannot be read."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The history as JSON values."""
-        return {
-            "cube": self.cube,
-            "sources": [source.model_dump() for source in self.sources],
-            "writings": [asdict(one) for one in self.writings],
-            "damaged_lines": self.damaged_lines,
-        }
-
-
-def cube_history(url: Address) -> History:
-    """The past of a cube, from its ledger and its provenance.
-
-    Raises
-    ------
-    StorageError
-        If there is no cube.
-    SweepError
-        If it is not a sweep's, or its description is damaged.
-    """
-    cube = Cube.open(url)
-    labels = [row.label for row in parse_spec(cube.attrs.get("spec"), cube.sizes).evaluations]
-    with Ledger(cube.records) as ledger:
-        receipts = list(ledger.receipts())
-        newest = set(map(id, newest_of(receipts).values()))
-        damaged = ledger.damaged
-    writings = [_writing(some, newest, labels) for some in _stretches(receipts)]
-    return History(str(url), tuple(sources_of(cube)[0]), tuple(writings), damaged)
-
-
-def _stretches(receipts: Iterable[Receipt]) -> Iterator[list[Receipt]]:
-    """Receipts that were written one soon after the other."""
-    ordered = sorted(receipts, key=lambda one: one.at)
-    ends = [n for n in range(1, len(ordered)) if ordered[n].at - ordered[n - 1].at > _PAUSE]
-    yield from (ordered[first:last] for first, last in pairwise([0, *ends, len(ordered)]) if first < last)
-
-
-def _writing(receipts: list[Receipt], newest: set[int], labels: list[str]) -> Writing:
-    models = sorted({one.region.model for one in receipts})
-    return Writing(
-        receipts[0].at,
-        receipts[-1].at,
-        len(receipts),
-        sum(id(one) not in newest for one in receipts),
-        tuple(labels[model] for model in models if model < len(labels)),
-        sum(one.finished for one in receipts),
-        sum(one.transport for one in receipts),
-        graders_of(receipts),
-    )

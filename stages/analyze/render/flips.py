@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from evalcube.stages.analyze.labelled.axes import plain
 from evalcube.stages.analyze.labelled.pairing import Pair
 from evalcube.stages.analyze.render.rows import PlainRow
-from evalcube.stages.analyze.render.table import Column, TableSpec
+from evalcube.stages.analyze.render.table import Column, TableSpec, markdown_text
 from evalcube.stages.analyze.render.table_specs import p_text, pair_conclusion
-from evalcube.stages.analyze.render.text import ABSENT, CODE_MOST, code, number, percent, sentence
+from evalcube.stages.analyze.render.text import (
+    ABSENT,
+    CODE_MOST,
+    code,
+    number,
+    percent,
+    printable,
+    sentence,
+)
 
 NO_ANSWER = {"truncated": "truncated", "invalid": "no answer read", "refused": "refused"}
 """Outcomes that are shown in the place of an answer."""
@@ -149,64 +156,21 @@ def flips_markdown(
     flips: Sequence[PlainRow],
     names: tuple[str, str],
     notes: Sequence[str],
-    tasks: Sequence[str],
 ) -> str:
-    """All of it as a comment on a merge request.
-
-    What models, questions and cubes say stands in code, in which no mention, link, image or HTML comes to life.
-
-    Parameters
-    ----------
-    head
-        Of `totals`.
-    tables
-        Of `task_spec` and `point_spec`.
-    tasks
-        Labels of the tasks, which sentences may quote.
-    """
-    foreign = (*names, *map(plain, tasks))
-    heads = ("", "task", "point", "trial", "question", "reference", *map(code, names))
-    lines = [
-        f"### {code(names[0], cell=False)} → {code(names[1], cell=False)}",
-        "",
-        *(f"- {coded(text, foreign)}" for text in head),
-        "",
-    ]
-    for table in tables:
-        lines += [*_table([column.head for column in table.columns], table.texts()), ""]
-        lines += [f"{coded(note, foreign)}\n" for note in table.notes]
-    if flips:
-        lines += [*_table(heads, [list(flip_cells(row).values()) for row in flips]), ""]
-    return "\n".join([*lines, *(f"{coded(note, foreign)}\n" for note in notes)])
+    """Return all of it as a comment on a merge request, in which no mention, link, image or HTML comes to life."""
+    lines = [f"### {' → '.join(code(name, cell=False) for name in names)}", ""]
+    lines += [*(f"- {sentence(text)}" for text in head), ""]
+    lines += map(markdown_text, [*tables, *([_flip_spec(flips, names)] if flips else [])])
+    return "\n".join([*lines, *(f"{sentence(note)}\n" for note in notes)])
 
 
-def coded(text: str, names: Sequence[str]) -> str:
-    """A sentence of ours in Markdown: what it quotes of foreign names is code."""
-    known = sorted({name for name in names if name}, key=len, reverse=True)
-    if not known:
-        return _escaped(text)
-    parts = re.split(rf"(?<!\w)({'|'.join(map(re.escape, known))})(?!\w)", text)
-    return "".join(
-        code(part, cell=False) if place % 2 else _escaped(part) for place, part in enumerate(parts)
-    )
+def _flip_spec(flips: Sequence[PlainRow], names: tuple[str, str]) -> TableSpec:
+    def cell(name: str) -> Callable[[PlainRow], str]:
+        return lambda row: printable(flip_cells(row)[name], CODE_MOST)
 
-
-def _escaped(text: str) -> str:
-    kept = sentence(text)
-    return f"{' ' * text.startswith(' ')}{kept}{' ' * (text.endswith(' ') and bool(kept))}"
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return [
-        f"| {' | '.join(heads)} |",
-        f"|{'---|' * len(heads)}",
-        *(f"| {' | '.join(map(_cell, row))} |" for row in rows),
-    ]
-
-
-def _cell(text: str) -> str:
-    """A number as it is, all other text as code."""
-    return text if re.fullmatch(r"[-+<–]?[0-9.,]*( %)?|lost|won", text) else code(text)
+    heads = [*list(flip_cells(flips[0]))[:-2], *names]
+    columns = zip(heads, flip_cells(flips[0]), strict=True)
+    return TableSpec(tuple(Column(head, cell(name), right=False) for head, name in columns), flips)
 
 
 def _alone(row: PlainRow) -> int:
