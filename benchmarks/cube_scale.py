@@ -196,14 +196,14 @@ def ranking(sizes: Mapping[str, int], seed: int, options: argparse.Namespace) ->
     measured("  of this the sums per tier", lambda: counters.tier_counters(ds), runs=9)
     grouped = counters.tier_counters(ds)
     measured("  of this the scores", lambda: tier_scores(ds, grouped), runs=9)
-    measured("  of this the totals", lambda: counters.counters(ds).values.sum(axis=(1, 2)), runs=9)
+    measured("  of this the totals", lambda: counters.counter_cells(ds).values.sum(axis=(1, 2)), runs=9)
     if duckdb is not None:
         rank_with_duckdb(cells, member, scores(ds), options)
 
 
 def scores(ds: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
     """Mean score and score per token of each model, and what else the leaderboard sums."""
-    counters.counters(ds).values.sum(axis=(1, 2))
+    counters.counter_cells(ds).values.sum(axis=(1, 2))
     return tier_scores(ds, counters.tier_counters(ds))
 
 

@@ -18,8 +18,6 @@ def init(
     path: Annotated[Path | None, typer.Argument()] = None,
     suite: str | None = None,
     plugin: str | None = None,
-    models: options.Endpoints = None,
-    key_envs: options.Keys = None,
     force: Annotated[bool, typer.Option("--force")] = False,
 ) -> None:
     """Write a commented config to start from, a copy of a suite to edit, or a package with a task of your own.
@@ -36,20 +34,22 @@ def init(
         Overwrite the file if it exists.
     """
     from evalcube.flows.config.plugin import plugin_files
-    from evalcube.flows.config.suites import initial_config, suite_copy
+    from evalcube.flows.config.recipes import suite_text
+    from evalcube.flows.config.suites import initial_config
     from evalcube.flows.errors import SweepError
     from evalcube.flows.read.outputs import check_output, write_output
 
     exclusive({"--plugin": plugin is not None, "--suite": suite is not None})
-    if suite is None and (models or key_envs):
-        raise SweepError("--model and --key-env go with --suite", "Edit the models in the file")
     path = path or Path(plugin or f"{suite or 'sweep'}.yaml")
     if plugin is not None:
         files = {path / file: content for file, content in plugin_files(plugin).items()}
         following = f"pip install --editable '{path}[test]', then pytest {path}"
     else:
-        text = initial_config() if suite is None else suite_copy(suite, models or (), key_envs or ())
-        files, following = {path: text.encode()}, f"evalcube plan {path}, then evalcube run {path}"
+        text, model = (initial_config(), "") if suite is None else (suite_text(suite), " --model sim:")
+        files, following = (
+            {path: text.encode()},
+            f"evalcube plan {path}{model}, then evalcube run {path}{model}",
+        )
     for file in files:
         if check_output(file, "path").exists() and not force:
             raise SweepError(f"'{file}' exists", "Give another name, or --force to overwrite it")

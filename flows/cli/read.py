@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Sequence
+from collections.abc import Container
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -73,7 +73,6 @@ def report(
     mode: str = "auto",
     weigh: str = "tasks",
     part: Part,
-    trials: list[str] | None = None,
 ) -> None:
     """Write a report of a cube, or of several as if merged: one HTML file that needs nothing else.
 
@@ -83,42 +82,21 @@ def report(
         The HTML file to write.
     samples
         Trials to show for each model and task; needs the cache.
-    trials : N|WHICH
-        A number: only the first so many trials of each cell. A word: which trials are shown as samples: mixed (the
-        default), wrong, or an outcome such as truncated. Give it twice for both.
     """
-    from dataclasses import replace
-
     from evalcube.flows.read.report import report as write_report
 
-    first, outcomes = _first_and_outcomes(trials or ())
     path = write_report(
         cube,
         output,
         samples=samples,
-        outcomes=outcomes,
         cache=cache,
-        part=replace(part, trials=first),
+        part=part,
         version=version,  # type: ignore[arg-type]  # refused there if it is none
         mode=mode,  # type: ignore[arg-type]
         weigh=weigh,  # type: ignore[arg-type]
         tell=lambda line: complain(safe(line)),
     )
     show(str(path))
-
-
-def _first_and_outcomes(texts: Sequence[str]) -> tuple[int | None, str]:
-    """What ``--trials`` says of a report: how many trials of each cell count, and which ones are shown."""
-    from evalcube.flows.errors import SweepError
-
-    numbers = [int(text) for text in texts if text.isascii() and text.isdecimal()]
-    words = [text for text in texts if not (text.isascii() and text.isdecimal())]
-    if len(numbers) > 1 or len(words) > 1 or 0 in numbers:
-        raise SweepError(
-            f"--trials: {', '.join(texts)} is not one number from 1 and one word",
-            "Give it as in --trials 16 --trials wrong",
-        )
-    return (numbers[0] if numbers else None), (words[0] if words else "mixed")
 
 
 def show_trial(

@@ -38,20 +38,13 @@ def rank(
     *,
     cube: options.Cubes,
     version: options.Score = "auto",
-    prior: Annotated[float, typer.Option(min=0.0)] = 1.0,
     part: Part,
     form: str = "",
 ) -> None:
-    """Who stands where: rank intervals, groups not told apart, expected wins, ratings.
-
-    Parameters
-    ----------
-    prior
-        Drawn games that each model is taken to have played, for the ratings.
-    """
+    """Who stands where: rank intervals, groups not told apart, expected wins, ratings."""
     from evalcube.flows.read.statistics import rank as make_ranking
 
-    found = make_ranking(cube, part, version=version, prior=prior)  # type: ignore[arg-type]
+    found = make_ranking(cube, part, version=version)  # type: ignore[arg-type]
     emit_with(found.part.warnings, found, cube, form)
 
 

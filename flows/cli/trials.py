@@ -6,8 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
-from operator import attrgetter
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,7 +27,7 @@ from evalcube.flows.cli.output import (
 from evalcube.storage.urls import redacted
 
 if TYPE_CHECKING:
-    from evalcube.flows.read.trials.flips import Flip, Flips
+    from evalcube.flows.read.trials.flips import Flips
     from evalcube.flows.read.trials.read import Trials
 
 _MARKDOWN_WIDTH = 160
@@ -223,31 +222,16 @@ def export(
 _SHOWN = 20
 _POINTS = 10
 """Points that are shown where people read."""
-_CSV = (
-    *("change", "task", "params", "tiers", "trial", "repeat", "asked", "row_id", "prompt", "reference"),
-    *("first.status", "first.right", "first.answer", "first.response"),
-    *("second.status", "second.right", "second.answer", "second.response"),
-)
-_HEADS = tuple(name.replace(".", "_") for name in _CSV)
 
 
 def print_flips(found: Flips, limit: int | None, truncated: str, form: str) -> None:
-    """Print what changed between two, in the form that was asked for.
+    """Print what changed between two in a form; at most `limit` questions, by default `_SHOWN` where people read."""
+    from evalcube.flows.read.trials.flips import Flip
 
-    Parameters
-    ----------
-    found
-        The questions that changed.
-    limit
-        Most questions that are shown; default: `_SHOWN` where people read, else all.
-    truncated
-        How truncated trials were counted.
-    form
-        See `form_of`.
-    """
     limit = _SHOWN if limit is None and form not in ("json", "csv") else limit
     if form == "csv":
-        show_csv([_csv_row(flip) for flip in found.rows(limit)], _HEADS)
+        rows = [asdict(flip) | {"params": json.dumps(flip.params)} for flip in found.rows(limit)]
+        show_csv(rows, [field.name for field in fields(Flip)])
     elif form == "json":
         show_json(document(found, limit, truncated))
     else:
@@ -352,8 +336,3 @@ def _tested(found: Flips, counts: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _shown(found: Flips, one: Any) -> dict[str, Any]:  # noqa: ANN401 - a count or a flip
     names = found.varying[one.task]
     return {name: value for name, value in (one.params or {}).items() if name in names}
-
-
-def _csv_row(flip: Flip) -> dict[str, Any]:
-    row = dict(zip(_HEADS, attrgetter(*_CSV)(flip), strict=True))
-    return row | {"params": json.dumps(flip.params), "tiers": ",".join(flip.tiers)}

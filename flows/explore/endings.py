@@ -17,7 +17,7 @@ from evalcube.flows.explore.query import Answerer, Json, Query, each_model
 from evalcube.flows.explore.ranking import chosen
 from evalcube.flows.state.engines import unknown_ends
 from evalcube.stages.analyze.labelled import axes
-from evalcube.stages.analyze.labelled.counters import counters
+from evalcube.stages.analyze.labelled.counters import counter_cells
 from evalcube.stages.analyze.labelled.forensics import compression_table, hazard_table
 from evalcube.stages.analyze.render.rows import compression_rows
 from evalcube.stages.analyze.verdict.agreement import judge_agreement, krippendorff_alpha
@@ -70,8 +70,8 @@ def bin_width(dataset: xr.Dataset) -> int:
     int
         From 4 on.
     """
-    cells = counters(dataset)
-    trials, tokens = (float(cells.sel(counter=name).sum()) for name in ("trials", "tokens_sum"))
+    cells, labels = counter_cells(dataset).values, axes.names(dataset, "counter")
+    trials, tokens = (float(cells[..., labels.index(name)].sum()) for name in ("trials", "tokens_sum"))
     mean = tokens / trials if trials else 0.0
     return int(min(max(4, 2 ** int(np.round(np.log2(max(4.0 * mean / BINS, 1.0))))), _WIDEST))
 

@@ -5,20 +5,18 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from evalcube._arrays import PlainDataset, variable
+from evalcube._arrays import Dataset, PlainDataset
 from evalcube.flows.config.near_names import close_name
 from evalcube.flows.errors import SweepError, need_text, no_bare_text, refused
 from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.selection import Condition, Key, keys, select, shown
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from evalcube.flows.plan.plan import Plan
 
 Where = Mapping[str, Condition] | Sequence[str]
@@ -103,7 +101,7 @@ def alias(name: str, table: Table, parameter: str) -> str:
     )
 
 
-def checked_where(where: Where, table: Table, ds: xr.Dataset) -> dict[str, Condition]:
+def checked_where(where: Where, table: Table, ds: Dataset) -> dict[str, Condition]:
     """Conditions by the cube's own names.
 
     Parameters
@@ -159,10 +157,8 @@ def cells_of(plan: Plan, where: Sequence[str]) -> npt.NDArray[np.bool_]:
     """
     from evalcube.flows.plan.coordinates import labels
 
-    known = {one.name: variable(tuple(one.dims), np.asarray(one.values)) for one in labels(plan)}
-    ds = cast(
-        "xr.Dataset", PlainDataset(coords={name: one for name, one in known.items() if name != "counter"})
-    )
+    known = {label.name: (tuple(label.dims), np.asarray(label.values)) for label in labels(plan)}
+    ds = PlainDataset(coords={name: label for name, label in known.items() if name != "counter"})
     table = keys(ds)
     conditions = checked_where(where, table, ds)
     with refused():

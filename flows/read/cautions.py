@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evalcube._arrays import Dataset
 from evalcube.flows.state.beside_config import noted_unnamed
 from evalcube.flows.state.engines import origins_of, read_engines, with_answers
 from evalcube.stages.analyze.labelled import axes, counters
@@ -17,8 +18,6 @@ from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Receipt, graders_of
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from evalcube.flows.read.selection import Part
 
 _MOST_NAMED = 5
@@ -26,7 +25,7 @@ _MOST_NAMED = 5
 
 
 def cautions(
-    dataset: xr.Dataset,
+    dataset: Dataset,
     part: Part,
     notes: Mapping[str, object],
     cube: Cube | None,
@@ -81,7 +80,7 @@ def graders_meet(found: Sequence[str]) -> tuple[str, ...]:
     return (f"Results of graders {named} meet here; evalcube rescore grades all replies alike.",)
 
 
-def _engines(opened: Cube | None, dataset: xr.Dataset, receipts: Sequence[Receipt]) -> tuple[str, ...]:
+def _engines(opened: Cube | None, dataset: Dataset, receipts: Sequence[Receipt]) -> tuple[str, ...]:
     """Evaluations whose replies come from several systems."""
     if opened is None:
         return ()
@@ -99,7 +98,7 @@ def _kept(notes: Mapping[str, object]) -> tuple[str, ...]:
     return () if found is None else (f"{str(found)[:1].upper()}{str(found)[1:]}; shown all the same.",)
 
 
-def _unverified(notes: Mapping[str, object], dataset: xr.Dataset) -> tuple[str, ...]:
+def _unverified(notes: Mapping[str, object], dataset: Dataset) -> tuple[str, ...]:
     """Of which of its tasks nobody knows whether their numbers may be held against published ones."""
     config, there = notes.get("config"), axes.names(dataset, "task")
     tasks = config.get("tasks") if isinstance(config, Mapping) else None
@@ -110,14 +109,14 @@ def _unverified(notes: Mapping[str, object], dataset: xr.Dataset) -> tuple[str, 
     return unverified({label: tasks[label] for label in there if label in tasks})
 
 
-def _sums(dataset: xr.Dataset, *names: str) -> np.ndarray:
+def _sums(dataset: Dataset, *names: str) -> np.ndarray:
     """Counters of each model, shape (model, name)."""
     cells = dataset.variables["counters"].transpose("model", ..., "counter")
     places = [axes.names(dataset, "counter").index(name) for name in names]
     return np.asarray(cells.isel(counter=places).data.sum(axis=tuple(range(1, cells.ndim - 1))))
 
 
-def _unanswered(dataset: xr.Dataset) -> tuple[str, ...]:
+def _unanswered(dataset: Dataset) -> tuple[str, ...]:
     """Models of whose completed replies more than half have no answer."""
     if "counters" not in dataset:
         return ()
@@ -130,7 +129,7 @@ def _unanswered(dataset: xr.Dataset) -> tuple[str, ...]:
     )
 
 
-def _few_problems(dataset: xr.Dataset) -> tuple[str, ...]:
+def _few_problems(dataset: Dataset) -> tuple[str, ...]:
     """Tasks at whose points more than half of the trials repeat a problem."""
     labels = axes.names(dataset, "counter") if "counters" in dataset else []
     if not {"duplicates", "trials"} <= set(labels):
@@ -147,7 +146,7 @@ def _few_problems(dataset: xr.Dataset) -> tuple[str, ...]:
     )
 
 
-def _uncounted(dataset: xr.Dataset, receipts: Sequence[Receipt]) -> tuple[str, ...]:
+def _uncounted(dataset: Dataset, receipts: Sequence[Receipt]) -> tuple[str, ...]:
     """That trials are on record which the counters lack: a run adds them up later, or the counters are lost."""
     if "counters" not in dataset:
         return ()
@@ -167,7 +166,7 @@ def _uncounted(dataset: xr.Dataset, receipts: Sequence[Receipt]) -> tuple[str, .
     )
 
 
-def _not_compared(dataset: xr.Dataset) -> tuple[str, ...]:
+def _not_compared(dataset: Dataset) -> tuple[str, ...]:
     """Tasks of which it is not known yet which questions are new."""
     unknown = counters.unmarked_tasks(dataset) if "duplicate" in dataset else np.zeros(0, np.bool_)
     if not unknown.any():

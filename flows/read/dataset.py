@@ -10,6 +10,7 @@ import xarray as xr
 
 import evalcube
 from evalcube import known_as
+from evalcube._arrays import as_xarray
 from evalcube.flows.cube_like import CubeLike, listed, need_address, need_addresses
 from evalcube.flows.read import statistics
 from evalcube.flows.read.selection import Part, labelled
@@ -65,13 +66,13 @@ def open_cube(cube: CubeLike) -> xr.Dataset:
     given = listed(cube)
     if len(given) == 1:
         address = need_address(given)
-        dataset = labelled(Cube.open(address), trials=True, lazy=True)
+        dataset = as_xarray(labelled(Cube.open(address), trials=True, lazy=True))
         dataset.encoding["source"] = absolute(address)
     else:
         from evalcube.flows.read.merged.dataset import open_joined  # with much that one cube needs nothing of
 
         addresses = list(map(str, need_addresses(given)))
-        dataset = labelled(open_joined(addresses, trials=True).dataset, trials=True)
+        dataset = as_xarray(labelled(open_joined(addresses, trials=True).dataset, trials=True))
     texts = {
         name: xr.Variable(label.dims, _plain(label.values), label.attrs, {"dtype": np.dtypes.StringDType()})
         for name, label in dataset.coords.items()

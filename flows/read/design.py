@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
-from evalcube._arrays import variable
+from evalcube._arrays import Dataset, variable
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.evaluations import token_limit
 from evalcube.flows.plan.spec import PointSpec, Spec, base_coordinate, filled_base, parse_spec
@@ -19,17 +19,13 @@ from evalcube.stages.analyze.labelled.selection import restrict
 from evalcube.stages.reply.status import BASE, COUNTERS
 from evalcube.storage.cube.cube import Cube
 
-if TYPE_CHECKING:
-    import xarray as xr
-
-
 FILE_VERSION = "file_version"
 OLDER = "older_file"
 _CELL = ("task", "params")
 _DIGITS = 8
 
 
-def with_design(dataset: xr.Dataset) -> xr.Dataset:
+def with_design(dataset: Dataset) -> Dataset:
     """The dataset of a cube with ``base_trials`` (model, task, params), ``max_tokens`` (model) and ``data_set`` (task).
 
     Where a data file was edited, ``file_version`` and ``older_file`` (task, params) tell what was asked before from
@@ -72,7 +68,7 @@ def of_data_set(task: str) -> bool:
     return task == "dataset" or task.startswith("lm-eval:")
 
 
-def _with_data_sets(spec: Spec, dataset: xr.Dataset) -> xr.Dataset:
+def _with_data_sets(spec: Spec, dataset: Dataset) -> Dataset:
     """The dataset with ``data_set`` (task); as it is where its labels are gone, which whoever needs them tells."""
     if "task" not in dataset.coords:
         return dataset
@@ -83,7 +79,7 @@ def _with_data_sets(spec: Spec, dataset: xr.Dataset) -> xr.Dataset:
     )
 
 
-def _with_versions(spec: Spec, dataset: xr.Dataset) -> xr.Dataset:
+def _with_versions(spec: Spec, dataset: Dataset) -> Dataset:
     """The dataset with `FILE_VERSION` and `OLDER` (task, params), if the data file of any point was edited."""
     if not any(point.older for task in spec.tasks for point in task.points):
         return dataset
@@ -98,12 +94,12 @@ def _with_versions(spec: Spec, dataset: xr.Dataset) -> xr.Dataset:
 
 
 def _with(
-    dataset: xr.Dataset, name: str, dims: tuple[str, ...], values: np.ndarray, attrs: dict[str, object]
-) -> xr.Dataset:
+    dataset: Dataset, name: str, dims: tuple[str, ...], values: np.ndarray, attrs: Mapping[Any, Any]
+) -> Dataset:
     return dataset.assign_coords({name: variable(dims, values, attrs)})
 
 
-def without_older(dataset: xr.Dataset) -> tuple[xr.Dataset, tuple[str, ...]]:
+def without_older(dataset: Dataset) -> tuple[Dataset, tuple[str, ...]]:
     """The dataset without what edited data files had in them before, where what they have now was measured.
 
     Parameters
@@ -151,7 +147,7 @@ def tells_version(where: Iterable[str]) -> bool:
     return any(name.partition("=")[0].strip() in (FILE_VERSION, OLDER, "params", "cell_id") for name in where)
 
 
-def _points(spec: Spec, dataset: xr.Dataset) -> dict[tuple[int, ...], PointSpec | None]:
+def _points(spec: Spec, dataset: Dataset) -> dict[tuple[int, ...], PointSpec | None]:
     """What the description says of each point by its place (task, params); None where it lacks one."""
     known = {(task.label, point.cell_id): point for task in spec.tasks for point in task.points}
     tasks = dict(enumerate(names(dataset, "task")))  # a damaged cube may lack some
@@ -163,7 +159,7 @@ def _points(spec: Spec, dataset: xr.Dataset) -> dict[tuple[int, ...], PointSpec 
     }
 
 
-def _written(spec: Spec, dataset: xr.Dataset) -> np.ndarray | None:
+def _written(spec: Spec, dataset: Dataset) -> np.ndarray | None:
     """The base design in the description, shape (task, params); None if a point lacks it."""
     base = np.zeros([dataset.sizes[dim] for dim in _CELL], dtype=np.int64)
     for place, point in _points(spec, dataset).items():
@@ -204,7 +200,7 @@ def composite_settings(notes: Mapping[str, object]) -> tuple[Mapping[str, float]
     return None if found.weights is None else found.weights.model_dump(), found.control
 
 
-def with_prices(dataset: xr.Dataset, cube: Cube | None, notes: Mapping[str, object]) -> xr.Dataset:
+def with_prices(dataset: Dataset, cube: Cube | None, notes: Mapping[str, object]) -> Dataset:
     """The dataset with ``price_declared`` (model), and prices of prompts as they were with those that were cached.
 
     A price of 0 stands in a cube also where a config declares none. Cached tokens are told by trial and not in the

@@ -6,11 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalcube._arrays import variable
+from evalcube._arrays import Dataset, variable
 from evalcube.flows.errors import SweepError, refused
 from evalcube.flows.read.selection import OpenPart, Part, open_part
 from evalcube.flows.read.statistics import leaderboard_of
@@ -28,9 +27,6 @@ from evalcube.stages.analyze.render.rows import PlainRow, compression_rows, cost
 from evalcube.stages.analyze.render.table import TableSpec
 from evalcube.stages.reply.status import Status
 from evalcube.stages.score.recount import recount
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 Found = tuple[OpenPart, TableSpec, list[PlainRow]]
 """The part; the table; its rows as JSON values."""
@@ -80,7 +76,7 @@ def clip(
     wanted = [_limit(text) for text in limits]
     opened = open_part(cube, part)
 
-    def rank_clipped(dataset: xr.Dataset, limit: int | None) -> Leaderboard:
+    def rank_clipped(dataset: Dataset, limit: int | None) -> Leaderboard:
         with refused():
             dataset = dataset if limit is None else recount(dataset, clip_tokens=limit)
         arrays = replace(opened, arrays=dataset)
@@ -150,7 +146,7 @@ def _lead(board: Leaderboard) -> str:
     return f"score: {score}; ranks go by {'it' if board.lead == 'score' else board.mode}."
 
 
-def _default_limits(dataset: xr.Dataset) -> list[int]:
+def _default_limits(dataset: Dataset) -> list[int]:
     """The largest powers of two below the longest answer."""
     if "tokens" not in dataset:
         raise SweepError("the dataset has no array `tokens`", "Open it with `Cube.dataset()`")

@@ -8,11 +8,11 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from evalcube._arrays import Dataset
 from evalcube.flows.config.secrecy import show
 from evalcube.flows.cube_like import CubeLike, address_and_part, listed
 from evalcube.flows.errors import SweepError, need_path
@@ -20,9 +20,6 @@ from evalcube.flows.plan.plan import Plan, carries
 from evalcube.flows.read.reader import Reader
 from evalcube.flows.read.selection import OpenPart
 from evalcube.stages.analyze.labelled.additions import PEOPLE_RIGHT, PEOPLE_SCORE
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 LARGEST_FILE = 50_000_000
 """Bytes."""
@@ -100,7 +97,7 @@ def rated_by_people(opened: OpenPart, cube: CubeLike, gold: str | Path) -> OpenP
     return replace(opened, arrays=with_ratings(opened.dataset, reader, gold))
 
 
-def with_ratings(dataset: xr.Dataset, reader: Reader, path: str | Path) -> xr.Dataset:
+def with_ratings(dataset: Dataset, reader: Reader, path: str | Path) -> Dataset:
     """A cube's dataset with what people say as ``people_score`` and ``people_right``, by model, task, params and trial.
 
     Raises

@@ -9,12 +9,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from evalcube import __version__
+from evalcube._arrays import Dataset
 from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.cube_like import CubeLike, is_dataset, listed, need_address, need_addresses, source_of
 from evalcube.flows.errors import WrongTypeError, need_number, refused, told
@@ -38,17 +39,9 @@ from evalcube.stages.reply.status import Status
 from evalcube.storage.cube.regions import Region
 from evalcube.storage.errors import CubeDamagedError, StorageError
 
-if TYPE_CHECKING:
-    import xarray as xr
-
 _MOST_ANSWERED = 20
 _MIXED = (Status.CORRECT, Status.INCORRECT, Status.INVALID, Status.TRUNCATED, Status.REFUSED)
-SAMPLED: Mapping[str, tuple[Status, ...]] = {
-    "mixed": _MIXED,
-    "wrong": _MIXED[1:],
-    **{status.name.lower(): (status,) for status in _MIXED},
-}
-"""Which outcomes sample trials have, by the word for it."""
+"""Outcomes of sample trials, in turn."""
 
 
 def report(
@@ -56,7 +49,6 @@ def report(
     output: str | Path,
     *,
     samples: int = 1,
-    outcomes: str = "mixed",
     cache: str | Path | None = None,
     date: datetime.date | None = None,
     part: Part | None = None,
@@ -75,8 +67,6 @@ def report(
         The file to write.
     samples
         Trials to show of each evaluation and task; none if the cache is not at hand.
-    outcomes
-        Which trials these are: "mixed", "wrong" (incorrect, invalid, truncated or refused), or one outcome by its name.
     cache
         Address of the response cache; default: where the sweep left it.
     date
@@ -118,14 +108,13 @@ def report(
         raise WrongTypeError(f"`date`: {told(date)} is no date", "Give a datetime.date")
     readers = [Reader(address, cache) for address in addresses]
     checked_option("weigh", weigh, get_args(Weigh))
-    checked_option("outcomes", outcomes, list(SAMPLED))
     opened = open_part(given, part, trials=False)
     board = leaderboard_of(opened, version=version, mode=mode)
     pair = _first_two(given, part, opened, board)
     with refused():
         standing, without = (None, "") if opened.selection or len(readers) > 1 else shown_standing(readers[0])
         models = [row for address in addresses for row in cube_status(address)["models"]]
-        shown, lacking = _samples(readers, samples, opened.arrays, SAMPLED[outcomes])
+        shown, lacking = _samples(readers, samples, opened.arrays)
         for line in lacking:
             tell(line)
         html = render_report(
@@ -211,9 +200,7 @@ def _answered(models: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     return {"answered by": "; ".join(shown + more), **found}
 
 
-def _samples(
-    readers: Sequence[Reader], count: int, dataset: xr.Dataset, wanted: Sequence[Status]
-) -> tuple[list[SampleTrial], list[str]]:
+def _samples(readers: Sequence[Reader], count: int, dataset: Dataset) -> tuple[list[SampleTrial], list[str]]:
     """Some trials of each evaluation and task, of different outcomes where there are some.
 
     Also a line for each cache that did not answer: all else in a report needs no replies.
@@ -224,7 +211,7 @@ def _samples(
     for reader in readers if count > 0 else ():
         try:
             if reader.cache() is not None:
-                samples += _of_cube(reader, count, dataset, wanted, shown)
+                samples += _of_cube(reader, count, dataset, shown)
         except CubeDamagedError:
             raise
         except StorageError as error:
@@ -233,9 +220,7 @@ def _samples(
     return samples, list(dict.fromkeys(lacking))
 
 
-def _of_cube(
-    reader: Reader, count: int, dataset: xr.Dataset, wanted: Sequence[Status], shown: set[tuple[str, str]]
-) -> list[SampleTrial]:
+def _of_cube(reader: Reader, count: int, dataset: Dataset, shown: set[tuple[str, str]]) -> list[SampleTrial]:
     """Trials of a cube to show, without evaluations and tasks that are shown already."""
     samples: list[SampleTrial] = []
     meant, tasks = (set(axes.names(dataset, name)) for name in ("eval_id", "task"))
@@ -251,20 +236,18 @@ def _of_cube(
             inside = np.zeros((status.shape[1], 1, 1), dtype=bool)
             inside[: len(entry.cells), 0, 0] = [one.cell.id in points for one in entry.cells]
             shown_here = np.where(inside, status[task], Status.MISSING)
-            places = _places(shown_here, count, model + task, wanted)
+            places = _places(shown_here, count, model + task)
             samples += [_sample(reader, model, task, place) for place in places]
             shown.update([key] if places else [])
     return samples
 
 
-def _places(
-    status: npt.NDArray[np.generic], count: int, turn: int, wanted: Sequence[Status]
-) -> list[tuple[int, int, int]]:
+def _places(status: npt.NDArray[np.generic], count: int, turn: int) -> list[tuple[int, int, int]]:
     """Positions (slot, trial, repeat) of trials of several outcomes, beginning with another each turn.
 
     One of each outcome comes before a second of any; those of an outcome are taken from all over the task.
     """
-    hits = [np.argwhere(status == wanted[(turn + offset) % len(wanted)]) for offset in range(len(wanted))]
+    hits = [np.argwhere(status == _MIXED[(turn + offset) % len(_MIXED)]) for offset in range(len(_MIXED))]
     found: list[tuple[int, int, int]] = []
     for turns in range(min(count, max(map(len, hits)))):
         for places in hits:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from evalcube import known_as
-from evalcube._arrays import as_xarray
+from evalcube._arrays import Dataset, as_xarray
 from evalcube.flows.read.selection import OpenPart
 from evalcube.stages.analyze.formulas.design import WEIGHING
 from evalcube.stages.analyze.labelled import axes
@@ -144,7 +144,7 @@ class ComparisonResult(Shown, _Compared):
 
 class _Found(NamedTuple):
     part: OpenPart
-    arrays: xr.Dataset
+    arrays: Dataset
 
 
 class _Grouped(Shown, _Found):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evalcube import known_as
-from evalcube._arrays import as_xarray, variable
+from evalcube._arrays import Dataset, as_xarray, variable
 from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.cube_like import (
     CubeLike,
@@ -94,13 +94,13 @@ class Part:
 class OpenPart:
     """A part of a cube, ready for any analysis."""
 
-    arrays: xr.Dataset
+    arrays: Dataset
     """The dataset, in a form that analyses take."""
     selection: str
     """What it is a part of, in words; empty for the whole cube."""
     warnings: tuple[str, ...] = ()
     """What its reader should know, a sentence each."""
-    whole: xr.Dataset | None = None
+    whole: Dataset | None = None
     """The dataset with what edited data files had in them before, which is left out unless somebody asks for it."""
     weights: Mapping[str, float] | None = None
     """Of the layers of outputs, as the config of the cube has them; None where all are the same."""
@@ -154,7 +154,7 @@ def open_part(
     if not isinstance(cube, Cube) and len(given := listed(cube)) > 1:
         return _several(list(map(str, need_addresses(given))), part, notes, trials=trials)
     one = cube if isinstance(cube, Cube) else given[0]
-    opened: Cube | xr.Dataset
+    opened: Cube | Dataset
     if is_dataset(one):
         opened, behind = need_arrays(one), cube_behind(one)
         selected = uneven_dims(one, behind)
@@ -248,7 +248,7 @@ def _opened(cube: str | Path) -> Cube:
     return opened
 
 
-def labelled(opened: Cube | xr.Dataset, *, trials: bool, lazy: bool = False) -> xr.Dataset:
+def labelled(opened: Cube | Dataset, *, trials: bool, lazy: bool = False) -> Dataset:
     """A cube with all that its description says of its evaluations and points, as far as it is needed.
 
     Parameters
@@ -282,7 +282,7 @@ def labelled(opened: Cube | xr.Dataset, *, trials: bool, lazy: bool = False) -> 
     return with_design(with_question_moments(opened))
 
 
-def _trials(opened: Cube, *, lazy: bool) -> xr.Dataset:
+def _trials(opened: Cube, *, lazy: bool) -> Dataset:
     """A cube with its trial arrays, in memory where they are small and whole."""
     group = opened.group
     size = sum(math.prod(group.shape(name)) * group.dtype(name).itemsize for name in opened.trial_arrays)
@@ -292,7 +292,7 @@ def _trials(opened: Cube, *, lazy: bool) -> xr.Dataset:
     return opened.dataset()
 
 
-def _recounted(dataset: xr.Dataset, part: Part) -> tuple[xr.Dataset, str, list[str]]:
+def _recounted(dataset: Dataset, part: Part) -> tuple[Dataset, str, list[str]]:
     """The dataset counted again as a part says: as if less had been measured, or as the second reader read its replies.
 
     What is missing of each trial is counted, too. With it come who read it, and what to know of that.
@@ -330,7 +330,7 @@ def _view(view: View | str | None, notes: Mapping[str, object]) -> View | None:
     return find_view(noted_views(config), view)
 
 
-def _restricted(dataset: xr.Dataset, where: Where, nothing: str) -> xr.Dataset:
+def _restricted(dataset: Dataset, where: Where, nothing: str) -> Dataset:
     conditions = checked_where(where, keys(dataset), dataset)
     try:
         return restrict(dataset, conditions)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from evalcube._arrays import Dataset
 from evalcube.flows.errors import SweepError, need_number, no_bare_text
 from evalcube.flows.plan.evaluations import evaluation_place
 from evalcube.flows.read.selection import OpenPart, Part, open_part
@@ -243,13 +244,13 @@ def _side(cube: str, dataset: xr.Dataset, place: int, label: str) -> Side:
     return Side(cube, axes.plain(label), axes.names(one, "eval_id")[0], one)
 
 
-def _place(name: str, dataset: xr.Dataset) -> int:
+def _place(name: str, dataset: Dataset) -> int:
     return evaluation_place(
         name, axes.evaluation_labels(dataset), axes.names(dataset, "model_name"), full_labels(dataset)
     )
 
 
-def full_labels(dataset: xr.Dataset) -> list[str]:
+def full_labels(dataset: Dataset) -> list[str]:
     """What each evaluation is called with all parts of its name, as `verdict` and `show` take it, too.
 
     Returns

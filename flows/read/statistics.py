@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from evalcube._arrays import variable
+from evalcube._arrays import Dataset, variable
 from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.cube_like import CubeLike
 from evalcube.flows.errors import (
@@ -44,9 +43,6 @@ from evalcube.stages.analyze.labelled.points import told_of_points
 from evalcube.stages.analyze.labelled.scores import VERSIONS, Version
 from evalcube.stages.analyze.labelled.selection import keys
 from evalcube.stages.analyze.labelled.sorting import sorted_by
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 _EXAMPLES = {"tau": "0.5", "weights": "0.2,0.3,0.5"}
 """Of settings without which a metric means nothing."""
@@ -215,7 +211,6 @@ def rank(
     part: Part | None = None,
     *,
     version: Version = "auto",
-    prior: float = ranking.PRIOR,
     seed: int = 0,
     draws: int = 2000,
 ) -> RankingResult:
@@ -227,8 +222,6 @@ def rank(
         A cube, or several in a list; which part of it, by default all.
     version
         Of the score, "auto", "v1" or "v2".
-    prior
-        Drawn games of each model behind the ratings, see `bradley_terry`.
     seed, draws
         Of the draws behind the intervals.
 
@@ -249,14 +242,11 @@ def rank(
     >>> ec.rank("results/sweep.zarr").records()[0]["model_name"]
     'large'
     """
-    need_number("prior", prior)
-    if not (math.isfinite(prior) and prior >= 0):
-        raise SweepError(f"`prior`: {prior} is no number of games", "Give a number from 0, such as 1")
     opened = open_part(cube, part, trials=False)
     _need_two(opened, opened.arrays.sizes["model"])
     board = leaderboard_of(opened, version=version, seed=seed, draws=draws)
     with refused():
-        return RankingResult(opened, ranking.rank_rows(opened.arrays, board, prior=prior), board)
+        return RankingResult(opened, ranking.rank_rows(opened.arrays, board), board)
 
 
 def compare(
@@ -396,12 +386,12 @@ def metrics(
     return MetricsResult(opened, _named(found, opened))
 
 
-def _named(found: xr.Dataset, opened: OpenPart) -> xr.Dataset:
+def _named(found: Dataset, opened: OpenPart) -> Dataset:
     """Estimates whose evaluations go by their labels and not by their numbers, and what to say of their points."""
     every = axes.evaluation_labels(opened.arrays)
     told = told_of_points({name: found.attrs.pop(name) for name in ("left_out", "lacking")}, every)
     found = found.assign_attrs(points_told=told)
-    if "model" not in found.dims:
+    if "model" not in found.sizes:
         return found
     return found.assign_coords(model=variable(("model",), np.array(every)[found["model"].values]))
 

@@ -9,7 +9,7 @@ from uuid import uuid4
 import numpy as np
 import numpy.typing as npt
 
-from evalcube._arrays import is_lazy, variable
+from evalcube._arrays import Dataset, DatasetT, is_lazy, variable
 from evalcube.stages.errors import ArgumentError, ArgumentTypeError
 from evalcube.stages.reply.status import COUNTERS, QUESTION_MOMENTS, SECOND, Status
 from evalcube.stages.score.counters import (
@@ -23,7 +23,6 @@ from evalcube.stages.score.counters import (
 
 if TYPE_CHECKING:
     import dask.array as da
-    import xarray as xr
 
 _TRIAL = ("model", "task", "params", "trial", "repeat")
 _CELL = _TRIAL[:3]
@@ -34,12 +33,12 @@ _Arrays = dict[str, tuple[Any, tuple[str, ...]]]
 
 
 def recount(
-    dataset: xr.Dataset,
+    dataset: DatasetT,
     *,
     unique_only: bool = False,
     trials: int | None = None,
     clip_tokens: int | None = None,
-) -> xr.Dataset:
+) -> DatasetT:
     """The dataset with `counters` counted from its trial arrays, as if less had been measured.
 
     Every chunk is counted on its own and the counts are added, so that memory holds some chunks at a time,
@@ -95,12 +94,12 @@ def recount(
 
 
 def trimmed(
-    dataset: xr.Dataset,
+    dataset: DatasetT,
     *,
     unique_only: bool = False,
     trials: int | None = None,
     clip_tokens: int | None = None,
-) -> xr.Dataset:
+) -> DatasetT:
     """The dataset with its trial arrays as `recount` counts them, for analyses that read single trials.
 
     Parameters
@@ -136,7 +135,7 @@ def trimmed(
     return kept.assign(changed)
 
 
-def _take(dataset: xr.Dataset) -> _Arrays:
+def _take(dataset: Dataset) -> _Arrays:
     """Arrays with their dims, and numbers along trial and repeat, which a chunk does not know by itself."""
     dims: dict[str, tuple[str, ...]] = dict.fromkeys(("status", *VALUES), _TRIAL)
     dims |= {name: own for name, own in _SHARED.items() if name in dataset}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from evalcube._arrays import Dataset, DatasetT
 from evalcube.storage.cube.address import space_of
 from evalcube.storage.cube.group import CubeGroup
 from evalcube.storage.cube.growing import GrowingCube
@@ -343,7 +344,7 @@ class Cube(GrowingCube):
         """Whether what was written stays whole without anybody looking, as object stores promise."""
         return self._space.trusted
 
-    def summary(self) -> xr.Dataset:
+    def summary(self) -> Dataset:
         """What the cube holds beside its trial arrays, in memory: counters, plan, repeated prompts, labels of cells.
 
         Raises
@@ -352,7 +353,7 @@ class Cube(GrowingCube):
             A chunk of these cannot be decoded.
         """
         self.refresh()
-        return self._with_labels(in_memory(self._group))
+        return self._checked(in_memory(self._group))
 
     def dataset(self) -> xr.Dataset:
         """The cube as a lazy dataset, one Dask chunk per stored chunk.
@@ -366,22 +367,22 @@ class Cube(GrowingCube):
         Cube.before_lazy()
         self.refresh()
         opened = partial(Cube, self._space, self._space.address, writable=False)
-        return self._with_labels(lazy_dataset(self, opened))
+        return self._checked(lazy_dataset(self, opened))
 
-    def loaded(self) -> xr.Dataset:
+    def loaded(self) -> Dataset:
         """As `dataset`, in memory and without xarray: of a small cube, which is read sooner than Dask is told to."""
         from evalcube.storage.cube.integrity import whole_dataset
 
         self.refresh()
-        return self._with_labels(whole_dataset(self))
+        return self._checked(whole_dataset(self))
 
     @property
     def group(self) -> CubeGroup:
         """The cube's arrays as of the last `refresh`, for readers of single selections."""
         return self._group
 
-    def _with_labels(self, dataset: xr.Dataset) -> xr.Dataset:
-        """The dataset; refused if a label is gone."""
+    def _checked(self, dataset: DatasetT) -> DatasetT:
+        """Return the dataset; raise CubeDamagedError if a label is gone."""
         for name, label in dataset.coords.items():
             self.whole_label(str(name), label.values)
         return dataset

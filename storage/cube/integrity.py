@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evalcube._arrays import PlainDataset
+from evalcube._arrays import Dataset, PlainDataset
 from evalcube.storage.cube.group import heal
 from evalcube.storage.cube.ledger import Ledger, Receipt
 from evalcube.storage.cube.regions import Region, region_digest
@@ -129,12 +129,12 @@ def lazy_dataset(cube: Cube, opened: Callable[[], Cube]) -> xr.Dataset:
     return xr.Dataset(*_variables(cube, opened, lazy), cube.group.all_attrs)
 
 
-def whole_dataset(cube: Cube) -> xr.Dataset:
+def whole_dataset(cube: Cube) -> Dataset:
     """As `lazy_dataset`, all in memory and without xarray, as `evalcube.storage.cube.shared_arrays.in_memory`."""
     group = cube.group
     found = group.read_all(dict.fromkeys(sorted(set(group.names()) - group.labels), (...,)))
     data, coords = _variables(cube, lambda: cube, lambda array: array.checked(found[array.name]))
-    return cast("xr.Dataset", PlainDataset(data, coords, group.all_attrs))
+    return PlainDataset(data, coords, group.all_attrs)
 
 
 def _variables(

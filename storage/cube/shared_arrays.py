@@ -6,19 +6,16 @@ The driver keeps them, or a task on its behalf; readers need no coordination.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evalcube._arrays import PlainDataset, variable
+from evalcube._arrays import Dataset, PlainDataset
 from evalcube.storage.cube.group import CubeGroup
 from evalcube.storage.cube.schema import COUNTERS, DUPLICATE, LAYERS, PLANNED, VARIABLES
 from evalcube.storage.cube.space import Space
 from evalcube.storage.errors import CubeDamagedError, CubeMismatchError, NotWritableError, guarded
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 
 class SharedArrays:
@@ -294,7 +291,7 @@ class SharedArrays:
         return CubeMismatchError(what, self._where, remedy)
 
 
-def in_memory(group: CubeGroup) -> xr.Dataset:
+def in_memory(group: CubeGroup) -> Dataset:
     """What a cube holds beside its trial arrays, in memory, without xarray.
 
     Parameters
@@ -316,7 +313,7 @@ def in_memory(group: CubeGroup) -> xr.Dataset:
     # Labels of single trials can be many, and say nothing of cells.
     many = {name for name in labels if "trial" in dims[name] and len(dims[name]) > 1}
     arrays = group.read_all({name: (...,) for name in dims if name not in {*group.trial_arrays, *many}})
-    found = {name: variable(dims[name], array, group.array_attrs(name)) for name, array in arrays.items()}
+    found = {name: (dims[name], array, group.array_attrs(name)) for name, array in arrays.items()}
     coords = {name: one for name, one in found.items() if name in labels}
     data = {name: one for name, one in found.items() if name not in labels}
-    return cast("xr.Dataset", PlainDataset(data, coords, group.all_attrs))
+    return PlainDataset(data, coords, group.all_attrs)

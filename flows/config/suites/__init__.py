@@ -106,17 +106,6 @@ def _give_key(text: str, remote: list[dict[str, object]]) -> None:
         model["key_env"] = named[2]
 
 
-MARK = "# models:"
-"""How the line begins in whose place a copy of a suite has its models."""
-
-_SAMPLE = """\
-models:
-  # An endpoint is "sim:", local:smollm2, local:/path/model.gguf or https://host/v1; see `evalcube init`.
-  - name: simulated
-    endpoint: "sim:"
-"""
-
-
 def initial_config() -> str:
     """A commented config to start from, which is valid as it stands."""
     return resources.files("evalcube.flows.config").joinpath("initial.yaml").read_text(encoding="utf-8")
@@ -217,22 +206,3 @@ def load_sweep(
         return load_config(path)
     section, judging = _with_judges(models, key_envs, judges)
     return load_config(path, models=section, judges=judging)
-
-
-def suite_copy(name: str, models: Sequence[str] = (), key_envs: Sequence[str] = ()) -> str:
-    """The text of a suite with models in it, to be edited.
-
-    Raises
-    ------
-    SweepError
-        If there is no such suite.
-    ConfigError
-        If the models are wrong.
-    """
-    text = suite_text(name)
-    if models or key_envs:
-        load_suite("quick", models, key_envs)  # for the models' sake: of this one no rows need be fetched
-    block = yaml_text({"models": model_section(models, key_envs)}) if models else _SAMPLE
-    lines = text.splitlines(keepends=True)
-    at = next(index for index, line in enumerate(lines) if line.startswith(MARK))
-    return "".join([*lines[:at], block, *lines[at + 1 :]])

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evalcube._arrays import as_xarray
+from evalcube._arrays import Dataset, as_xarray
 from evalcube.stages.analyze.formulas.arguments import mean_present
 from evalcube.stages.analyze.formulas.corrected import (
     LEAST_PASS_OR_FAIL,
@@ -49,9 +48,6 @@ from evalcube.stages.analyze.verdict.people import corrected_scores
 from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import FINISHED, LAST_FINISHED, READER, SECOND, Status
 
-if TYPE_CHECKING:
-    import xarray as xr
-
 _TRIAL = ("task", "params", "trial", "repeat")
 _LEAST_DRAWS = 100
 PEOPLE_SCORE = "people_score"
@@ -59,7 +55,7 @@ PEOPLE_SCORE = "people_score"
 
 
 def with_composites(
-    board: Leaderboard, ds: xr.Dataset, weights: Mapping[str, float] | None = None
+    board: Leaderboard, ds: Dataset, weights: Mapping[str, float] | None = None
 ) -> Leaderboard:
     """The board with the composite of each row whose outputs have layer scores; the same board without any.
 
@@ -109,7 +105,7 @@ class _Units:
     """Ratings by people, shape (unit,), NaN where there is none."""
 
 
-def _units(one: xr.Dataset, base: Floats, clusters: NDArray[np.int64] | None) -> _Units:
+def _units(one: Dataset, base: Floats, clusters: NDArray[np.int64] | None) -> _Units:
     """The questions with a finished answer; `base` is the first plan of the points, shape (task, params)."""
     finished = np.isin(one["status"].transpose(*_TRIAL).values, FINISHED)
     none = np.full(finished.shape, np.nan)
@@ -198,7 +194,7 @@ PEOPLE_RIGHT = "people_right"
 _QUESTION = ("task", "params", "trial")
 
 
-def with_accuracy_by_people(board: Leaderboard, ds: xr.Dataset) -> Leaderboard:
+def with_accuracy_by_people(board: Leaderboard, ds: Dataset) -> Leaderboard:
     """The board with accuracies as people's labels correct them; the same board without any.
 
     How often the grader passes right answers and fails wrong ones is that of the row's own labels, or with fewer than
@@ -247,7 +243,7 @@ def with_accuracy_by_people(board: Leaderboard, ds: xr.Dataset) -> Leaderboard:
     return replace(board, rows=tuple(found), cautions=(*board.cautions, said))
 
 
-def _judged_and_said(one: xr.Dataset) -> Floats:
+def _judged_and_said(one: Dataset) -> Floats:
     """Labels of one evaluation, shape (people: wrong, right; grader: failed, passed)."""
     status = one["status"].transpose(*_QUESTION, "repeat").values[..., 0]
     said = one[PEOPLE_RIGHT].transpose(*_QUESTION).values
@@ -256,14 +252,14 @@ def _judged_and_said(one: xr.Dataset) -> Floats:
     return np.bincount(places, minlength=4).reshape(2, 2).astype(float)
 
 
-def reader_names(ds: xr.Dataset) -> dict[str, str]:
+def reader_names(ds: Dataset) -> dict[str, str]:
     """What the second reader of each task is called, by the task; without those that have none."""
     if READER not in ds.coords or SECOND not in ds:
         return {}
     return {task: name for task, name in zip(names(ds, "task"), names(ds, READER), strict=True) if name}
 
 
-def read_by_second(ds: xr.Dataset) -> tuple[xr.Dataset, str, list[str]]:
+def read_by_second(ds: Dataset) -> tuple[Dataset, str, list[str]]:
     """The tasks that have a second reader, with its outcomes in the place of ours; who that is; what to know of it.
 
     Replies that it never read are missing. The counters are as they were.
@@ -296,7 +292,7 @@ def read_by_second(ds: xr.Dataset) -> tuple[xr.Dataset, str, list[str]]:
     )
 
 
-def with_gaps(board: Leaderboard, ds: xr.Dataset) -> Leaderboard:
+def with_gaps(board: Leaderboard, ds: Dataset) -> Leaderboard:
     """The board with how the second reader and ours differ in each row; the same board where nothing was read twice.
 
     Parameters
@@ -317,7 +313,7 @@ def with_gaps(board: Leaderboard, ds: xr.Dataset) -> Leaderboard:
     return replace(board, rows=tuple(rows), readers=found)
 
 
-def _compared(ds: xr.Dataset, place: int) -> Pair | None:
+def _compared(ds: Dataset, place: int) -> Pair | None:
     """An evaluation as ours reads it against the same as theirs does; None without a reply that both have read."""
     one = ds.isel(model=[place, place])
     codes = np.stack([ds[name].isel(model=place).values for name in ("status", SECOND)])

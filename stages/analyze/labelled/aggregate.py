@@ -8,12 +8,12 @@ tier have no right answer and count in no estimate, and evaluations are compared
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evalcube._arrays import variable
+from evalcube._arrays import Dataset, DatasetT, dataset_like, variable
 from evalcube.stages.analyze.formulas import design, estimators, stratified
 from evalcube.stages.analyze.formulas.arguments import column, one_of
 from evalcube.stages.analyze.formulas.design import Weigh
@@ -28,16 +28,13 @@ from evalcube.stages.analyze.labelled.selection import CELL, MODEL, CellSelectio
 from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import BASE
 
-if TYPE_CHECKING:
-    import xarray as xr
-
 Interval = Literal["exact", "wilson"]
 
 _BOUNDS = ("point", "lower", "upper")
 
 
 def aggregate(
-    ds: xr.Dataset,
+    ds: DatasetT,
     *,
     by: str | Sequence[str] = (),
     where: Where | None = None,
@@ -45,7 +42,7 @@ def aggregate(
     weigh: Weigh = "tasks",
     confidence: float = 0.95,
     interval: Interval = "exact",
-) -> xr.Dataset:
+) -> DatasetT:
     """Estimates and intervals of groups of cells.
 
     Parameters
@@ -114,7 +111,7 @@ def aggregate(
     each_trial = found.weighed[..., :-1] / np.where(weight > 0, weight, np.nan)
     variables["per_trial"] = ((*wanted, "counter"), each_trial)
     coords = {"counter": variable(("counter",), np.array(labels)), **labels_of_groups(ds, (models, cells))}
-    result = type(ds)(variables).assign_coords(coords)
+    result = dataset_like(ds, variables).assign_coords(coords)
     told = _attributes(mode, weigh, confidence, exact=exact)
     return result.assign_attrs(told | {"base_design": "known" if BASE in ds.variables else ""} | words)
 
@@ -146,14 +143,14 @@ def _attributes(mode: str, weigh: str, confidence: float, *, exact: bool) -> dic
     return {"mode": mode, "weigh": weigh, "interval": interval, "confidence": confidence}
 
 
-def _masked(ds: xr.Dataset, chosen: CellSelection) -> Floats:
+def _masked(ds: Dataset, chosen: CellSelection) -> Floats:
     """Counters (model, task, params, counter), zero where not selected."""
     inside = chosen.models[:, np.newaxis, np.newaxis] & chosen.cells
     return np.where(inside[..., np.newaxis], counter_cells(ds).values.astype(np.float64, copy=False), 0.0)
 
 
 def _compared(
-    ds: xr.Dataset, values: Floats, chosen: CellSelection, cells: Groups
+    ds: Dataset, values: Floats, chosen: CellSelection, cells: Groups
 ) -> tuple[NDArray[np.int8], dict[str, Any]]:
     """Which points means rest on, 1, and estimates, 2, shape (model, task, params), and what to say of the others."""
     inside = members(ds).any(axis=0) & chosen.cells & chosen.models[:, np.newaxis, np.newaxis]
@@ -162,7 +159,7 @@ def _compared(
     return kept.astype(np.int8) + (kept & inside), words
 
 
-def _effects(ds: xr.Dataset, models: Groups) -> Floats:
+def _effects(ds: Dataset, models: Groups) -> Floats:
     """Trials of a model and a task that are worth one independent one, in a mean over the models of its group."""
     effects = question_effects(ds)
     several = [members for _, members in models.members() if len(members) > 1]
@@ -191,7 +188,7 @@ def _finish(
     return stratified.exact_estimate(sums, labels=labels, mode=mode, confidence=confidence, effect=effect)
 
 
-def labels_of_groups(ds: xr.Dataset, groups: Sequence[Groups]) -> dict[str, Any]:
+def labels_of_groups(ds: Dataset, groups: Sequence[Groups]) -> dict[str, Any]:
     """The groups' values as coordinates; groups by model keep all that is known of a model."""
     found: dict[str, Any] = {}
     pairs = (pair for item in groups for pair in zip(item.names, item.levels, strict=True))
@@ -200,7 +197,8 @@ def labels_of_groups(ds: xr.Dataset, groups: Sequence[Groups]) -> dict[str, Any]
         found[name] = variable((name,), np.array(values, dtype=None if same else object))
         if name == "model":
             mine = ds[[key for key in ds.coords if ds.variables[key].dims == MODEL]]
-            rows = mine.isel(model=values) if "model" not in ds.coords else mine.sel(model=values)
+            known = ds["model"].values.tolist()
+            rows = mine.isel(model=[known.index(level) for level in values])
             found |= {str(key): item.variable for key, item in rows.coords.items() if item.dims == MODEL}
     return found
 

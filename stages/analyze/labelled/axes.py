@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from evalcube._arrays import Dataset
 from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import BASE
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from evalcube.stages.analyze.formulas.intervals import Floats  # with scipy, which no table needs
 
 Facet = str | int | float | bool
@@ -30,20 +29,20 @@ _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800
 """Letters and signs that nobody sees, either."""
 
 
-def names(ds: xr.Dataset, coordinate: str) -> list[str]:
+def names(ds: Dataset, coordinate: str) -> list[str]:
     """A coordinate of texts as a list; empty texts if the dataset lacks it and it belongs to models."""
     if coordinate not in ds.coords:
         return [""] * ds.sizes["model"]
     return [str(item) for item in ds.variables[coordinate].values.tolist()]
 
 
-def evaluation_labels(ds: xr.Dataset) -> list[str]:
+def evaluation_labels(ds: Dataset) -> list[str]:
     """A label per model: its name, with template, sampler and revision where the dataset has several of them."""
     parts = (names(ds, name) for name in ("model_name", "template", "sampler", "revision"))
     return distinguishing(list(zip(*parts, strict=True)))
 
 
-def need_status(ds: xr.Dataset) -> None:
+def need_status(ds: Dataset) -> None:
     """Refuse a dataset without the outcomes of single trials.
 
     Raises
@@ -55,7 +54,7 @@ def need_status(ds: xr.Dataset) -> None:
         raise ArgumentError("the dataset has no array `status`; open it with `Cube.dataset()`")
 
 
-def most_repeats(ds: xr.Dataset) -> int:
+def most_repeats(ds: Dataset) -> int:
     """How often questions were to be asked, at most."""
     if "planned_repeats" in ds:
         return int(ds["planned_repeats"].values.max(initial=1))
@@ -126,7 +125,7 @@ def distinguishing(parts: Sequence[tuple[str, ...]]) -> list[str]:
     ]
 
 
-def base_design(ds: xr.Dataset) -> Floats:
+def base_design(ds: Dataset) -> Floats:
     """Answers that the first plan gave each point, shape (model, task, params); 0 if the dataset does not say it."""
     shape = tuple(ds.sizes[dim] for dim in CELL_DIMS[:-1])
     if BASE not in ds.variables:

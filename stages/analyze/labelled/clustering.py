@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evalcube._arrays import variable
+from evalcube._arrays import Dataset, variable
 from evalcube.stages.analyze.formulas import design
 from evalcube.stages.analyze.formulas.clustering import (
     MOMENTS,
@@ -21,16 +21,13 @@ from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.labelled.axes import base_design, most_repeats, names
 from evalcube.stages.reply.status import LAST_FINISHED, QUESTION_COUNTERS, QUESTION_MOMENTS, Status
 
-if TYPE_CHECKING:
-    import xarray as xr
-
 CLUSTER = "cluster"
 """Variable of a dataset with what questions have in common, which few cubes have."""
 
 _QUESTION = ("params", "trial", "repeat")
 
 
-def with_question_moments(ds: xr.Dataset) -> xr.Dataset:
+def with_question_moments(ds: Dataset) -> Dataset:
     """The dataset with `QUESTION_MOMENTS` apart from ``counters``, which keeps those of trials; lazy if it is.
 
     Parameters
@@ -58,7 +55,7 @@ def with_question_moments(ds: xr.Dataset) -> xr.Dataset:
     return kept.assign_coords(counter=variable(("counter",), np.array(trials), attrs))
 
 
-def question_effects(ds: xr.Dataset) -> Floats | None:
+def question_effects(ds: Dataset) -> Floats | None:
     """Design effect of each model and task, shape (model, task), at least 1; None where trials tell nothing of it.
 
     Where questions have clusters, these are what is drawn, see `unit_effect`. Else it reads what a cube counts of
@@ -75,25 +72,25 @@ def question_effects(ds: xr.Dataset) -> Floats | None:
     return _cluster_effects(ds, "status", found)
 
 
-def token_effects(ds: xr.Dataset) -> Floats | None:
+def token_effects(ds: Dataset) -> Floats | None:
     """Design effect of the tokens of each model and task where questions have clusters: (model, task); else None."""
     if not {CLUSTER, "status", "tokens"} <= set(ds.variables):
         return None
     return _cluster_effects(ds, "tokens", np.ones((ds.sizes["model"], ds.sizes["task"])))
 
 
-def question_clusters(ds: xr.Dataset, model: int) -> NDArray[np.int64]:
+def question_clusters(ds: Dataset, model: int) -> NDArray[np.int64]:
     """Clusters of the questions of a model, shape (task, params, trial); 0 where there is none."""
     found: NDArray[np.int64] = trials_of(ds, CLUSTER, model).max(axis=-1, initial=0)
     return found
 
 
-def trials_of(ds: xr.Dataset, name: str, model: int) -> NDArray[Any]:
+def trials_of(ds: Dataset, name: str, model: int) -> NDArray[Any]:
     """An array of a model's trials, shape (task, params, trial, repeat)."""
     return np.asarray(ds[name].variable.isel(model=model).transpose("task", *_QUESTION).compute().values)
 
 
-def pair_units(ds: xr.Dataset, *models: int) -> NDArray[np.int64] | None:
+def pair_units(ds: Dataset, *models: int) -> NDArray[np.int64] | None:
     """Number of the cluster of each question of some models, as of `cluster_units`; None where there is none.
 
     Parameters
@@ -105,7 +102,7 @@ def pair_units(ds: xr.Dataset, *models: int) -> NDArray[np.int64] | None:
     return None if found is None else cluster_units(found.reshape(ds.sizes["task"], -1, found.shape[1]))
 
 
-def all_clusters(ds: xr.Dataset, models: Sequence[int] | None = None) -> NDArray[np.int64] | None:
+def all_clusters(ds: Dataset, models: Sequence[int] | None = None) -> NDArray[np.int64] | None:
     """Clusters of questions, shape (task * params, trial), as any of the models tells; None where there is none."""
     if CLUSTER not in ds:
         return None
@@ -114,7 +111,7 @@ def all_clusters(ds: xr.Dataset, models: Sequence[int] | None = None) -> NDArray
     return found.reshape(-1, found.shape[-1]) if found.any() else None
 
 
-def _cluster_effects(ds: xr.Dataset, name: str, found: Floats) -> Floats:
+def _cluster_effects(ds: Dataset, name: str, found: Floats) -> Floats:
     """Effects (model, task, ...), raised where clusters are drawn, read model by model; others stay.
 
     Of right answers (``status``) or of ``tokens``; a reply whose tokens nobody counted has none.
@@ -141,7 +138,7 @@ def _cluster_effects(ds: xr.Dataset, name: str, found: Floats) -> Floats:
     return found
 
 
-def _by_question(ds: xr.Dataset) -> Floats | None:
+def _by_question(ds: Dataset) -> Floats | None:
     """`question_effects` without clusters."""
     if QUESTION_MOMENTS in ds:
         moments = ds[QUESTION_MOMENTS].variable.transpose("model", "task", "params", "moment").values
@@ -156,7 +153,7 @@ def _by_question(ds: xr.Dataset) -> Floats | None:
     return cluster_effect(moments)
 
 
-def family_effects(ds: xr.Dataset, groups: Sequence[NDArray[np.intp]]) -> Floats:
+def family_effects(ds: Dataset, groups: Sequence[NDArray[np.intp]]) -> Floats:
     """By how much the variance of a mean over models exceeds that of as many apart: shape (model, task), 1 for one.
 
     Models answer the same questions, and what is hard for one is hard for others. With the residuals r of a model's
@@ -181,7 +178,7 @@ def family_effects(ds: xr.Dataset, groups: Sequence[NDArray[np.intp]]) -> Floats
     return found
 
 
-def _residuals(ds: xr.Dataset, task: int) -> Floats:
+def _residuals(ds: Dataset, task: int) -> Floats:
     """Of the models' answers to each question of a task: (model, params, trial)."""
     status = ds["status"].variable.isel(task=task).transpose("model", *_QUESTION).compute().values
     right, asked = (status == int(Status.CORRECT)).sum(axis=-1), (status <= LAST_FINISHED).sum(axis=-1)
@@ -189,7 +186,7 @@ def _residuals(ds: xr.Dataset, task: int) -> Floats:
     return np.asarray((right - asked * right.sum(axis=-1, keepdims=True) / number) / number)
 
 
-def answers_to_questions(ds: xr.Dataset) -> Floats:
+def answers_to_questions(ds: Dataset) -> Floats:
     """Answers to each question of a point, the most that an answer's repeats can be alike: (model, task, params)."""
     shape = tuple(ds.sizes[dim] for dim in ("model", "task", "params"))
     if QUESTION_MOMENTS not in ds:

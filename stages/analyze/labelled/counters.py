@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evalcube._arrays import variable
+from evalcube._arrays import Dataset, Labelled, variable
 from evalcube.stages.analyze.formulas import design, stratified
 from evalcube.stages.analyze.formulas.arguments import column
 from evalcube.stages.analyze.formulas.estimators import token_error
@@ -18,25 +18,13 @@ from evalcube.stages.analyze.labelled.clustering import answers_to_questions
 from evalcube.stages.errors import ArgumentError
 
 if TYPE_CHECKING:
-    import xarray as xr
+    pass
 
 _UNEVEN = 1e-3
 """Relative difference of factors from which points are said to be weighed; one lost request is not worth saying."""
 
 
-def counters(ds: xr.Dataset) -> xr.DataArray:
-    """The cube's counters with dims (model, task, params, counter), lazy if the dataset is.
-
-    Raises
-    ------
-    ValueError
-        If the dataset has no such array, or lacks a coordinate that names its parts.
-    """
-    _check(ds)
-    return ds["counters"].transpose(*CELL_DIMS, transpose_coords=False)
-
-
-def _check(ds: xr.Dataset) -> None:
+def _check(ds: Dataset) -> None:
     if "counters" not in getattr(ds, "variables", ()) or set(ds.variables["counters"].dims) != set(CELL_DIMS):
         raise ArgumentError(
             f"the dataset has no array `counters` with dims {CELL_DIMS}; open it with `Cube.dataset()`"
@@ -46,13 +34,13 @@ def _check(ds: xr.Dataset) -> None:
         raise ArgumentError(f"the dataset lacks the coordinates {absent}; a cube written by a sweep has them")
 
 
-def counter_cells(ds: xr.Dataset) -> xr.Variable:
+def counter_cells(ds: Dataset) -> Labelled:
     """`counters` without coordinates: a dataset has dozens, and each operation would carry all of them along."""
     _check(ds)
     return ds.variables["counters"].transpose(*CELL_DIMS)
 
 
-def with_unasked(dataset: xr.Dataset) -> xr.Dataset:
+def with_unasked(dataset: Dataset) -> Dataset:
     """The dataset with all planned trials that were not run in the counter ``missing``.
 
     A run counts what is missing of the regions that it has written; of the others a cube only knows the plan.
@@ -88,16 +76,14 @@ def planned_trials(cells: Floats, labels: Sequence[str]) -> Floats:
     return np.asarray(sum(column(cells, name, labels) for name in asked if name in labels))
 
 
-def point_factors(ds: xr.Dataset) -> Floats:
+def point_factors(ds: Dataset) -> Floats:
     """Factor of each cell's counters, shape (model, task, params), largest 1 in each model; needs them in memory."""
     cells, labels = counter_cells(ds).values, names(ds, "counter")
     used = (column(cells, "trials", labels) > 0) & members(ds).any(axis=0)
     return design.levelled(design.design_factors(cells, base_design(ds), labels=labels), used, axis=(1, 2))
 
 
-def task_moments(
-    ds: xr.Dataset, member: NDArray[np.bool_], mode: str, effect: Floats | None = None
-) -> Floats:
+def task_moments(ds: Dataset, member: NDArray[np.bool_], mode: str, effect: Floats | None = None) -> Floats:
     """Moments of the mean rate of each task, of weight 1: shape (model, [tier,] task, moment); needs them in memory.
 
     Points weigh as in the base design.
@@ -121,7 +107,7 @@ def task_moments(
     return stratified.standard(np.einsum(f"mkpj,{tiers}kp->m{tiers}kj", each, member.astype(float)))
 
 
-def point_weights(ds: xr.Dataset, member: NDArray[np.bool_] | None = None) -> Floats:
+def point_weights(ds: Dataset, member: NDArray[np.bool_] | None = None) -> Floats:
     """Weights of points as in `task_moments`, 1 for each task of which there are trials: (model, task, params).
 
     Parameters
@@ -135,7 +121,7 @@ def point_weights(ds: xr.Dataset, member: NDArray[np.bool_] | None = None) -> Fl
     return design.task_weights(base_design(ds), there & (True if member is None else member))
 
 
-def per_trial(ds: xr.Dataset, member: NDArray[np.bool_] | None = None, *, by_task: bool = False) -> Floats:
+def per_trial(ds: Dataset, member: NDArray[np.bool_] | None = None, *, by_task: bool = False) -> Floats:
     """Counters per finished trial, mean over tasks of the mean over points by `point_weights`: (model, counter).
 
     Parameters
@@ -154,7 +140,7 @@ def per_trial(ds: xr.Dataset, member: NDArray[np.bool_] | None = None, *, by_tas
 
 
 def tokens_error(
-    ds: xr.Dataset, weights: Floats, effect: Floats | None = None, *, by_task: bool = False
+    ds: Dataset, weights: Floats, effect: Floats | None = None, *, by_task: bool = False
 ) -> Floats:
     """Relative standard error of the mean over points of their tokens per trial: (model,), or (model, task).
 
@@ -183,18 +169,18 @@ def tokens_error(
     )
 
 
-def weighing(ds: xr.Dataset) -> str:
+def weighing(ds: Dataset) -> str:
     """Whether points weigh otherwise than by their trials: "base", or empty."""
     factors = point_factors(ds)
     return "base" if (factors.min(axis=(1, 2), initial=1.0) < 1.0 - _UNEVEN).any() else ""
 
 
-def members(ds: xr.Dataset) -> NDArray[np.bool_]:
+def members(ds: Dataset) -> NDArray[np.bool_]:
     """Membership of points in tiers, shape (tier, task, params)."""
     return np.asarray(ds.variables["in_tier"].transpose("tier", "task", "params").values, dtype=bool)
 
 
-def tier_counters(ds: xr.Dataset) -> Floats:
+def tier_counters(ds: Dataset) -> Floats:
     """Counters summed over each task's points in each tier: shape (model, tier, task, counter).
 
     At their effective numbers where points weigh differently, see `evalcube.stages.analyze.formulas.design`. A point
@@ -206,12 +192,12 @@ def tier_counters(ds: xr.Dataset) -> Floats:
     return design.effective(sums, np.einsum("mkp,gkp->mgk", squares, member), labels=labels)
 
 
-def raw_task_counters(ds: xr.Dataset) -> Floats:
+def raw_task_counters(ds: Dataset) -> Floats:
     """Counters of each task as they were counted, whatever points weigh: (model, task, counter)."""
     return np.asarray(counter_cells(ds).values.sum(axis=2))
 
 
-def priced(ds: xr.Dataset, counted: Floats, prompt: Floats, completion: Floats) -> Floats:
+def priced(ds: Dataset, counted: Floats, prompt: Floats, completion: Floats) -> Floats:
     """USD of evaluations (model, ...) by their prices, else as they were counted; NaN where neither is known.
 
     Parameters
@@ -242,7 +228,7 @@ _UNKNOWN = 255
 """A question that has not been compared with the others of its cell."""
 
 
-def unique_shares(ds: xr.Dataset, dim: Literal["model", "task"]) -> Floats:
+def unique_shares(ds: Dataset, dim: Literal["model", "task"]) -> Floats:
     """Share of finished trials whose question is new in its cell, of each model, or of each task over all models.
 
     NaN without trials, and where it is not known of a task whether a planned question occurred before.
@@ -256,7 +242,7 @@ def unique_shares(ds: xr.Dataset, dim: Literal["model", "task"]) -> Floats:
     return np.where(unknown if dim == "task" else unknown.any(), np.nan, share)
 
 
-def unmarked_tasks(ds: xr.Dataset) -> NDArray[np.bool_]:
+def unmarked_tasks(ds: Dataset) -> NDArray[np.bool_]:
     """Booleans (task,): whether a planned question has not been compared with the others of its cell yet."""
     flags = ds.variables["duplicate"].transpose("task", "params", "trial").values
     planned = np.full(flags.shape[:2], flags.shape[2])

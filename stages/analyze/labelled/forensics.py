@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evalcube._arrays import variable
+from evalcube._arrays import Dataset, DatasetT, dataset_like, variable
 from evalcube.stages.analyze.formulas import forensics
 from evalcube.stages.analyze.formulas.arguments import column
 from evalcube.stages.analyze.formulas.budget import budget_curve
@@ -26,9 +26,6 @@ from evalcube.stages.analyze.labelled.results import Leaderboard
 from evalcube.stages.errors import ArgumentError, ArgumentTypeError
 from evalcube.stages.reply.status import LAST_FINISHED, OUTCOMES, Status
 
-if TYPE_CHECKING:
-    import xarray as xr
-
 BOUNDS = ("value", "lower", "upper")
 """Labels along the dim ``bound``."""
 
@@ -37,8 +34,8 @@ _CELL = ("params", "trial", "repeat")
 
 
 def hazard_table(
-    ds: xr.Dataset, *, by_task: bool = False, width: int = forensics.WIDTH, confidence: float | None = None
-) -> xr.Dataset:
+    ds: DatasetT, *, by_task: bool = False, width: int = forensics.WIDTH, confidence: float | None = None
+) -> DatasetT:
     """When trials end, by evaluation: life table, survival and incidence of right and wrong answers.
 
     Parameters
@@ -89,12 +86,12 @@ def hazard_table(
         variables[name] = ((*groups, "bin", *inner, "bound"), _bounds(curve))
     edges = (np.arange(bins) + 1) * width
     inner_labels = {"end": forensics.ENDS, "cause": forensics.CAUSES, "bound": BOUNDS}
-    return type(ds)(variables, {"tokens": variable(("bin",), edges), **_labels(ds, groups, inner_labels)})
+    return dataset_like(
+        ds, variables, {"tokens": variable(("bin",), edges), **_labels(ds, groups, inner_labels)}
+    )
 
 
-def compression_table(
-    ds: xr.Dataset, *, by_task: bool = False, confidence: float | None = None
-) -> xr.Dataset:
+def compression_table(ds: DatasetT, *, by_task: bool = False, confidence: float | None = None) -> DatasetT:
     """How well reasoning traces compress, by evaluation and outcome.
 
     Parameters
@@ -123,10 +120,10 @@ def compression_table(
     variables: dict[str, Any] = {"traces": ((*groups, "outcome"), forensics.compression(sums).traces)}
     for name in ("ratio", "bytes_per_token", "compressed_per_token"):
         variables[name] = ((*groups, "outcome", "bound"), _bounds(getattr(found, name)))
-    return type(ds)(variables, _labels(ds, groups, {"outcome": OUTCOMES, "bound": BOUNDS}))
+    return dataset_like(ds, variables, _labels(ds, groups, {"outcome": OUTCOMES, "bound": BOUNDS}))
 
 
-def cost_table(ds: xr.Dataset, *, by_task: bool = False, confidence: float | None = None) -> xr.Dataset:
+def cost_table(ds: DatasetT, *, by_task: bool = False, confidence: float | None = None) -> DatasetT:
     """USD by evaluation: ``total``, ``per_trial``, ``per_correct`` and its bounds (model[, task]).
 
     The total is what was spent; the others are means over tasks, points weighing as in the base design. Their bounds
@@ -152,7 +149,7 @@ def cost_table(ds: xr.Dataset, *, by_task: bool = False, confidence: float | Non
         If `confidence` is not inside (0, 1).
     """
     groups = ("model", "task") if by_task else ("model",)
-    cells = counters.counters(ds)
+    cells = counters.counter_cells(ds)
     names, loaded = axes.names(ds, "counter"), ds.assign(counters=cells.compute())
     summed = loaded["counters"].values.sum(axis=2 if by_task else (1, 2))
 
@@ -171,7 +168,7 @@ def cost_table(ds: xr.Dataset, *, by_task: bool = False, confidence: float | Non
     found = costs(each, usd(each), labels=names, confidence=confidence, right=right, error=error)
     found = replace(found, total=usd(summed), per_trial=usd(every))
     variables = {field.name: (groups, getattr(found, field.name)) for field in fields(found)}
-    return type(ds)(variables, _labels(ds, groups, {}))
+    return dataset_like(ds, variables, _labels(ds, groups, {}))
 
 
 @dataclass(frozen=True)
@@ -233,7 +230,7 @@ def pareto_rows(board: Leaderboard) -> tuple[FrontRow, ...]:
     )
 
 
-def _trials(ds: xr.Dataset, arrays: tuple[str, ...], *, by_task: bool) -> Iterator[tuple[NDArray[Any], ...]]:
+def _trials(ds: Dataset, arrays: tuple[str, ...], *, by_task: bool) -> Iterator[tuple[NDArray[Any], ...]]:
     """For each evaluation the arrays, with one axis of trials last, behind one of tasks if asked for."""
     if absent := [name for name in arrays if name not in getattr(ds, "variables", ())]:
         raise ArgumentError(f"the dataset lacks the trial arrays {absent}; open it with `Cube.dataset()`")
@@ -245,7 +242,7 @@ def _trials(ds: xr.Dataset, arrays: tuple[str, ...], *, by_task: bool) -> Iterat
         )
 
 
-def _cluster_effect(ds: xr.Dataset, *, by_task: bool) -> Floats:
+def _cluster_effect(ds: Dataset, *, by_task: bool) -> Floats:
     """Trials that are worth one, shape (model[, task]): 1 without clusters.
 
     Shares stay what they are where all counts are divided by it, and intervals become those of so many fewer trials.
@@ -272,7 +269,7 @@ def _bounds(curve: forensics.Curve) -> NDArray[np.float64]:
     return np.stack([curve.value, curve.lower, curve.upper], axis=-1)
 
 
-def _labels(ds: xr.Dataset, groups: tuple[str, ...], inner: Mapping[str, Iterable[str]]) -> dict[str, Any]:
+def _labels(ds: Dataset, groups: tuple[str, ...], inner: Mapping[str, Iterable[str]]) -> dict[str, Any]:
     """The coordinates that name evaluations and tasks, and those of the inner dims."""
     outer = [(name, "model") for name in _NAMES if name in ds.coords]
     outer += [("task", "task")] if "task" in groups else []

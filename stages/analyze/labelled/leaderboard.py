@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evalcube._arrays import variable
+from evalcube._arrays import Dataset, variable
 from evalcube.stages.analyze.formulas import estimators, reasonscore, stratified
 from evalcube.stages.analyze.formulas.arguments import column, one_of
 from evalcube.stages.analyze.formulas.compare.ranks import rank_intervals
@@ -58,15 +58,12 @@ from evalcube.stages.analyze.labelled.scores import (
 from evalcube.stages.analyze.labelled.sorting import by_lead
 from evalcube.stages.errors import ArgumentError
 
-if TYPE_CHECKING:
-    import xarray as xr
-
 _NAMES = ("model_name", "template", "sampler", "eval_id", "revision")
 """Coordinates that rows are labelled by."""
 
 
 def leaderboard(
-    ds: xr.Dataset,
+    ds: Dataset,
     *,
     version: Version = "auto",
     mode: Mode | Literal["auto"] = "auto",
@@ -168,7 +165,7 @@ class _Scored:
     ceiling: float
 
 
-def _data_sets_only(ds: xr.Dataset, planned: NDArray[np.bool_]) -> bool:
+def _data_sets_only(ds: Dataset, planned: NDArray[np.bool_]) -> bool:
     """Whether all that was asked is of data sets, which have no difficulty to be scored by."""
     if "data_set" not in ds.coords:
         return False
@@ -185,7 +182,7 @@ def _guesser(how: How, grouped: Floats, labels: Sequence[str], expected: ArrayLi
 
 
 def _score(
-    ds: xr.Dataset, whole: xr.Dataset, how: How, common: Common, short: Shortfall, *, published: bool
+    ds: Dataset, whole: Dataset, how: How, common: Common, short: Shortfall, *, published: bool
 ) -> _Scored:
     """Rows on the part that they are ranked on; what was done, and what it cost, is of the whole."""
     labels = names(ds, "counter")
@@ -243,7 +240,7 @@ def _score(
     return _Scored(rows, lead, size if np.isfinite(size) else math.nan, scores.ceiling)
 
 
-def _counted(ds: xr.Dataset, each: Floats) -> dict[str, Any]:
+def _counted(ds: Dataset, each: Floats) -> dict[str, Any]:
     """What rows say that follows from counters, by field and model: sums of what was done, and means over tasks."""
     labels, cells = names(ds, "counter"), ds.variables["counters"].values
     totals = dict(zip(labels, cells.sum(axis=(1, 2)).T, strict=True))
@@ -278,7 +275,7 @@ def _known(tokens: Floats | np.float64) -> Floats:
     return np.where(np.asarray(tokens) > 0, tokens, np.nan)
 
 
-def _by_token(ds: xr.Dataset, how: How, accuracy: Bounds, ranked: NDArray[np.bool_]) -> Bounds:
+def _by_token(ds: Dataset, how: How, accuracy: Bounds, ranked: NDArray[np.bool_]) -> Bounds:
     """Accuracy by 1000 completion tokens per trial, both means over the tasks."""
     tokens = _known(column(per_trial(ds, ranked), "tokens_sum", names(ds, "counter")))
     error = tokens_error(ds, point_weights(ds, ranked), how.token_effects)
@@ -302,7 +299,7 @@ def _ranks(draws: Floats, how: How) -> Floats:
     return np.stack([ranks.expected, ranks.lower, ranks.upper], axis=-1)
 
 
-def _uneven(ds: xr.Dataset) -> bool:
+def _uneven(ds: Dataset) -> bool:
     """Whether points of an evaluation were planned, or could be finished, with different numbers of trials."""
     cells = ds["counters"].values
     rows = planned_trials(cells, names(ds, "counter")).reshape(len(cells), int(np.prod(cells.shape[1:3])))
@@ -311,7 +308,7 @@ def _uneven(ds: xr.Dataset) -> bool:
 
 
 def _tiers(
-    ds: xr.Dataset,
+    ds: Dataset,
     scores: BoardScores,
     rates: Bounds,
     first: reasonscore.TierScores,
@@ -338,7 +335,7 @@ def _tiers(
     ]
 
 
-def row_order(ds: xr.Dataset, board: Leaderboard) -> list[int]:
+def row_order(ds: Dataset, board: Leaderboard) -> list[int]:
     """Index in the dataset of each of the board's rows.
 
     Raises

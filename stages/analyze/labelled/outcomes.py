@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evalcube._arrays import variable
+from evalcube._arrays import Dataset, DatasetT, dataset_like, variable
 from evalcube.stages.analyze.formulas import design
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.outcomes import table
@@ -26,8 +26,6 @@ from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import LAST_FINISHED, Status
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from evalcube.stages.analyze.labelled.selection import Groups
 
 NEEDS_ANSWERS = ("maj_at_k", "maj_at_k_ci")
@@ -35,14 +33,14 @@ NEEDS_ANSWERS = ("maj_at_k", "maj_at_k_ci")
 
 
 def cube_outcome_metrics(
-    ds: xr.Dataset,
+    ds: DatasetT,
     metrics: Sequence[str] | None = None,
     k: int | Sequence[int] = 1,
     *,
     by: str | Sequence[str] = ("model", "tier"),
     options: table.Options | None = None,
     confidence: float = 0.95,
-) -> xr.Dataset:
+) -> DatasetT:
     """Metrics of any groups of a cube's questions; a question's samples are its repeats.
 
     Parameters
@@ -105,10 +103,10 @@ def cube_outcome_metrics(
 
     found = evaluate(bank, members(), models.shape + cells.shape, (*models.names, *cells.names), wanted)
     labels = {"k": variable(("k",), np.array(wanted.draws)), **labels_of_groups(ds, (models, cells))}
-    return type(ds)(found, labels).assign_attrs(words)
+    return dataset_like(ds, found, labels).assign_attrs(words)
 
 
-def _point_weights(ds: xr.Dataset, there: NDArray[np.bool_], cells: Groups) -> tuple[Floats, dict[str, Any]]:
+def _point_weights(ds: Dataset, there: NDArray[np.bool_], cells: Groups) -> tuple[Floats, dict[str, Any]]:
     """Weight of each model's points within their task, (model, point) row by row, and what to say of those left out.
 
     It is 0 in no tier, and where evaluations are compared on other points.
@@ -137,7 +135,7 @@ def refuse_votes(names: Iterable[str]) -> None:
             )
 
 
-def _counts_of_model(ds: xr.Dataset, model: int) -> Integers:
+def _counts_of_model(ds: Dataset, model: int) -> Integers:
     """Counts of wrong and right answers to each question of a model, shape (task, params, trial, 2)."""
     status = trials_of(ds, "status", model)
     right, finished = (part.sum(axis=-1) for part in (status == int(Status.CORRECT), status <= LAST_FINISHED))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evalcube._arrays import Dataset
 from evalcube.stages.analyze.formulas import design
 from evalcube.stages.analyze.formulas.arguments import one_of
 from evalcube.stages.analyze.formulas.clustering import unit_effect, unit_means
@@ -30,9 +30,6 @@ from evalcube.stages.analyze.labelled.clustering import pair_units
 from evalcube.stages.analyze.labelled.results import Estimate
 from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import COMPLETED, Status
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 TRUNCATED = ("wrong", "drop")
 
@@ -93,7 +90,7 @@ class Pair:
 
 
 def compare_evaluations(
-    ds: xr.Dataset,
+    ds: Dataset,
     models: Sequence[int],
     *,
     truncated: str = "wrong",
@@ -154,7 +151,7 @@ def compare_evaluations(
     return _adjusted(found)
 
 
-def spread_of(ds: xr.Dataset, first: int, second: int) -> Spread:
+def spread_of(ds: Dataset, first: int, second: int) -> Spread:
     """What the difference of two evaluations varies by, points and tasks weighing as in a comparison.
 
     Raises
@@ -186,7 +183,7 @@ def _adjusted(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
     )
 
 
-def _codes(ds: xr.Dataset, model: int) -> NDArray[np.uint8]:
+def _codes(ds: Dataset, model: int) -> NDArray[np.uint8]:
     """Outcomes of an evaluation, shape (task, params, trial, repeat)."""
     status = ds["status"].variable.isel(model=model).transpose("task", "params", "trial", "repeat")
     return np.asarray(status.compute().values)
@@ -217,7 +214,7 @@ def counted(codes: NDArray[np.uint8], truncated: str) -> NDArray[np.bool_]:
     return np.isin(codes, over)
 
 
-def _rated(ds: xr.Dataset) -> NDArray[np.bool_]:
+def _rated(ds: Dataset) -> NDArray[np.bool_]:
     """Points in any tier, shape (task, params)."""
     if "in_tier" not in ds.coords:
         return np.ones((ds.sizes["task"], ds.sizes["params"]), dtype=bool)

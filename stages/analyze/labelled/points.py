@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evalcube._arrays import variable
+from evalcube._arrays import Dataset, DatasetT, variable
 from evalcube.stages.analyze.formulas import design
 from evalcube.stages.analyze.formulas.arguments import column
 from evalcube.stages.analyze.formulas.intervals import Floats
@@ -21,9 +21,6 @@ from evalcube.stages.analyze.labelled.axes import CELL_DIMS, base_design, names,
 from evalcube.stages.analyze.labelled.counters import counter_cells, members
 from evalcube.stages.analyze.labelled.remarks import first_few, label_rows
 from evalcube.stages.analyze.labelled.results import Row
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 Points = NDArray[np.bool_]
 
@@ -78,7 +75,7 @@ def common_points(planned: Points, tasks: Sequence[str]) -> Common:
     return Common(points, lacks, _words(beyond, points, tasks, ""))
 
 
-def planned_points(ds: xr.Dataset, there: Points | None) -> Points:
+def planned_points(ds: Dataset, there: Points | None) -> Points:
     """Points at which each evaluation is to be measured, or was, shape (model, task, params).
 
     Parameters
@@ -133,7 +130,7 @@ def common_in_groups(
     }
 
 
-def common_part(ds: xr.Dataset, *, by_task: bool = False) -> tuple[xr.Dataset, Points]:
+def common_part(ds: DatasetT, *, by_task: bool = False) -> tuple[DatasetT, Points]:
     """What evaluations are compared on: of those that have all common points only these, of others what they have.
 
     Parameters
@@ -207,7 +204,7 @@ class Shortfall:
     """Accuracy with all lost trials wrong, and right; None where no point lost many."""
 
 
-def shortfall(ds: xr.Dataset, planned: NDArray[np.bool_]) -> Shortfall:
+def shortfall(ds: Dataset, planned: NDArray[np.bool_]) -> Shortfall:
     """What points in tiers are short of.
 
     Parameters
@@ -234,7 +231,7 @@ def shortfall(ds: xr.Dataset, planned: NDArray[np.bool_]) -> Shortfall:
     return Shortfall(thin.tolist(), bounds)
 
 
-def _due(ds: xr.Dataset) -> Floats:
+def _due(ds: Dataset) -> Floats:
     """Trials that each point should have in this view, shape (model, task, params)."""
     due = base_design(ds)
     if {"planned_trials", "planned_repeats"} <= set(ds):
@@ -247,7 +244,7 @@ def _due(ds: xr.Dataset) -> Floats:
     return due
 
 
-def contradicting(ds: xr.Dataset, used: NDArray[np.bool_]) -> tuple[str, ...]:
+def contradicting(ds: Dataset, used: NDArray[np.bool_]) -> tuple[str, ...]:
     """Tasks whose points evaluations weigh in other proportions, by their own first plans.
 
     Parameters

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from string import ascii_uppercase
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evalcube._arrays import Dataset
 from evalcube.stages.analyze.formulas.compare.ranks import overlap_clusters
 from evalcube.stages.analyze.formulas.compare.winrates import bradley_terry, expected_wins, win_rates
 from evalcube.stages.analyze.formulas.intervals import Floats
@@ -19,9 +19,6 @@ from evalcube.stages.analyze.labelled.leaderboard import row_order
 from evalcube.stages.analyze.labelled.points import common_part
 from evalcube.stages.analyze.labelled.remarks import label_rows
 from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard, Row
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 SCHEMA = "evalcube.ranking"
 SCHEMA_VERSION = 4
@@ -62,7 +59,6 @@ class Ranking:
     """Indices of rows whose rank intervals overlap, best cluster first."""
     rates: Floats
     """Shape (row, row): the chance that the row is truly better than the column, averaged over tasks."""
-    prior: float
 
     def to_dict(self, board: Leaderboard) -> dict[str, object]:
         """Plain JSON values."""
@@ -75,7 +71,7 @@ class Ranking:
             "schema": SCHEMA,
             "schema_version": SCHEMA_VERSION,
             **{name: getattr(board, name) for name in ("version", "lead", "mode", "confidence")},
-            "prior": self.prior,
+            "prior": PRIOR,
             "selection": board.selection,
             "notes": list(board.notes),
             "clusters": [list(members) for members in self.clusters],
@@ -84,7 +80,7 @@ class Ranking:
         }
 
 
-def rank_rows(ds: xr.Dataset, board: Leaderboard, *, prior: float = PRIOR) -> Ranking:
+def rank_rows(ds: Dataset, board: Leaderboard) -> Ranking:
     """The rows of a leaderboard, compared with each other.
 
     Wins are chances that one evaluation's success rate in a task is above another's, a truncated trial being a
@@ -96,8 +92,6 @@ def rank_rows(ds: xr.Dataset, board: Leaderboard, *, prior: float = PRIOR) -> Ra
         The dataset that the board was made from.
     board
         From `evalcube.stages.analyze.labelled.leaderboard.leaderboard`.
-    prior
-        See `evalcube.stages.analyze.formulas.compare.winrates.bradley_terry`.
 
     Raises
     ------
@@ -111,7 +105,7 @@ def rank_rows(ds: xr.Dataset, board: Leaderboard, *, prior: float = PRIOR) -> Ra
     part = common_part(ds.assign(counters=counters.counter_cells(ds).compute()))[0]
     rates = win_rates(*_successes(part, order)).rates
     rates[~ranked], rates[:, ~ranked] = np.nan, np.nan
-    wins, ratings = expected_wins(rates), _ratings(rates, prior)
+    wins, ratings = expected_wins(rates), _ratings(rates)
     rows = tuple(
         RankedRow(
             row,
@@ -122,7 +116,7 @@ def rank_rows(ds: xr.Dataset, board: Leaderboard, *, prior: float = PRIOR) -> Ra
         )
         for place, (row, label) in enumerate(zip(board.rows, label_rows(board.rows), strict=True))
     )
-    return Ranking(rows, clusters, rates, prior)
+    return Ranking(rows, clusters, rates)
 
 
 def rank_groups(board: Leaderboard) -> tuple[tuple[int, ...], ...]:
@@ -146,7 +140,7 @@ def cluster_name(number: int) -> str:
     return ascii_uppercase[place] + (str(turn + 1) if turn else "")
 
 
-def _successes(ds: xr.Dataset, order: Sequence[int]) -> tuple[Floats, Floats]:
+def _successes(ds: Dataset, order: Sequence[int]) -> tuple[Floats, Floats]:
     """Right answers and trials of each row and task, guesses among them, as many as independent ones are worth.
 
     Where the chance to guess is the same for all, the higher rate with guesses is the higher one without, and its
@@ -161,14 +155,14 @@ def _successes(ds: xr.Dataset, order: Sequence[int]) -> tuple[Floats, Floats]:
     return (usual + (1.0 - usual) * (rate - chance) / (1.0 - chance)) * trials, trials
 
 
-def _ratings(rates: Floats, prior: float) -> Floats:
+def _ratings(rates: Floats) -> Floats:
     """Ratings of the evaluations that met another one; NaN for the others."""
     blank = rates.copy()
     np.fill_diagonal(blank, np.nan)
     met = np.flatnonzero(~np.isnan(blank).all(axis=1))
     ratings = np.full(len(rates), np.nan)
     if len(met) > 1:
-        ratings[met] = bradley_terry(rates[np.ix_(met, met)], prior=prior)
+        ratings[met] = bradley_terry(rates[np.ix_(met, met)], prior=PRIOR)
     return ratings
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalcube._arrays import variable
+from evalcube._arrays import Dataset, variable
 from evalcube.stages.analyze.formulas.arguments import column
 from evalcube.stages.analyze.formulas.design import Weigh
 from evalcube.stages.analyze.formulas.estimators import Mode
@@ -19,9 +18,6 @@ from evalcube.stages.analyze.labelled.points import common_part
 from evalcube.stages.analyze.labelled.results import LACKING, Estimate
 from evalcube.stages.analyze.labelled.selection import CELL
 from evalcube.stages.reply.status import COMPLETED, COUNTED, OUTCOMES
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 MOST_POINTS = 12
 """A curve with more difficulties than this is drawn with neighbours pooled."""
@@ -64,7 +60,7 @@ class CurveView:
 
 
 def task_views(
-    ds: xr.Dataset,
+    ds: Dataset,
     order: Sequence[int],
     *,
     mode: Mode = "C_P",
@@ -112,7 +108,7 @@ def task_views(
     ]
 
 
-def outcome_shares(ds: xr.Dataset, order: Sequence[int]) -> list[dict[str, float]]:
+def outcome_shares(ds: Dataset, order: Sequence[int]) -> list[dict[str, float]]:
     """Share of each of `OUTCOMES` in the finished trials of each model, a mean over tasks as the board's accuracy is.
 
     Empty for a model without any.
@@ -130,7 +126,7 @@ def outcome_shares(ds: xr.Dataset, order: Sequence[int]) -> list[dict[str, float
 
 
 def curve_views(
-    ds: xr.Dataset, order: Sequence[int], *, mode: Mode = "C_P", confidence: float = 0.95
+    ds: Dataset, order: Sequence[int], *, mode: Mode = "C_P", confidence: float = 0.95
 ) -> list[CurveView]:
     """Accuracy against difficulty of every task; empty if the dataset has no ``difficulty`` coordinate.
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evalcube._arrays import Dataset
 from evalcube.stages.analyze.formulas import bootstrap, reasonscore, reasonscore_v2, stratified
 from evalcube.stages.analyze.formulas.arguments import column
 from evalcube.stages.analyze.formulas.estimators import Mode, brought
@@ -17,9 +18,6 @@ from evalcube.stages.analyze.formulas.reasonscore import Basis
 from evalcube.stages.analyze.formulas.reasonscore_posterior import posterior_scores
 from evalcube.stages.analyze.labelled.axes import names
 from evalcube.stages.analyze.labelled.counters import members, point_factors, tokens_error
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 Version = Literal["auto", "v1", "v2"]
 VERSIONS: tuple[Version, ...] = get_args(Version)
@@ -64,7 +62,7 @@ class BoardScores:
     """Score that a model which is always right has with as many trials."""
 
 
-def posterior(ds: xr.Dataset, how: How, grouped: Floats, member: NDArray[np.bool_]) -> BoardScores:
+def posterior(ds: Dataset, how: How, grouped: Floats, member: NDArray[np.bool_]) -> BoardScores:
     """Scores of what the rates may be."""
     labels = names(ds, "counter")
     effect = how.effect((grouped.shape[0], grouped.shape[2]))
@@ -96,7 +94,7 @@ def posterior(ds: xr.Dataset, how: How, grouped: Floats, member: NDArray[np.bool
     return BoardScores(tiers, mean, reasonscore.mean_score(draws), float(top.mean[0]))
 
 
-def per_token(ds: xr.Dataset, how: How, scores: BoardScores, grouped: Floats, tokens: Floats) -> Floats:
+def per_token(ds: Dataset, how: How, scores: BoardScores, grouped: Floats, tokens: Floats) -> Floats:
     """Score by mean tokens of the tiers that have one, and by 1 / tokens its bounds: shape (model, 3).
 
     Parameters
@@ -125,7 +123,7 @@ def per_token(ds: xr.Dataset, how: How, scores: BoardScores, grouped: Floats, to
     return np.stack(bounds, axis=-1)
 
 
-def _overlaps(ds: xr.Dataset, member: NDArray[np.bool_]) -> Floats:
+def _overlaps(ds: Dataset, member: NDArray[np.bool_]) -> Floats:
     """Correlation of a task's estimates in two tiers that share points, shape (model, task, tier, tier)."""
     inside = member.astype(np.float64)
     labels = names(ds, "counter")
@@ -137,7 +135,7 @@ def _overlaps(ds: xr.Dataset, member: NDArray[np.bool_]) -> Floats:
     return np.asarray(np.where(np.eye(len(member), dtype=bool), 1.0, found))
 
 
-def resampled(ds: xr.Dataset, how: How, grouped: Floats, member: NDArray[np.bool_]) -> BoardScores:
+def resampled(ds: Dataset, how: How, grouped: Floats, member: NDArray[np.bool_]) -> BoardScores:
     """Scores of version 1 or 2, with bootstrap intervals."""
     cells, labels = ds.variables["counters"].values, names(ds, "counter")
     expected = np.asarray(member.any(axis=-1))
@@ -176,7 +174,7 @@ def resampled(ds: xr.Dataset, how: How, grouped: Floats, member: NDArray[np.bool
     return BoardScores(with_bounds(scores, tiers), with_bounds(reasonscore.mean_score(scores), mean), means)
 
 
-def _cell_weights(ds: xr.Dataset, grouped: Floats, member: NDArray[np.bool_]) -> Floats:
+def _cell_weights(ds: Dataset, grouped: Floats, member: NDArray[np.bool_]) -> Floats:
     """Weight of each cell's counters in the effective counters of its task in a tier: (model, tier, task, params)."""
     labels, factors = names(ds, "counter"), point_factors(ds)
     inside = member * factors[:, np.newaxis]
@@ -186,7 +184,7 @@ def _cell_weights(ds: xr.Dataset, grouped: Floats, member: NDArray[np.bool_]) ->
     return np.asarray(inside * np.where(scaled > 0, scale, 1.0)[..., np.newaxis])
 
 
-def draw_means(ds: xr.Dataset, how: How, moments: Floats) -> Floats:
+def draw_means(ds: Dataset, how: How, moments: Floats) -> Floats:
     """Draws of the mean rate of each model from its posterior, shape (model, draw)."""
     rate, trials, chance = stratified.effective_trials(moments)
     found = np.full((len(rate), how.draws), np.nan)
@@ -199,7 +197,7 @@ def draw_means(ds: xr.Dataset, how: How, moments: Floats) -> Floats:
     return found
 
 
-def identities(ds: xr.Dataset) -> list[str]:
+def identities(ds: Dataset) -> list[str]:
     """A stream name per model: its eval_id, or its names where the cube has none."""
     if "eval_id" in ds.coords:
         return names(ds, "eval_id")

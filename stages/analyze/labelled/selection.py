@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evalcube._arrays import variable
+from evalcube._arrays import Dataset, DatasetT, Labelled, variable
 from evalcube.stages.analyze.labelled.axes import facets, names
 from evalcube.stages.errors import ArgumentError, ArgumentTypeError
 from evalcube.stages.reply.status import QUESTION_MOMENTS, SECOND, Status
 
 if TYPE_CHECKING:
-    import xarray as xr
     from scipy.sparse import csr_array
 
 Condition = object
@@ -96,7 +95,7 @@ class Groups:
         return summed.reshape(*values.shape[:-2], *self.shape, values.shape[-1])
 
 
-def keys(ds: xr.Dataset) -> dict[str, Key]:
+def keys(ds: Dataset) -> dict[str, Key]:
     """Every name that models or cells can be selected and grouped by, but for ``tier``.
 
     These are the dims model, task and params, all coordinates along them, and ``facet_<key>`` for each key of
@@ -124,7 +123,7 @@ def keys(ds: xr.Dataset) -> dict[str, Key]:
     return found
 
 
-def _numbers(dim: str, size: int) -> xr.Variable:
+def _numbers(dim: str, size: int) -> Labelled:
     """The index along a dim."""
     return variable((dim,), np.arange(size))
 
@@ -151,7 +150,7 @@ def known(table: Mapping[str, Key], name: str, argument: str) -> None:
         )
 
 
-def select(ds: xr.Dataset, where: Where | None, table: Mapping[str, Key]) -> CellSelection:
+def select(ds: Dataset, where: Where | None, table: Mapping[str, Key]) -> CellSelection:
     """The models and cells that fulfil all conditions.
 
     Raises
@@ -186,7 +185,7 @@ def select(ds: xr.Dataset, where: Where | None, table: Mapping[str, Key]) -> Cel
     return CellSelection(models, cells, tuple(tiers))
 
 
-def _real_cells(ds: xr.Dataset, table: Mapping[str, Key]) -> NDArray[np.bool_]:
+def _real_cells(ds: Dataset, table: Mapping[str, Key]) -> NDArray[np.bool_]:
     """Cells that are no padding, as far as the dataset shows."""
     shape = (ds.sizes["task"], ds.sizes["params"])
     if "cell_id" not in table:
@@ -240,7 +239,7 @@ def _levels(values: Iterable[Any]) -> list[Any]:
 
 
 def group(
-    ds: xr.Dataset,
+    ds: Dataset,
     by: Sequence[str],
     dims: tuple[str, ...],
     selection: CellSelection,
@@ -292,7 +291,7 @@ _NOTHING = {
 """What stands in the arrays of cells that are not meant."""
 
 
-def restrict(ds: xr.Dataset, where: Where | None) -> xr.Dataset:
+def restrict(ds: DatasetT, where: Where | None) -> DatasetT:
     """The part of a dataset that fulfils all conditions, for any analysis of the whole.
 
     Models, tasks, slots and tiers of which nothing is left are gone. Cells inside that are not meant have no
@@ -337,7 +336,7 @@ def _places(kept: NDArray[Any] | np.bool_) -> slice | NDArray[np.intp]:
     return slice(first, last) if last - first == len(found) else found
 
 
-def within(values: xr.Variable, inside: xr.Variable, nothing: Any) -> xr.Variable:  # noqa: ANN401 - a value
+def within(values: Labelled, inside: Labelled, nothing: Any) -> Labelled:  # noqa: ANN401 - a value
     """Values of the cells that are meant; lazy if they are."""
     order = [dim for dim in values.dims if dim in CELL]
     shape = [size if dim in CELL else 1 for dim, size in zip(values.dims, values.shape, strict=True)]

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from importlib.resources import files
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
+from evalcube._arrays import Dataset
 from evalcube.stages.analyze.formulas.design import WEIGHING, Weigh
 from evalcube.stages.analyze.labelled import ranking, report_data
 from evalcube.stages.analyze.labelled.axes import plain
@@ -32,9 +32,6 @@ from evalcube.stages.analyze.render.text import ABSENT, number, percent, printab
 from evalcube.stages.analyze.render.verdicts import ShownVerdict
 from evalcube.stages.analyze.verdict.composite import LAYERS
 from evalcube.stages.reply.status import OUTCOMES, QUESTION_MOMENTS
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 MOST_LINES = 6
 """Curves per chart: more cannot be told apart."""
@@ -78,7 +75,7 @@ class SampleTrial:
 
 
 def render_report(
-    ds: xr.Dataset,
+    ds: Dataset,
     board: Leaderboard,
     *,
     facts: Mapping[str, str],
@@ -168,7 +165,7 @@ def render_report(
     )
 
 
-def _loaded(ds: xr.Dataset) -> xr.Dataset:
+def _loaded(ds: Dataset) -> Dataset:
     """What a report is made of, in memory."""
     used = ("counters", "duplicate", "planned_trials", "planned_repeats", QUESTION_MOMENTS)
     loaded = ds.drop_vars([name for name in ds.data_vars if name not in used]).compute()
@@ -222,7 +219,7 @@ def _script() -> dict[str, str]:
 
 
 def _curves(
-    ds: xr.Dataset, order: Sequence[int], board: Leaderboard, labels: Sequence[str]
+    ds: Dataset, order: Sequence[int], board: Leaderboard, labels: Sequence[str]
 ) -> dict[str, object]:
     """Accuracy by difficulty: the charts, the tasks with a single difficulty, and the legend."""
     curves = report_data.curve_views(ds, order, mode=board.mode, confidence=board.confidence)

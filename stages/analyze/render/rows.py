@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evalcube._arrays import Dataset
 from evalcube.stages.analyze.formulas.outcomes.table import metric_parts
 from evalcube.stages.analyze.labelled.forensics import FrontRow
 from evalcube.stages.analyze.labelled.pairing import Pair, PairedDifference
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 PlainRow = dict[str, Any]
 """One row of plain values; NaN where undefined."""
 
 
-def group_rows(table: xr.Dataset, labels: Sequence[str]) -> list[PlainRow]:
+def group_rows(table: Dataset, labels: Sequence[str]) -> list[PlainRow]:
     """A row for each group of `evalcube.stages.analyze.labelled.aggregate.aggregate` that has planned points.
 
     Parameters
@@ -78,7 +76,7 @@ def pair_records(pairs: Sequence[Pair]) -> list[PlainRow]:
     return found
 
 
-def metric_rows(table: xr.Dataset, names: Sequence[str], labels: Sequence[str]) -> list[PlainRow]:
+def metric_rows(table: Dataset, names: Sequence[str], labels: Sequence[str]) -> list[PlainRow]:
     """A row for each group and k of `evalcube.stages.analyze.labelled.outcomes.cube_outcome_metrics`."""
     dims = list(table["points_planned"].dims)
     counted = ("questions", "questions_incomplete", "points")
@@ -94,7 +92,7 @@ def metric_rows(table: xr.Dataset, names: Sequence[str], labels: Sequence[str]) 
     return rows
 
 
-def hazard_rows(table: xr.Dataset, labels: Sequence[str]) -> list[PlainRow]:
+def hazard_rows(table: Dataset, labels: Sequence[str]) -> list[PlainRow]:
     """A row for each evaluation (and task) and bin of tokens in which a trial was still at risk."""
     shown = table.assign_coords(bin=table["tokens"].variable)[
         ["at_risk", "ends", "hazard", "incidence", "survival"]
@@ -107,13 +105,13 @@ def hazard_rows(table: xr.Dataset, labels: Sequence[str]) -> list[PlainRow]:
     ]
 
 
-def compression_rows(table: xr.Dataset, labels: Sequence[str]) -> list[PlainRow]:
+def compression_rows(table: Dataset, labels: Sequence[str]) -> list[PlainRow]:
     """A row for each evaluation (and task) and outcome with a reasoning trace."""
     rows = _expanded(table, list(table["traces"].dims), labels)
     return [row | {"traces": int(row["traces"])} for row in rows if row["traces"]]
 
 
-def cost_rows(table: xr.Dataset, labels: Sequence[str], front: Mapping[str, FrontRow]) -> list[PlainRow]:
+def cost_rows(table: Dataset, labels: Sequence[str], front: Mapping[str, FrontRow]) -> list[PlainRow]:
     """A row for each evaluation (and task) with its costs; `front` has the evaluations' rows by label."""
     rows = _expanded(table, list(table["total"].dims), labels)
     for row in rows:
@@ -125,7 +123,7 @@ def cost_rows(table: xr.Dataset, labels: Sequence[str], front: Mapping[str, Fron
 
 
 def _groups(
-    table: xr.Dataset, dims: Sequence[Any], labels: Sequence[str]
+    table: Dataset, dims: Sequence[Any], labels: Sequence[str]
 ) -> Iterator[tuple[tuple[int, ...], PlainRow, dict[str, NDArray[Any]]]]:
     """Index and names of each group, with the arrays that the index belongs to."""
     levels: dict[Any, list[Any]] = {
@@ -140,7 +138,7 @@ def _groups(
         yield place, names, values
 
 
-def _expanded(table: xr.Dataset, dims: Sequence[Any], labels: Sequence[str]) -> list[PlainRow]:
+def _expanded(table: Dataset, dims: Sequence[Any], labels: Sequence[str]) -> list[PlainRow]:
     """A row for each place along the dims; what lies along others besides is named by their labels, too."""
     inner = {
         str(name): [

@@ -255,7 +255,6 @@ MISTAKES = {
         ["leaderboard", "--clip-context", 2**63],
         "--clip-context must be less than 2**63",
     ),
-    "endless prior": (["rank", "--prior", "inf"], "--prior"),
     "unknown metric": (["metrics", "--metrics", "pas_at_k"], "Did you mean 'pass_at_k'?"),
     "metric that needs more": (["metrics", "--metrics", "threshold_spectrum_at_k"], "weights=0.2,0.3,0.5"),
     "setting that nothing takes": (["metrics", "--set", "tau=0.5"], "no metric asked for takes 'tau'"),
