@@ -13,7 +13,6 @@ from evalcube.flows.config.suites import (
     load_suite,
     load_sweep,
     model_section,
-    suite_copy,
     suite_names,
     suite_text,
 )
@@ -22,6 +21,8 @@ from evalcube.stages.generate import TASKS, Cell, expand
 from tests.flows.support import evalcube, refused
 
 pytestmark = pytest.mark.long
+
+MODELS = '\nmodels: [{name: a, endpoint: "sim:"}]\n'
 
 TIERS = ("easy", "medium", "hard")
 
@@ -84,7 +85,7 @@ def test_m15__hands_on_tasks_that_it_has_of_m12() -> None:
     tasks = {"mine": {"suite": "m15", "task": "sort"}}
 
     section = parse_config(
-        suite_copy("m12", ["sim:"]).partition("\ntasks:")[0] + f"\ntasks: {json.dumps(tasks)}\n"
+        suite_text("m12").partition("\ntasks:")[0] + f"{MODELS}tasks: {json.dumps(tasks)}\n"
     )
 
     assert section.manifold("mine") == load_suite("m12", ["sim:"]).manifold("sort")
@@ -220,14 +221,14 @@ def test_load_sweep__a_file_wins_over_a_suite(tmp_path, monkeypatch) -> None:
     assert load_sweep("quick", ["sim:"]).name == "quick"
     (tmp_path / "quick").rmdir()
 
-    (tmp_path / "quick").write_text(suite_copy("quick").replace("name: quick", "name: mine"))
+    (tmp_path / "quick").write_text(suite_text("quick").replace("name: quick", "name: mine") + MODELS)
 
     assert load_sweep("quick").name == "mine"
 
 
 def test_load_sweep__models_take_the_place_of_the_files(tmp_path) -> None:
     path = tmp_path / "mine.yaml"
-    path.write_text(suite_copy("quick", ["a=sim:"]))
+    path.write_text(suite_text("quick") + MODELS)
 
     assert [model.name for model in load_sweep(path).models] == ["a"]
     assert [model.name for model in load_sweep(path, ["b=sim:", "local:"]).models] == ["b", "smollm2"]
@@ -246,23 +247,13 @@ def test_load_sweep__problems_of_the_file_keep_their_lines(tmp_path) -> None:
     assert sources == [("`models`", None), (str(path), 2)]
 
 
-@pytest.mark.parametrize("suite", ["m12", "m15", "quick"])
-def test_suite_copy__is_the_suite_with_models(suite: str) -> None:
-    models, keys = ["sim:", "big=https://h/v1#org/m"], ["KEY"]
-
-    copy = parse_config(suite_copy(suite, models, keys))
-
-    assert copy == load_suite(suite, models, keys)
-    assert [model.name for model in parse_config(suite_copy(suite)).models] == ["simulated"]
-
-
 def test_suite_text__unknown_name() -> None:
     with pytest.raises(
         SweepError, match=r"there is no suite 'zzz'. Suites: .*m12, m15, math500, mmlu-pro, musr, quick"
     ):
         suite_text("zzz")
     with pytest.raises(SweepError, match="Did you mean 'quick'"):
-        suite_copy("quik")
+        suite_text("quik")
 
 
 # The command line
