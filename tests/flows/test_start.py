@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-SLOW = ("scipy", "xarray", "pandas", "jsonschema", "bokeh", "matplotlib")
+SLOW = ("scipy", "xarray", "pandas", "jsonschema", "bokeh")
 
 
 @pytest.mark.cluster
@@ -25,7 +25,6 @@ SLOW = ("scipy", "xarray", "pandas", "jsonschema", "bokeh", "matplotlib")
                 "evalcube.stages.generate",
                 "evalcube.storage.cache.cache",
                 "evalcube.flows.plan.plan",
-                "matplotlib",
                 "xarray",
                 "pandas",
                 "pyarrow",
