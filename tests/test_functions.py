@@ -19,7 +19,6 @@ TOLD = {"subscribers", "tick", "notify", "tell", "progress"}
 COMMANDS = {"import_logs": "import", "verify": "cube verify"}
 ONLY_COMMAND = {
     "plan": {"check", "cluster", "scheduler", "task", "detect", "power", "against"},  # `run` checks by itself
-    "leaderboard": {"by"},  # a board for each value: `Part(where=...)` in a loop
     "compare": {"cache", "flips", "limit"},  # `trials` has the answers
     "verdict": {"more"},
     "gate": {"config"},  # asks, as a run does
@@ -33,7 +32,7 @@ ONLY_FUNCTION = {
     "table": {"confidence"},
     "rank": {"draws", "seed"},
     "trials": {"offset"},
-    "report": {"date", "outcomes"},
+    "report": {"date"},
     "export": {"now"},
 }
 FUNCTIONS = (
