@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from evalcube.flows.cube_like import CubeLike as CubeLike  # noqa: PLC0414 - handed on to type checkers
+from evalcube.flows.read.dataset import CubeAccessor
 from evalcube.flows.read.estimate import EvaluationEstimate, SweepEstimate
 from evalcube.flows.read.gate import GateResult
 from evalcube.flows.read.results import (
@@ -31,6 +32,7 @@ from evalcube.stages.analyze.verdict import Verdict
 
 __all__ = [
     "ComparisonResult",
+    "CubeAccessor",
     "CubeVerdict",
     "Difference",
     "Estimate",

@@ -46,7 +46,6 @@ from evalcube.stages.analyze.formulas.outcomes.spectrum import (
     threshold_spectrum_at_k,
     threshold_spectrum_at_k_ci,
 )
-from evalcube.stages.analyze.formulas.outcomes.table import metric_table as outcome_metrics
 from evalcube.stages.analyze.formulas.outcomes.thresholds import (
     g_pass_at_k_tau,
     g_pass_at_k_tau_ci,
@@ -60,14 +59,14 @@ from evalcube.stages.analyze.formulas.reasonscore import tier_score as reason_sc
 from evalcube.stages.analyze.formulas.reasonscore_v2 import tier_score as reason_score_v2
 from evalcube.stages.analyze.formulas.sequential import confidence_sequence
 from evalcube.stages.analyze.formulas.stratified import stratified
-from evalcube.stages.analyze.labelled.aggregate import aggregate
+from evalcube.stages.analyze.labelled.aggregate import aggregate, points
 from evalcube.stages.analyze.labelled.forensics import (
     compression_table,
     cost_table,
     hazard_table,
     pareto_rows,
 )
-from evalcube.stages.analyze.labelled.outcomes import cube_outcome_metrics
+from evalcube.stages.analyze.labelled.outcomes import cube_outcome_metrics, cube_outcomes, outcome_metrics
 from evalcube.stages.analyze.labelled.selection import restrict
 from evalcube.stages.analyze.verdict import verdict
 from evalcube.stages.score.recount import recount
@@ -89,6 +88,7 @@ __all__ = [
     "confidence_sequence",
     "cost_table",
     "cube_outcome_metrics",
+    "cube_outcomes",
     "design_effect",
     "estimate_success",
     "expected_wins",
@@ -122,6 +122,7 @@ __all__ = [
     "pass_at_k_ci",
     "pass_hat_k",
     "pass_hat_k_ci",
+    "points",
     "rank_intervals",
     "reason_score_v1",
     "reason_score_v2",

@@ -164,25 +164,25 @@ def test_trials__of_a_part_are_those_that_its_arrays_have(cubes):
     part = cubes[0].sel(model=["two"], trial=[0, 3]).isel(params=[0])
     correct = int((part["status"] == 1).sum())
 
-    found = ec.trials(part, status=["correct"])
+    found = part.ec.trials(status=["correct"])
 
-    assert len(found) == correct == ec.table(part).records()[0]["counters"]["correct"]
+    assert len(found) == correct == part.ec.table().records()[0]["counters"]["correct"]
     assert {(row["model"], row["trial"] in (0, 3)) for row in found.rows()} == {("two", True)}
     assert (
-        len(ec.trials(part, where=["trial=3"]))
-        == len(ec.trials(part)) / 2
-        == len(ec.trials(part.sel(model="two"), limit=2))
+        len(part.ec.trials(where=["trial=3"]))
+        == len(part.ec.trials()) / 2
+        == len(part.sel(model="two").ec.trials(limit=2))
     )
 
 
 def test_verdict__of_a_part_knows_its_evaluations_and_questions(cubes):
     part = cubes[0].sel(model=["two"]).isel(trial=[1])
 
-    found = ec.verdict(part)
+    found = part.ec.verdict()
 
     assert (found.units, found.tasks) == (2, ("arithmetic",))
     with pytest.raises(ec.SweepError, match="'one' is not in the part that was selected"):
-        ec.verdict(part, "one")
+        part.ec.verdict("one")
 
 
 @pytest.mark.parametrize("change", [{"model": 0}, {"trial": 0}, {"task": []}])
@@ -200,4 +200,4 @@ def test_dataset__of_another_cube_than_it_says_is_refused(cubes):
 
 def test_leaderboard__of_a_dataset_knows_what_was_noted_beside_its_cube(made, cubes):
     assert ec.leaderboard(cubes[0], ec.Part(view=None)).notes == ec.leaderboard(made[0]).notes
-    assert "as selected with xarray" in str(ec.leaderboard(cubes[0].isel(task=[0])))
+    assert "as selected with xarray" in str(cubes[0].isel(task=[0]).ec.leaderboard())

@@ -116,6 +116,60 @@ def aggregate(
     return result.assign_attrs(told | {"base_design": "known" if BASE in ds.variables else ""} | words)
 
 
+def points(
+    ds: DatasetT,
+    *,
+    where: Where | None = None,
+    mode: Mode = "C_I",
+    confidence: float = 0.95,
+    interval: Interval = "exact",
+) -> DatasetT:
+    """Estimates and intervals of single cells.
+
+    Parameters
+    ----------
+    ds
+        Dataset with ``counters`` (model, task, params, counter), lazy or not, and the cube's coordinates.
+    where
+        Conditions on models and cells, as for `aggregate`; None means all.
+    mode
+        One of `evalcube.stages.analyze.formulas.estimators.MODES`.
+    confidence
+        Level of the intervals in (0, 1); 0.95 uses z = 1.96.
+    interval
+        As for `aggregate`.
+
+    Returns
+    -------
+    Dataset with ``point``, ``lower``, ``upper`` (model, task, params), NaN where a cell has no value or is not
+    selected, and ``counters``, with all coordinates. Models, tasks and slots without a selected cell are left
+    out.
+
+    Raises
+    ------
+    ValueError
+        As `aggregate`.
+    """
+    table = selection.keys(ds)
+    _check_options(mode, "trials", confidence)
+    one_of(interval, "interval", get_args(Interval))
+    chosen = selection.select(ds, where, table)
+    values = _masked(ds, chosen)
+    options: dict[str, Any] = {"labels": names(ds, "counter"), "mode": mode, "confidence": _level(confidence)}
+    exact = interval == "exact"
+    if exact:
+        effects = question_effects(ds, by_point=True)
+        bounds = stratified.exact_estimate(values, effect=1.0 if effects is None else effects, **options)
+    else:
+        bounds = estimators.estimate(values, **options)
+    cell = (*MODEL, *CELL)
+    variables: dict[str, Any] = {name: (cell, part) for name, part in zip(_BOUNDS, bounds, strict=True)}
+    estimates = dataset_like(ds, variables | {"counters": ((*cell, "counter"), values)}, ds.coords)
+    selected = {"model": chosen.models, "task": chosen.cells.any(axis=1), "params": chosen.cells.any(axis=0)}
+    estimates = estimates.isel({dim: np.flatnonzero(inside) for dim, inside in selected.items()})
+    return estimates.assign_attrs(_attributes(mode, "trials", confidence, exact=exact))
+
+
 def _names(by: str | Sequence[str], table: dict[str, Key]) -> list[str]:
     wanted = [by] if isinstance(by, str) else list(by)
     for name in wanted:

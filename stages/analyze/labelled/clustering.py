@@ -55,8 +55,11 @@ def with_question_moments(ds: Dataset) -> Dataset:
     return kept.assign_coords(counter=variable(("counter",), np.array(trials), attrs))
 
 
-def question_effects(ds: Dataset) -> Floats | None:
+def question_effects(ds: Dataset, *, by_point: bool = False) -> Floats | None:
     """Design effect of each model and task, shape (model, task), at least 1; None where trials tell nothing of it.
+
+    With `by_point` of each point, shape (model, task, params): its own, and at least that of its task, since that of a
+    few questions is often too low.
 
     Where questions have clusters, these are what is drawn, see `unit_effect`. Else it reads what a cube counts of
     questions; where it does not, the outcomes model by model, and none where no question was asked twice.
@@ -66,10 +69,10 @@ def question_effects(ds: Dataset) -> Floats | None:
     ds
         With `QUESTION_MOMENTS`, or ``status`` (model, task, params, trial, repeat), lazy or not.
     """
-    found = _by_question(ds)
-    if found is None or not {CLUSTER, "status"} <= set(ds.variables):
-        return found
-    return _cluster_effects(ds, "status", found)
+    effects = _by_question(ds, by_point=by_point)
+    if effects is None or not {CLUSTER, "status"} <= set(ds.variables):
+        return effects
+    return _cluster_effects(ds, "status", effects)
 
 
 def token_effects(ds: Dataset) -> Floats | None:
@@ -138,19 +141,23 @@ def _cluster_effects(ds: Dataset, name: str, found: Floats) -> Floats:
     return found
 
 
-def _by_question(ds: Dataset) -> Floats | None:
+def _by_question(ds: Dataset, *, by_point: bool) -> Floats | None:
     """`question_effects` without clusters."""
+    cell = ("model", "task", "params")
     if QUESTION_MOMENTS in ds:
-        moments = ds[QUESTION_MOMENTS].variable.transpose("model", "task", "params", "moment").values
+        moments = ds[QUESTION_MOMENTS].variable.transpose(*cell, "moment").values
     elif "status" not in ds and most_repeats(ds) > 1:
         return None
     elif "status" not in ds or ds.sizes["repeat"] < 2:
-        return np.ones((ds.sizes["model"], ds.sizes["task"]))
+        return np.ones([ds.sizes[dim] for dim in (cell if by_point else cell[:2])])
     else:
         moments = np.stack(
             [cluster_moments(trials_of(ds, "status", model)) for model in range(ds.sizes["model"])]
         )
-    return cluster_effect(moments)
+    effects = cluster_effect(moments)
+    if not by_point:
+        return effects
+    return np.maximum(effects[..., np.newaxis], cluster_effect(moments[..., np.newaxis, :]))
 
 
 def family_effects(ds: Dataset, groups: Sequence[NDArray[np.intp]]) -> Floats:

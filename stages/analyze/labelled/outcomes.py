@@ -1,4 +1,4 @@
-"""Outcome metrics such as pass@k of a cube, with intervals and how many questions they rest on.
+"""Outcome metrics such as pass@k of labelled outcomes or a cube, with intervals and how many questions they rest on.
 
 A question counts once however often it was answered, for each k for which it has at least so many answers. Of a cube,
 a metric is the mean over tasks of the means over points, weighed by the base design, of the means over questions.
@@ -17,6 +17,7 @@ from evalcube.stages.analyze.formulas import design
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.outcomes import table
 from evalcube.stages.analyze.formulas.outcomes.counts import Integers
+from evalcube.stages.analyze.formulas.outcomes.inputs import out_of_range
 from evalcube.stages.analyze.labelled import axes, counters, selection
 from evalcube.stages.analyze.labelled.aggregate import labels_of_groups
 from evalcube.stages.analyze.labelled.clustering import all_clusters, trials_of
@@ -26,10 +27,133 @@ from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import LAST_FINISHED, Status
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from evalcube.stages.analyze.labelled.selection import Groups
 
 NEEDS_ANSWERS = ("maj_at_k", "maj_at_k_ci")
 """Metrics which right and wrong are not enough for: the vote of a cube's answers is decided by the answers."""
+
+
+def outcome_metrics(
+    R: object,
+    metrics: Sequence[str] | None = None,
+    k: int | Sequence[int] = 1,
+    *,
+    questions: Sequence[str] = (),
+    sample: str = "repeat",
+    finished: xr.DataArray | None = None,
+    member: xr.DataArray | None = None,
+    w: object = None,
+    options: table.Options | None = None,
+) -> Any:  # noqa: ANN401 - a Dataset for labelled outcomes, else a dict
+    """Metrics of labelled outcomes, for each label of the dims that are neither questions nor samples.
+
+    Parameters
+    ----------
+    R
+        A DataArray of outcomes, in memory or of Dask chunks; anything else goes to `table.metric_table`.
+    metrics, k, w, options
+        As for `table.metric_table`.
+    questions
+        Dims that together number the questions, for instance ``("task", "params", "trial")``.
+    sample
+        Dim of a question's samples.
+    finished
+        Whether each sample is there, with R's dims; None means all, but NaN is never.
+    member
+        Booleans over some of the question dims and new dims, such as ``in_tier`` (tier, task, params): results get
+        the new dims, and each of their labels uses the questions that are its members.
+
+    Returns
+    -------
+    A Dataset: a variable per metric, with ``<metric>_lower`` and ``_upper`` if it is a mean over questions in
+    [0, 1], or ``<metric>_sigma``, ``_mu``, ``_lo`` and ``_hi`` for its parts, NaN without questions; along k,
+    ``questions``, which have at least k samples, and ``questions_incomplete``, which have some, but fewer.
+
+    Raises
+    ------
+    ValueError
+        If a dim is absent, and as the metrics do.
+    """
+    if not hasattr(R, "dims"):
+        return table.metric_table(R, metrics, k, w=w, options=options)
+    import xarray as xr
+
+    array: Any = R
+    wanted = MetricRequest(table.selected(metrics, w, options), table.draws_list(k), w, options)
+    absent = [dim for dim in (*questions, sample) if dim not in array.dims]
+    if absent or not questions:
+        raise ArgumentError(
+            f"`questions` and `sample` must name dims of R, which has {tuple(array.dims)}, got "
+            f"{tuple(questions)} and {sample!r}"
+        )
+    counts = _category_counts(array, finished, sample, table.top_category(w))
+    outer = [dim for dim in counts.dims if dim not in (*questions, "category")]
+    counts = counts.transpose(*outer, *questions, "category")
+    shape = [counts.sizes[dim] for dim in outer]
+    bank = Bank.of(counts.values.reshape(*shape, -1, counts.sizes["category"]))
+    dims, masks = [*outer], np.ones((1, bank.codes.shape[-1]), bool)
+    if member is not None:
+        inner = [dim for dim in member.dims if dim not in questions]
+        unnamed = {dim: counts.sizes[dim] for dim in questions if dim not in member.dims}
+        mask = member.astype(bool).expand_dims(unnamed).transpose(*inner, *questions).values
+        dims += inner
+        shape += mask.shape[: len(inner)]
+        masks = mask.reshape(-1, bank.codes.shape[-1])
+    codes = bank.codes.reshape(-1, 1, 1, bank.codes.shape[-1])
+    weight, task = np.ones((1, 1)), np.zeros(1, dtype=np.int64)
+    groups = (Group.of(outcomes[..., mask], weight, task) for outcomes in codes for mask in masks)
+    variables = evaluate(bank, zip(np.ndindex(*shape), groups, strict=True), tuple(shape), dims, wanted)
+    sources = [counts] if member is None else [counts, member]
+    labels = {
+        name: label
+        for source in sources
+        for name, label in source.coords.items()
+        if set(label.dims) <= set(dims) and name != "k"
+    }
+    return xr.Dataset(variables).assign_coords({"k": wanted.draws, **labels})
+
+
+def _category_counts(
+    array: xr.DataArray, finished: xr.DataArray | None, sample: str, top: int
+) -> xr.DataArray:
+    """Return how many finished samples of each question are in each category, in memory: dims (category, ...)."""
+    import xarray as xr
+
+    there = array.notnull() if finished is None else finished & array.notnull()
+    array, there = xr.align(array, there, join="exact")
+    inside = (xr.DataArray(np.arange(top + 1), dims="category") == array) & there
+    counts = xr.Dataset({"inside": inside.sum(sample), "all": there.sum(sample)}).compute()
+    if (counts["inside"].sum("category") != counts["all"]).any():
+        raise out_of_range(array.where(there, 0).values, top)
+    return counts["inside"]
+
+
+def cube_outcomes(ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
+    """Correctness of each trial of a cube, and whether it is finished; both lazy if the cube is.
+
+    Truncated, invalid and refused replies are finished and not correct; transport failures and trials that never
+    ran are not finished.
+
+    Parameters
+    ----------
+    ds
+        Dataset with ``status`` (model, task, params, trial, repeat), lazy or not.
+
+    Returns
+    -------
+    correct, finished
+        int8 0 or 1, and booleans, both (model, task, params, trial, repeat).
+
+    Raises
+    ------
+    ValueError
+        If the dataset has no ``status``.
+    """
+    axes.need_status(ds)
+    status = ds["status"]
+    return (status == int(Status.CORRECT)).astype(np.int8), status <= LAST_FINISHED
 
 
 def cube_outcome_metrics(
@@ -48,7 +172,7 @@ def cube_outcome_metrics(
     ds
         Dataset with ``status`` and ``in_tier``, lazy or not; points weigh by ``base_trials``, if it has that.
     metrics, k, options
-        As for `table.metric_table`, but for those in `NEEDS_ANSWERS`.
+        As for `outcome_metrics`, but for those in `NEEDS_ANSWERS`.
     by
         Names to group by, as for `evalcube.stages.analyze.labelled.aggregate.aggregate`: model, task, tier, facets,
         parameters. Several models in one group weigh alike.
@@ -58,11 +182,9 @@ def cube_outcome_metrics(
     Returns
     -------
     Dataset
-        A variable per metric, with ``<metric>_lower`` and ``_upper`` if it is a mean over questions in [0, 1], or
-        ``<metric>_sigma``, ``_mu``, ``_lo`` and ``_hi`` for its parts, NaN without questions; along the names of `by`,
-        models first. Along k: ``questions``, which have at least k samples, ``questions_incomplete``, which have some,
-        but fewer, and ``points`` that have such questions; beside them ``points_planned``, points of models with any
-        question. Points in no tier, which have no right answer, are left out.
+        As of `outcome_metrics`, along the names of `by`, models first; with ``points`` that have such questions, along
+        k, and ``points_planned``, points of models with any question. Points in no tier, which have no right answer,
+        are left out.
 
     Raises
     ------
@@ -78,6 +200,7 @@ def cube_outcome_metrics(
     wanted = MetricRequest(
         tuple(name for name in names if metrics is not None or name not in NEEDS_ANSWERS),
         table.draws_list(k),
+        None,
         options,
         confidence,
     )

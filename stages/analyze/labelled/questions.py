@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from evalcube.stages.analyze.formulas.clustering import unit_moments, units_of, widening
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.outcomes import table
-from evalcube.stages.analyze.formulas.outcomes.counts import Integers, Successes, distinct_rows
+from evalcube.stages.analyze.formulas.outcomes.counts import Categories, Integers, Successes, distinct_rows
 from evalcube.stages.analyze.formulas.stratified import combine
 
 
@@ -22,16 +22,17 @@ class MetricRequest:
 
     names: tuple[str, ...]
     draws: list[int]
+    w: object
     options: table.Options | None
     confidence: float = 0.95
 
 
 @dataclass(frozen=True)
 class Bank:
-    """Questions by how often they were answered wrong and right: their distinct counts, and which each has."""
+    """Questions by how often they were answered with each category: their distinct counts, and which each has."""
 
     rows: Integers
-    """Shape (class, 2): wrong and right answers."""
+    """Shape (class, category); of a cube wrong and right."""
     codes: Integers
     """Class of each question, shape (..., question)."""
     known: dict[tuple[str, int | None], Floats] = field(default_factory=dict)
@@ -39,7 +40,7 @@ class Bank:
 
     @classmethod
     def of(cls, counts: Integers) -> Bank:
-        """Of counts (..., question, 2)."""
+        """Of counts (..., question, category)."""
         rows, codes = distinct_rows(counts.reshape(-1, counts.shape[-1]))
         return cls(rows, codes.reshape(counts.shape[:-1]))
 
@@ -48,9 +49,11 @@ class Bank:
         """Samples of a question of each class."""
         return np.asarray(self.rows.sum(axis=1))
 
-    def reduced(self, classes: Integers, weights: Floats, squares: Floats) -> Successes:
+    def reduced(self, classes: Integers, weights: Floats, squares: Floats) -> Successes | Categories:
         """Some of the classes with the sums of their questions' weights, and of the squares of these."""
         rows, sizes = self.rows[classes], self.sizes[classes]
+        if rows.shape[1] > 2:
+            return Categories(int(sizes.min()), rows, weights, squares)
         return Successes(int(sizes.min()), rows[:, 1], weights, sizes, squares)
 
     def worth(self, name: str, k: int | None, wanted: MetricRequest, classes: Integers) -> Floats:
@@ -59,7 +62,7 @@ class Bank:
         one = np.ones(1)
         for place in classes[np.isnan(found[classes])].tolist():
             single = self.reduced(np.array([place]), one, one)
-            found[place] = np.ravel(table.evaluate(name, single, k, None, wanted.options))[0]
+            found[place] = np.ravel(table.evaluate(name, single, k, wanted.w, wanted.options))[0]
         return found
 
 
@@ -167,7 +170,7 @@ def evaluate(
 class _AnsweredQuestions:
     """Questions of a group that have enough answers, with their weights, whose sum is their number."""
 
-    reduced: Successes
+    reduced: Successes | Categories
     classes: Integers
     group: Group
     used: NDArray[np.bool_]
@@ -175,7 +178,9 @@ class _AnsweredQuestions:
 
     def values(self, bank: Bank, name: str, k: int | None, wanted: MetricRequest) -> list[float]:
         """Values of a metric as of `metric_parts`; NaN for the bounds of what is no mean in [0, 1]."""
-        found: list[float] = np.ravel(table.evaluate(name, self.reduced, k, None, wanted.options)).tolist()
+        found: list[float] = np.ravel(
+            table.evaluate(name, self.reduced, k, wanted.w, wanted.options)
+        ).tolist()
         if table.METRICS[name].parts:
             return found
         group, codes = self.group, self.group.codes[self.used]

@@ -75,7 +75,7 @@ def test_compare__takes_places_and_what_several_iterables_have(cube):
     assert len(ec.compare((one for one in [cube]), None).pairs) == 3
 
 
-@pytest.mark.parametrize("function", [ec.stats.restrict, ec.stats.aggregate])
+@pytest.mark.parametrize("function", [ec.stats.restrict, ec.stats.points, ec.stats.aggregate])
 def test_labelled__conditions_are_a_mapping(function, cube):
     with pytest.raises(ValueError, match="no mapping of names to conditions"):
         function(ec.open_cube(cube), where=["task=sort"])

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from evalcube.stages.analyze.formulas.estimators import MODES, estimate
 from evalcube.stages.analyze.formulas.stratified import exact_estimate, stratified
-from evalcube.stages.analyze.labelled.aggregate import aggregate
+from evalcube.stages.analyze.labelled.aggregate import aggregate, points
 from evalcube.stages.reply.status import COUNTERS
 from tests.stages.analyze.synthetic import Profile, dataset
 
@@ -239,13 +239,34 @@ def test_aggregate__adaptive_sampling_biases_the_sum_of_trials_only():
         assert float(aggregate(made, weigh=weigh)["point"]) == pytest.approx(0.725)
 
 
-def test_aggregate__of_every_cell_is_the_formula_on_its_counters(ds):
-    found = aggregate(ds, by=["model", "task", "params"], mode="C_I", where={"tier": "hard"})
+def test_points__estimates_every_cell_with_its_coordinates(ds):
+    cells = points(ds, where={"task": ["boolean", "cars"], "tier": "hard"})
 
-    cell = found.sel(model=1, task="boolean", params=8)
+    assert dict(cells.sizes) == {"model": 5, "task": 2, "params": 3, "counter": len(COUNTERS), "tier": 3}
+    assert cells["param_length"].values[0].tolist() == [12, 12, 12]
+    cell = cells.isel(model=1, task=0, params=2)
+    sums = ds["counters"].values[1, 1, 8]
     assert [float(cell[part]) for part in ("point", "lower", "upper")] == pytest.approx(
-        [float(part) for part in exact_estimate(ds["counters"].values[1, 1, 8], mode="C_I")]
+        [float(part) for part in exact_estimate(sums, mode="C_I")]
     )
+    assert cells.attrs["mode"] == "C_I"
+
+
+def test_points__not_selected_is_undefined(ds):
+    cells = points(ds, where={"difficulty": (100, None)}, mode="C_P", interval="wilson")
+
+    assert np.isnan(cells["point"].values[:, cells["difficulty"].values < 100]).all()
+    expected = [float(part) for part in estimate(cells["counters"].values[0, 0, -1], mode="C_P")]
+    assert [float(cells[part][0, 0, -1]) for part in ("point", "lower", "upper")] == pytest.approx(expected)
+
+
+def test_points__refuses_as_aggregate_does(ds):
+    with pytest.raises(ValueError, match="E_I, E_P"):
+        points(ds, mode="E")
+    with pytest.raises(ValueError, match="known names are"):
+        points(ds, where={"x": 1})
+    with pytest.raises(ValueError, match="`interval` must be one of exact, wilson"):
+        points(ds, interval="wald")
 
 
 @pytest.mark.parametrize("weigh", ["tasks", "points"])

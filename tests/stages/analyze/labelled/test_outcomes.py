@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.special import beta
 
 from evalcube import stats as outcomes
-from evalcube.stages.analyze.labelled.outcomes import cube_outcome_metrics
-from evalcube.stages.reply.status import Status
+from evalcube.stages.analyze.labelled.outcomes import cube_outcome_metrics, cube_outcomes, outcome_metrics
+from evalcube.stages.reply.status import FINISHED, Status
 
 SIZES = {"model": 2, "task": 3, "params": 4, "trial": 5, "repeat": 8}
 
@@ -32,6 +32,31 @@ def ds():
 
 def correct(ds, **where):
     return (ds["status"].isel(where).values == Status.CORRECT).reshape(-1, SIZES["repeat"])
+
+
+@pytest.mark.parametrize("chunks", [None, {"model": 1, "params": 2, "repeat": 4}], ids=["memory", "dask"])
+def test_outcome_metrics__one_result_per_remaining_label(ds, chunks):
+    outcome, finished = cube_outcomes(ds.chunk(chunks) if chunks else ds)
+    assert dask.is_dask_collection(outcome) == (chunks is not None)
+
+    result = outcome_metrics(
+        outcome,
+        ["pass_at_k", "bayes", "maj_at_k_ci"],
+        [1, 3],
+        questions=("params", "trial"),
+        finished=finished,
+    )
+
+    assert result["pass_at_k"].dims == ("model", "task", "k")
+    assert result["task"].values.tolist() == ["x", "y", "z"]
+    assert result["model_name"].values.tolist() == ["a", "b"]
+    one = correct(ds, model=1, task=2)
+    assert float(result["pass_at_k"].sel(k=3)[1, 2]) == outcomes.pass_at_k(one, 3)
+    both = float(result["bayes"][1, 2]), float(result["bayes_sigma"][1, 2])
+    assert both == pytest.approx(outcomes.bayes(one), rel=1e-13)
+    parts = [float(result[f"maj_at_k_ci_{part}"].sel(k=3)[1, 2]) for part in ("mu", "sigma", "lo", "hi")]
+    assert tuple(parts) == pytest.approx(outcomes.maj_at_k_ci(one, 3), rel=1e-13)
+    assert (result["questions"] == 20).all()
 
 
 def test_cube_outcome_metrics__a_tier_is_the_mean_over_its_tasks(ds):
@@ -156,19 +181,60 @@ def test_cube_outcome_metrics__groups_of_models_and_points_pool_their_questions(
     ]
 
 
-def test_cube_outcome_metrics__truncated_is_an_answer_and_transport_is_none(ds):
+def test_cube_outcomes__truncated_is_finished_and_transport_is_not(ds):
     codes = [Status.CORRECT, Status.TRUNCATED, Status.REFUSED, Status.TRANSPORT, Status.MISSING]
-    ds["status"][:] = Status.MISSING
     ds["status"][0, 0, 0, 0, :5] = codes
 
-    found = cube_outcome_metrics(ds, ["avg"], 3, by=["model", "task"])
+    outcome, finished = cube_outcomes(ds)
 
-    assert float(found["avg"][0, 0]) == pytest.approx(1 / 3)
-    assert found["questions"].values[0, 0].tolist() == [1]
+    assert outcome.values[0, 0, 0, 0, :5].tolist() == [1, 0, 0, 0, 0]
+    assert finished.values[0, 0, 0, 0, :5].tolist() == [True, True, True, False, False]
 
 
-def test_cube_outcome_metrics__names_what_is_absent(ds):
+def test_outcome_metrics__categories_and_nan():
+    values = np.random.default_rng(3).integers(0, 3, (2, 30, 6)).astype(float)
+    values[1, 4, 2] = np.nan
+    array = xr.DataArray(values, dims=("judge", "question", "sample"))
+    w = [0.0, 0.5, 1.0]
+
+    result = outcome_metrics(array, k=2, questions=["question"], sample="sample", w=w)
+
+    rows = [row[~np.isnan(row)] for row in values[1]]
+    mean = np.mean([outcomes.max_at_k(row, 2, w) for row in rows])
+    assert float(result["max_at_k"][1, 0]) == pytest.approx(mean, rel=1e-13)
+    assert result["questions_incomplete"].values.tolist() == [[0], [0]]
+    with pytest.raises(ValueError, match=r"must be integers in 0\.\.1, got 2\.0"):
+        outcome_metrics(array, ["avg"], questions=["question"], sample="sample")
+    with pytest.raises(ValueError, match="pass_at_k is for binary outcomes"):
+        outcome_metrics(array, ["pass_at_k"], questions=["question"], sample="sample", w=w)
+
+
+def test_outcome_metrics__members_are_a_label_of_their_own(ds):
+    outcome, finished = cube_outcomes(ds)
+
+    result = outcome_metrics(
+        outcome, ["avg"], questions=("task", "params", "trial"), finished=finished, member=ds["in_tier"]
+    )
+
+    assert result["avg"].dims == ("model", "tier")
+    assert result["tier"].values.tolist() == ["easy", "hard"]
+    status = ds["status"].values[1][ds["in_tier"].values[1]].reshape(-1, SIZES["repeat"])
+    rows = np.where(status <= max(FINISHED), status == Status.CORRECT, np.nan)
+    means = np.nanmean(rows[(status <= max(FINISHED)).any(axis=1)], axis=1)
+    assert float(result["avg"].sel(tier="hard")[1]) == pytest.approx(means.mean(), rel=1e-13)
+
+
+def test_outcome_metrics__finished_must_have_the_labels_of_the_outcomes(ds):
+    outcome, finished = cube_outcomes(ds)
+
+    with pytest.raises(ValueError, match="exact"):
+        outcome_metrics(outcome, questions=["trial"], finished=finished.isel(task=[1, 0, 2]))
+
+
+def test_outcome_metrics__names_an_absent_dim(ds):
+    with pytest.raises(ValueError, match="must name dims of R"):
+        outcome_metrics(cube_outcomes(ds)[0], questions=("prompt",))
     with pytest.raises(ValueError, match="no array `status`"):
-        cube_outcome_metrics(ds.drop_vars("status"))
+        cube_outcomes(ds.drop_vars("status"))
     with pytest.raises(ValueError, match="`by` has no 'prompt'"):
         cube_outcome_metrics(ds, by="prompt")
