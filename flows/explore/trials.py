@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -12,8 +13,59 @@ from evalcube.flows.explore.query import Answerer, Json, Query
 from evalcube.flows.read.reader import Reader, status_name
 from evalcube.flows.read.trials.read import Trials
 from evalcube.flows.read.trials.search import Search
+from evalcube.stages.generate.answers.passages import passages
 from evalcube.stages.generate.base import Cell
 from evalcube.stages.reply.status import Status
+
+_LONGEST = 1000
+"""Characters of an answer that is looked for."""
+_TAIL = 20_000
+"""Characters at the end of a reply in which it is looked for where no place is marked as the answer's."""
+_GAP = r"(?>\s+)"
+_WHOLE = re.compile(r"[-+]?\d+")
+
+
+def answer_place(reply: str, parsed: str | None) -> tuple[int, int] | None:
+    """Return where an answer stands in its reply, in whole words, whatever their case; None if worded otherwise.
+
+    Start and end are in UTF-16 units, as JavaScript counts them. Passages that readers look at come first, in their
+    order; then the end of the reply, of which the last occurrence counts.
+
+    Examples
+    --------
+    >>> answer_place("A guess. Answer: a", "A")
+    (17, 18)
+    >>> answer_place("Answer: The  Hague", "the hague")
+    (8, 18)
+    """
+    answer = parsed or ""
+    if len(answer) > _LONGEST or not answer.strip():
+        return None
+    words = _GAP.join(map(_word_pattern, answer.split()))
+    pattern = re.compile(rf"(?<!\w)(?<!\d[.,]){words}(?!\w|[.,]\d)", re.IGNORECASE)
+    match = None
+    for passage in passages(reply):
+        start = reply.rfind(passage.text) if passage.text else -1
+        if start >= 0 and (match := pattern.search(reply, start, start + len(passage.text))):
+            break
+    if match is None:
+        for match in pattern.finditer(reply, max(0, len(reply) - _TAIL)):  # noqa: B007 - the last one is used
+            pass
+    return (
+        None if match is None else (_utf16_units(reply[: match.start()]), _utf16_units(reply[: match.end()]))
+    )
+
+
+def _word_pattern(word: str) -> str:
+    """Return a pattern of a word; a whole number may have commas and another minus sign."""
+    if not _WHOLE.fullmatch(word):
+        return re.escape(word)
+    return ",?".join("[-−]" if char == "-" else re.escape(char) for char in word)
+
+
+def _utf16_units(text: str) -> int:
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
 
 IDENTITY = ("cube", "eval_id", "task", "params", "trial", "repeat", "status")
 """Columns that every row has: which trial it is, and how it ended."""
@@ -89,6 +141,7 @@ def document_of(explored: Explored, place: TrialPlace) -> Json:
     reader = reader_of(explored, place.cube)
     document = reader.view(*place[1:]).to_dict()
     cell = reader.plan.tasks[place.task].cells[place.slot]
+    mark = answer_place(document["response"] or "", document["parsed"])
     cut = _cut(document, ("response", "reasoning"))
     for message in document["messages"]:
         cut = _cut(message, ("content",)) or cut
@@ -104,6 +157,7 @@ def document_of(explored: Explored, place: TrialPlace) -> Json:
         "difficulty": float(cell.cell.difficulty),
         "replies": reader.cache() is not None,
         "cut": cut,
+        "answer_place": None if mark is None or mark[1] > LONGEST_TEXT else mark,
     }
 
 

@@ -6,19 +6,11 @@
 
   // What is shown of a trial
 
-  /** Where an answer stands last in a reply, in whole words, whatever their case; nothing where it is worded otherwise. */
-  const placeOf = (text, answer) => {
-    const words = (answer || "").trim().slice(0, 1000).split(/\s+/).map((word) => word.replace(/\W/g, "\\$&"));
-    const pattern = new RegExp(`(?<![\\w.,])${words.join("\\s+")}(?![\\w]|[.,]\\d)`, "gi");
-    const last = words[0] ? [...text.matchAll(pattern)].pop() : undefined;
-    return last && [last.index, last.index + last[0].length];
-  };
-
-  /** A reply, with the answer marked. Line breaks that it begins with are left out. */
+  /** A reply, with the answer marked where it was read. Line breaks that it begins with are left out. */
   const marked = (trial) => {
     const text = trial.response;
     const begin = text.length - text.replace(/^\n+/, "").length;
-    const [start, end] = placeOf(text, trial.parsed) || [begin, begin];
+    const [start, end] = trial.answer_place || [begin, begin];
     if (start === end) return visible(text.slice(begin));
     const right = trial.status === "correct";
     const title = right ? "the answer that was read, which is right" : "the answer that was read";
