@@ -226,12 +226,14 @@ _POINTS = 10
 
 def print_flips(found: Flips, limit: int | None, truncated: str, form: str) -> None:
     """Print what changed between two in a form; at most `limit` questions, by default `_SHOWN` where people read."""
-    from evalcube.flows.read.trials.flips import Flip
+    from evalcube.flows.read.trials.flips import Flip, SideReply
 
     limit = _SHOWN if limit is None and form not in ("json", "csv") else limit
     if form == "csv":
         rows = [asdict(flip) | {"params": json.dumps(flip.params)} for flip in found.rows(limit)]
-        show_csv(rows, [field.name for field in fields(Flip)])
+        names = [field.name for field in fields(Flip)][:-2]
+        names += [f"{side}_{field.name}" for side in ("first", "second") for field in fields(SideReply)]
+        show_csv(rows, names)
     elif form == "json":
         show_json(document(found, limit, truncated))
     else:

@@ -12,7 +12,7 @@ import evalcube as ec
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.filters import matching_points
 from evalcube.flows.read.reader import Reader
-from evalcube.flows.read.report import _places, report
+from evalcube.flows.read.report import _MIXED, _places, report
 from evalcube.flows.read.statistics import leaderboard
 from evalcube.flows.read.status import cube_status
 from evalcube.flows.state.trust import STATE_VARIABLE
@@ -156,11 +156,10 @@ def test_evaluation_index__takes_a_label_as_any_output_writes_it(name):
     st.lists(st.sampled_from(list(Status)), min_size=1, max_size=9), st.integers(0, 10**12), st.integers(0, 5)
 )
 def test_report__shows_no_trial_twice_and_as_many_as_there_are(outcomes, count, turn):
-    wanted = (Status.CORRECT, Status.INCORRECT)
     status = np.array(outcomes, dtype=np.uint8).reshape(1, -1, 1)
 
-    found = _places(status, count, turn, wanted)
+    found = _places(status, count, turn)
 
-    there = [(0, place, 0) for place, one in enumerate(outcomes) if one in wanted]
+    there = [(0, place, 0) for place, one in enumerate(outcomes) if one in _MIXED]
     assert len(set(found)) == len(found) == min(count, len(there))
     assert set(found) <= set(there)
