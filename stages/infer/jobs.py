@@ -202,6 +202,11 @@ class Stats:
         now = time.monotonic()
         self.asked[model] = self.asked.get(model, (now, now))[0], now
 
+    def neighbours(self, model: str) -> int:
+        """How many other models have sent a request, or had a reply, within the last second."""
+        since = time.monotonic() - 1.0
+        return sum(ended >= since and name != model for name, (_, ended) in tuple(self.asked.items()))
+
     def count(self, model: str, reply: Reply, taken: tuple[float, float]) -> None:
         """Add a reply that counts.
 

@@ -19,10 +19,9 @@ import signal
 import stat
 import subprocess
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Generator
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +31,10 @@ from evalcube.stages.infer.endpoint import Endpoint, InferenceError
 _LONGEST_KEY = 16_384
 """Bytes; tokens of identity providers have a few thousand."""
 _COMMAND_SECONDS = 30.0
+_WRAPPED = re.compile(
+    r"""["'`]|(?:export\s+)?(?:[A-Z][A-Z0-9_]*|\w*(?:key|token|secret)\w*)\s*[=:]\s*[^=\s]"""
+)
+"""What begins no key, though a file with one may: no provider's has an equals sign but at its end."""
 _SHORTEST_PAUSE = 1.0
 """Seconds after which a key that was found unchanged is read again, if it is refused again."""
 
@@ -162,6 +165,10 @@ def _valid(data: bytes, what: str) -> str:
         raise InferenceError(
             f"{what} holds characters that no HTTP header may hold. Have it hold the bare key only."
         )
+    if _WRAPPED.match(text):
+        raise InferenceError(
+            f"{what} holds quotes or a name before the key. Have it hold the bare key only, unlike a file of variables."
+        )
     return text
 
 
@@ -243,10 +250,27 @@ _PUBLIC = re.compile(r"[A-Za-z]{1,8}[-_](?:[A-Za-z0-9]{1,7}[-_]){0,2}")
 """How keys of a provider begin (``sk-ant-api03-``): no secret, and a text about keys may well hold it."""
 _SHORTEST_ENCODED = 4 * SHORTEST_PART // 3 + 4
 """Characters of Base64 that hold as much, wherever in a group of three bytes the part begins."""
+_LONGEST_ESCAPE = 6
+_STEP_BYTES = 1 << 15
+_FEW = 64
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_BYTE = np.dtype(np.uint8)
+_FOLDED = np.frombuffer(bytes(range(256)).lower(), _BYTE)
+_DIGITS = np.array(
+    [int(chr(byte), 16) if chr(byte) in "0123456789abcdef" else 16 for byte in range(256)], _BYTE
+)
+"""Values of hexadecimal digits, by byte of a folded text; 16 for what is none."""
+_MASK_BYTES = np.frombuffer(MASK, _BYTE)
+
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+Flags: TypeAlias = npt.NDArray[np.bool_]
 
 
 class KeyMask:
-    """Finds one key in bytes: as it is, escaped as in JSON or a URL, in Base64, in hexadecimal, and parts of it.
+    """Masks one key in bytes: as it is, escaped as in JSON or a URL, in Base64, in hexadecimal, and parts of it.
+
+    Upper and lower case are the same. The work grows with the length of the bytes alone, whatever they hold: each eight
+    bytes in a row are looked up among all of those that a form of the key has.
 
     Parameters
     ----------
@@ -255,92 +279,142 @@ class KeyMask:
     """
 
     def __init__(self, key: str | None) -> None:
-        self._forms: tuple[_Way, ...] = ()
+        self._reach = 0
+        """Bytes before and after a place that decide whether it is masked; 0 where there is nothing to mask."""
         if key is None or len(key) < SHORTEST_KEY:
             return
-        self._key = key.encode()
-        self._escaped = _escaped(key)
-        start = _PUBLIC.match(key)
-        secret = self._key[start.end() :] if start and len(key) - start.end() >= SHORTEST_KEY else self._key
-        encoded = [_Way(text, _SHORTEST_ENCODED) for text in _encodings(secret)]
+        whole, start = key.encode(), _PUBLIC.match(key)
+        secret = whole[start.end() :] if start and len(key) - start.end() >= SHORTEST_KEY else whole
+        encoded = ((text, _SHORTEST_ENCODED) for text in _encodings(secret))
+        # A form of its own, as the key's public beginning is masked only with some of the rest.
+        head = whole[: len(whole) - len(secret) + SHORTEST_PART]
         forms = (
-            _Way(secret, SHORTEST_PART),
-            _Way(secret.hex().encode(), 2 * SHORTEST_PART),
+            *((text, SHORTEST_PART) for text in (secret, secret.replace(b"\\", b""))),
+            (head, len(head)),
+            (secret.hex().encode(), 2 * SHORTEST_PART),
             *encoded,
         )
-        self._forms = tuple(form for form in forms if len(form.text) >= form.shortest)
-        self._blocks = frozenset(block for form in self._forms for block in form.blocks())
-        self._hashes = np.zeros(1 << 16, dtype=np.bool_)
-        self._hashes[[_hash(np.frombuffer(block, dtype="<u4"))[0] for block in self._blocks]] = True
+        grams = [_grams(text.lower()) for text, shortest in forms if len(text) >= shortest]
+        runs = [shortest - SHORTEST_PART + 1 for text, shortest in forms if len(text) >= shortest]
+        values, lengths = np.concatenate(grams), np.repeat(runs, [len(each) for each in grams])
+        order = np.lexsort((lengths, values))
+        self._grams, first = np.unique(values[order], return_index=True)
+        self._known = frozenset(self._grams.tolist())
+        self._runs = lengths[order][first]
+        """By gram, how many in a row make a part that is masked."""
+        self._shift = np.uint64(64 - max(16, (16 * len(self._grams)).bit_length()))
+        self._hashes = np.zeros(1 << (64 - int(self._shift)), np.bool_)
+        self._hashes[self._hash(self._grams)] = True
+        self._escapable = any(character in key for character in '"/\\%')
+        self._reach = _LONGEST_ESCAPE * (max(runs) + SHORTEST_PART)
 
     def clean(self, body: bytes) -> bytes:
         """The bytes without the key."""
-        if not self._forms:
+        steps = self.steps(body)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                return cast(bytes, end.value)
+
+    def steps(self, body: bytes) -> Generator[int, None, bytes]:
+        """Return the bytes without the key, after steps of some milliseconds at most."""
+        masked: Flags | None = None
+        if not self._reach or len(body) < SHORTEST_PART:
             return body
-        body = body.replace(self._key, MASK)
-        if b"\\" in body or b"%" in body:
-            body = self._escaped.sub(MASK, body)
-        if self._may_hold_a_part(body):
-            for form in self._forms:
-                body = form.masked(body)
-        return body
+        for start in range(0, len(body), _STEP_BYTES):
+            if start:
+                yield _STEP_BYTES
+            first = max(start - self._reach, 0)
+            part = self._find(body[first : start + _STEP_BYTES + self._reach])
+            if part is not None:
+                masked = np.zeros(len(body), np.bool_) if masked is None else masked
+                masked[start : start + _STEP_BYTES] = part[start - first :][:_STEP_BYTES]
+        return body if masked is None else _replace(body, masked)
 
-    def _may_hold_a_part(self, body: bytes) -> bool:
-        """Whether a block of any form occurs; nearly always not, and told in some microseconds."""
-        if len(body) < SHORTEST_PART:
-            return False
-        groups: npt.NDArray[np.uint32] = np.ndarray((len(body) - 3,), "<u4", body, strides=(1,))
-        places = np.flatnonzero(self._hashes[_hash(groups)]).tolist()
-        return any(body[place : place + 4] in self._blocks for place in places)
+    def _find(self, body: bytes) -> Flags | None:
+        """Which bytes belong to a part of the key; None if none does, as nearly always, after some microseconds."""
+        text = body.lower()
+        parts = self._find_plain(np.frombuffer(text, _BYTE))
+        escapes = b"\\" in text and (parts is not None or self._escapable or b"\\u00" in text)
+        if not escapes and b"%" not in text:
+            return parts
+        # Also where the key stands unescaped: a backslash before it must not be left alone.
+        plain, ends = _unescape(text)
+        unescaped = self._find_plain(plain)
+        if unescaped is None:
+            return parts
+        masked = np.zeros(len(text), np.bool_)
+        masked[: ends[-1]] = np.repeat(unescaped, np.diff(ends, prepend=0))
+        return masked | parts if self._escapable and parts is not None else masked
+
+    def _find_plain(self, text: Bytes) -> Flags | None:
+        grams = _grams(text)
+        places = self._hashes.take(self._hash(grams)).nonzero()[0]
+        # By chance some bytes in a text have the hash of a gram: a set finds that out sooner than arrays do.
+        if len(places) <= _FEW and self._known.isdisjoint(grams[places].tolist()):
+            return None
+        index = np.minimum(np.searchsorted(self._grams, grams[places]), len(self._grams) - 1)
+        real = self._grams[index] == grams[places]
+        places, runs = places[real], self._runs[index[real]]
+        starts = np.flatnonzero(np.diff(places, prepend=-2) != 1)
+        lengths = np.diff(starts, append=len(places))
+        places = places[runs <= np.repeat(lengths, lengths)]
+        if not len(places):
+            return None
+        begins = np.zeros(len(grams), np.bool_)
+        begins[places] = True
+        masked = np.zeros(len(text), np.bool_)
+        for offset in range(SHORTEST_PART):
+            masked[offset : offset + len(begins)] |= begins
+        return masked
+
+    def _hash(self, grams: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+        return ((grams * _MULTIPLIER) >> self._shift).view(np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class _Way:
-    """One way to write the key, of which also parts are found."""
-
-    text: bytes
-    shortest: int
-    """Bytes of the shortest part."""
-
-    def blocks(self) -> Iterator[bytes]:
-        """Groups of four bytes of which every part holds one, wherever it begins."""
-        for at in range(0, len(self.text) - 3, self.shortest - 3):
-            yield self.text[at : at + 4]
-
-    def masked(self, body: bytes) -> bytes:
-        """The bytes without the parts of the form, each as long as it goes on."""
-        parts = {self.text[at : at + self.shortest] for at in range(len(self.text) - self.shortest + 1)}
-        pieces, done, at = [], 0, 0
-        while at <= len(body) - self.shortest:
-            if body[at : at + self.shortest] not in parts:
-                at += 1
-                continue
-            end = at + self.shortest
-            while end < len(body) and body[at : end + 1] in self.text:
-                end += 1
-            pieces += [body[done:at], MASK]
-            done = at = end
-        return b"".join([*pieces, body[done:]])
+def _grams(text: bytes | Bytes) -> npt.NDArray[np.uint64]:
+    """Each eight bytes in a row, as a number."""
+    return np.ndarray((max(len(text) - SHORTEST_PART + 1, 0),), "<u8", text, strides=(1,))
 
 
-def _hash(groups: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-    """Sixteen bits of each group of four bytes."""
-    mixed: npt.NDArray[np.uint32] = (groups * np.uint32(2654435761)) >> np.uint32(16)
-    return mixed
+def _unescape(text: bytes) -> tuple[Bytes, npt.NDArray[np.int64]]:
+    r"""A folded text without escapes (``\/``, ``\u002b``, ``%2b``), and where each of its bytes ends in `text`."""
+    padded = np.frombuffer(text + bytes(_LONGEST_ESCAPE), _BYTE)
+    plain, digits = padded[: len(text)].copy(), _DIGITS[padded]
+    stays = plain != ord("\\")
+    widths = np.ones(len(text), np.int64)
+    for begin in (b"%", b"\\u00"):
+        places = np.flatnonzero(plain == begin[0])
+        for offset, byte in enumerate(begin):
+            places = places[padded[places + offset] == byte]
+        high, low = digits[places + len(begin)], digits[places + len(begin) + 1]
+        valid = (high < 16) & (low < 16)
+        places = places[valid]
+        plain[places] = _FOLDED[high[valid] * 16 + low[valid]]
+        stays[places], widths[places] = True, len(begin) + 2
+        for offset in range(1, len(begin) + 2):
+            stays[places + offset] = False
+    left = np.flatnonzero(stays)
+    return plain[left], left + widths[left]
 
 
-def _escaped(key: str) -> re.Pattern[bytes]:
-    r"""The key with any characters escaped by JSON (``\/``, ``\u002b``) or a URL (``%2B``)."""
-    parts = (rf"(?:\\?{re.escape(c)}|(?i:\\u{ord(c):04x}|%{ord(c):02x}))" for c in key)
-    return re.compile("".join(parts).encode())
+def _replace(body: bytes, masked: Flags) -> bytes:
+    """The bytes with a mask in place of each run of those that are masked."""
+    changed, stays = np.frombuffer(body, _BYTE).copy(), ~masked
+    starts = np.flatnonzero(np.diff(masked.view(np.int8), prepend=0) == 1)
+    for offset, byte in enumerate(_MASK_BYTES):
+        changed[starts + offset] = byte
+        stays[starts + offset] = True
+    return changed[stays].tobytes()
 
 
 def _encodings(secret: bytes) -> list[bytes]:
     """Base64 of the secret at each place in a group of three bytes, without what its neighbours decide."""
-    found = []
+    texts = []
     for before in range(3):
         encoded = base64.b64encode(bytes(before) + secret)
         inner = encoded[-(-before * 8 // 6) :]
         inner = inner[: (before + len(secret)) * 8 // 6 - -(-before * 8 // 6)]
-        found += [inner, inner.translate(bytes.maketrans(b"+/", b"-_"))]
-    return list(dict.fromkeys(found))
+        texts += [inner, inner.translate(bytes.maketrans(b"+/", b"-_"))]
+    return list(dict.fromkeys(texts))

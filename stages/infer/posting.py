@@ -17,6 +17,7 @@ from typing import TypeVar, cast
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
+from aiohttp.http import HttpProcessingError, RawResponseMessage
 from multidict import CIMultiDictProxy
 from yarl import URL
 
@@ -25,6 +26,8 @@ from evalcube.stages.infer.deadline import Deadline
 HEADER_BYTES = 8190
 """Bound on one header and on the status line; there are 128 headers at most."""
 _SWITCHING_PROTOCOLS = 101
+_MOST_HEADS = 32
+"""Heads of informational responses that may come before the reply: they can be endless."""
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _Read = TypeVar("_Read")
 
@@ -115,9 +118,7 @@ class Poster:
                 head = f"{self._head}Content-Length: {len(body)}\r\n{_lines(headers or {})}\r\n"
                 transport = cast("asyncio.Transport", protocol.transport)
                 transport.write(head.encode() + body)
-                message, content = await protocol.read()
-                while message.code < 200 and message.code != _SWITCHING_PROTOCOLS:
-                    message, content = await protocol.read()
+                message, content = await _read_head(protocol)
                 exchange.waits_for(content)
                 result = await read(message.code, message.headers, content)
             except BaseException:  # a reply that comes later would be taken for the next request's
@@ -139,6 +140,15 @@ class Poster:
             if not protocol.should_close:
                 return connection, protocol
             connection.close()  # something came that nobody asked for, and would be taken for the reply
+
+
+async def _read_head(protocol: ResponseHandler) -> tuple[RawResponseMessage, aiohttp.StreamReader]:
+    """The head of the reply, and its body, after informational responses."""
+    for _ in range(_MOST_HEADS):
+        message, content = await protocol.read()
+        if message.code >= 200 or message.code == _SWITCHING_PROTOCOLS:
+            return message, content
+    raise HttpProcessingError(message="one informational response after another")
 
 
 def _lines(headers: Mapping[str, str]) -> str:

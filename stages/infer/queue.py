@@ -28,6 +28,7 @@ from evalcube.stages.infer.retry import (
     retry,
     turn_of,
 )
+from evalcube.stages.infer.turns import LoopShare
 from evalcube.stages.infer.wire import Sender
 from evalcube.stages.infer.writer import Writer
 
@@ -93,7 +94,8 @@ class HttpQueue(EndpointQueue):
     def add(self, name: str, endpoint: Endpoint) -> None:
         """Serve a model too; see `evalcube.stages.infer.endpoint_queue.EndpointQueue.add`."""
         if name not in self._models:
-            sender = Sender(endpoint, self._connections(endpoint), self._keys)
+            share = LoopShare(partial(self._stats.neighbours, endpoint.name))
+            sender = Sender(endpoint, self._connections(endpoint), self._keys, share)
             model = ModelQueue(endpoint, sender, self._patience)
             model.down = self._down or self._distrusted.get(endpoint.ca_file)
             if self._halted or model.down is not None:

@@ -12,12 +12,15 @@ from collections.abc import Iterator
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _MARK = b"\xef\xbb\xbf"
 ERROR = b"error"
+_IDLE_LINES, _IDLE_PER_DATA = 100_000, 8
+"""Lines without data that a stream may have, and how many more for each that has some: who sends nothing else for hours
+has sent fewer."""
 _LINE_COST = 64
 """Bytes that a line of data takes beside what it says."""
 
 
 class TooLargeError(Exception):
-    """One event is larger than allowed."""
+    """One event is larger than allowed, or too many lines say nothing."""
 
 
 class Events:
@@ -38,6 +41,8 @@ class Events:
         """Of the event that is not over yet, or of that which `feed` has just yielded."""
         self._size = 0
         """Bytes of the event that is not over yet."""
+        self._idle = _IDLE_LINES
+        """Lines without data that may yet come."""
         self._after_return = False
         self._first = True
 
@@ -47,7 +52,7 @@ class Events:
         Raises
         ------
         TooLargeError
-            If an event has more bytes than allowed.
+            If an event has more bytes than allowed, or too many lines have no data.
         """
         if not piece:
             return
@@ -78,11 +83,15 @@ class Events:
         if self._first:
             line = line.removeprefix(_MARK)
             self._first = False
+        self._idle -= 1
+        if self._idle < 0:
+            raise TooLargeError
         if not line:
             yield from self._end_event()
             return
         name, _, value = line.partition(b":")
         if name == b"data":
+            self._idle += _IDLE_PER_DATA
             self._data.append(value.removeprefix(b" "))
             self._size += _LINE_COST
         else:

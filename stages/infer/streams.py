@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import deque
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -23,6 +24,8 @@ from evalcube.stages.reply.body import parse_body, read_error
 from evalcube.stages.reply.forms import CHAT, COMPLETIONS, MESSAGES, RESPONSES, ending_of
 
 _VERBOSITY = 64
+_EVENT_COST = 128
+"""Bytes of a stream that an event takes beside its data."""
 _DONE = b"[DONE]"
 _EVENT = re.compile(rb"(?:data|event|id|retry)?:")
 """How a stream of events begins, whatever the reply's content type says."""
@@ -351,7 +354,11 @@ class ReplyStream:
             raise TooLargeError
         assembly = self._assembly
         if self._body is not None:
-            self._body += piece if self._body else piece.lstrip(_BLANK)
+            text = piece if self._body else piece.lstrip(_BLANK)
+            if not text:
+                deque(self._events.feed(piece), maxlen=0)  # which counts lines that say nothing
+                return False
+            self._body += text
             self.latency = seconds
             if len(self._body) > self._limit:
                 raise TooLargeError
@@ -359,6 +366,7 @@ class ReplyStream:
                 return False
             piece, self._body = bytes(self._body), None
         for data in self._events.feed(piece):
+            self._left -= _EVENT_COST
             assembly.add(data, self._events.name)
         if assembly.begun and math.isnan(self.first_token):
             self.first_token = seconds

@@ -6,6 +6,8 @@ import asyncio
 import math
 import time
 from collections import deque
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from typing import TypeAlias
@@ -24,6 +26,7 @@ from evalcube.stages.infer.posting import HEADER_BYTES, Poster
 from evalcube.stages.infer.reply import EndHabit, Reply, RetryClass, classify, one_line
 from evalcube.stages.infer.sse import TooLargeError
 from evalcube.stages.infer.streams import CutError, ReplyStream
+from evalcube.stages.infer.turns import PIECE_BYTES, LoopShare, Pieces, Turns
 from evalcube.stages.reply.body import parse_body, refused_parameter
 from evalcube.stages.reply.forms import Record
 
@@ -41,8 +44,8 @@ _TRAILING_SECONDS = 1.0
 
 Connector = aiohttp.TCPConnector
 _Headers: TypeAlias = CIMultiDictProxy[str]
-_Whole: TypeAlias = tuple[int, _Headers, bytes, float, float]
-"""Status, headers and body of a reply, the seconds to its first token (NaN unless streamed), and those to its end."""
+_Sent: TypeAlias = tuple[Reply, bytes | None]
+"""What came of a request, and the encoded record of a final reply."""
 
 
 def connector(endpoint: Endpoint) -> Connector:
@@ -61,6 +64,8 @@ class Sender:
         Made by `connector`; shared with other models at the address.
     keys
         The key, shared with those models, too.
+    share
+        The model's part of the event loop; without one it is alone.
 
     Raises
     ------
@@ -68,7 +73,11 @@ class Sender:
         If the endpoint's address or proxy is none.
     """
 
-    def __init__(self, endpoint: Endpoint, connections: Connector, keys: KeyHolder) -> None:
+    def __init__(
+        self, endpoint: Endpoint, connections: Connector, keys: KeyHolder, share: LoopShare | None = None
+    ) -> None:
+        self._share = share or LoopShare()
+        self._timeout = endpoint.timeout
         self._limit = endpoint.response_bytes
         self._proxies = tuple(map(endpoint.proxy, endpoint.urls))
         self._keys = keys
@@ -104,7 +113,7 @@ class Sender:
         """Close the session, but no connection."""
         await self._session.close()
 
-    async def send(self, job: Job, place: int = 0) -> tuple[Reply, bytes | None]:
+    async def send(self, job: Job, place: int = 0) -> _Sent:
         """Send `job` once; an encoded record comes with a final reply, or one that may become so, only.
 
         Whatever goes wrong on the way is a reply with a cause, never an exception.
@@ -132,8 +141,13 @@ class Sender:
 
     async def look_up(self, place: int, url: str) -> object:
         """The JSON document at an address of a server; None where there is none that can be read."""
+        status, document = await self.get_document(place, url)
+        return document if 200 <= status < 300 else None
+
+    async def get_document(self, place: int, url: str) -> tuple[int, object]:
+        """Status and JSON document of an address of a server; status 0 where nothing answers."""
         status, body = await self._get(url, place)
-        return parse_body(self._clean(body)) if 200 <= status < 300 else None
+        return status, parse_body(await self._clean(body, self._turns()))
 
     async def _get(self, url: str, place: int) -> tuple[int, bytes]:
         """Status and body of a small document; status 0 where there is no answer. Never raises."""
@@ -172,21 +186,62 @@ class Sender:
             return reply._replace(detail=one_line(f"{reply.detail}; {problem}"))
         return reply._replace(retry_class=RetryClass.RETRY) if renewed else reply
 
-    def _clean(self, body: bytes) -> bytes:
+    def _turns(self) -> Turns:
+        """Those of a reply to a request that is sent now."""
+        return Turns(self._share, time.monotonic() + self._timeout)
+
+    async def _clean(self, body: bytes, turns: Turns) -> bytes:
         """The bytes without the key, also without those that it was a moment ago."""
         for mask in self._masks:
-            body = mask.clean(body)
+            body = await turns.take(mask.steps(body))
         return body
 
-    async def _send(self, job: Job, place: int) -> tuple[Reply, bytes | None]:
+    async def _send(self, job: Job, place: int) -> _Sent:
         data = job.body if self._ending is None else job.body[:-1] + self._ending
-        read = partial(self._read, time.perf_counter())
+        read = partial(self._read, data, time.perf_counter(), self._turns())
         try:
-            status, headers, body, first, latency = await self._posters[place].post(data, job.headers, read)
+            return await self._posters[place].post(data, job.headers, read)
         except Exception as error:  # noqa: BLE001 - whatever fails on the way is a transport error with a name
             return self._transport_reply(error), None
-        body = self._clean(body)
+
+    async def _read(
+        self,
+        data: bytes,
+        start: float,
+        turns: Turns,
+        status: int,
+        headers: _Headers,
+        content: aiohttp.StreamReader,
+    ) -> _Sent:
+        stream, first = ReplyStream(self._api, self._limit), math.nan
+        is_good = 200 <= status < 300
+        if self._ending is not None and is_good:  # errors are not streamed
+            pieces = Pieces(content, turns)
+            async for piece in pieces:
+                if stream.feed(piece, time.perf_counter() - start):
+                    await _drain(pieces)
+                    break
+            status, body = stream.result()
+            first, latency = stream.first_token, stream.latency
+        else:
+            body = await read_body(headers, content, self._limit)
+            latency = time.perf_counter() - start
+            turns.begin()
+            if is_good and not body.startswith(b"{"):  # some stream what nobody asked to be streamed
+                await turns.take(_feed(stream, body))
+                status, body = stream.result()
+        body = await self._clean(body, turns)
         reply = self._habit.judge(classify(status, headers, body, time.time(), self._api))
+        if len(body) >= PIECE_BYTES:
+            # The reply is here, but its model has its share of the loop and no more.
+            with suppress(TimeoutError):
+                await turns.pause(len(body))
+        return self._recorded(reply, data, status, body, first, latency)
+
+    def _recorded(
+        self, reply: Reply, data: bytes, status: int, body: bytes, first: float, latency: float
+    ) -> _Sent:
+        """Return a reply to the request `data`, with its record if it is final or may become so."""
         if reply.retry_after and self._patience:  # nobody waits longer, whatever was asked for
             reply = reply._replace(retry_after=min(reply.retry_after, self._patience))
         if not (reply.is_final or reply.is_refusal):
@@ -195,28 +250,33 @@ class Sender:
             reply = reply._replace(refused=refused_parameter(status, body, data))
         return reply, Record(status, latency, body, first, self._api).encode()
 
-    async def _read(
-        self, start: float, status: int, headers: _Headers, content: aiohttp.StreamReader
-    ) -> _Whole:
-        stream = ReplyStream(self._api, self._limit)
-        is_good = 200 <= status < 300
-        if self._ending is not None and is_good:  # errors are not streamed
-            async for part in content.iter_any():
-                if stream.feed(part, time.perf_counter() - start):
-                    await _drain(content)
-                    break
-            status, body = stream.result()
-            return status, headers, body, stream.first_token, stream.latency
-        body = await read_body(headers, content, self._limit)
-        if is_good and not body.startswith(b"{"):  # some stream what nobody asked to be streamed
-            stream.feed(body, math.nan)
-            status, body = stream.result()
-        return status, headers, body, math.nan, time.perf_counter() - start
-
     def _transport_reply(self, error: BaseException) -> Reply:
         if isinstance(error, TooLargeError):
             return Reply(RetryClass.FAILED, "too large", f"the response is larger than {self._limit} bytes")
         return _transport_reply(error)
+
+
+def get_document(endpoint: Endpoint, url: str) -> tuple[int, object]:
+    """Status and JSON document of an address of an endpoint, asked for once; status 0 where nothing answers.
+
+    Whoever calls may be in an event loop, so that a thread of its own has another one.
+    """
+
+    async def ask() -> tuple[int, object]:
+        connections = connector(endpoint)
+        async with connections:
+            sender = Sender(endpoint, connections, KeyHolder(endpoint))
+            try:
+                return await sender.get_document(0, url)
+            finally:
+                await sender.close()
+
+    with (
+        ThreadPoolExecutor(1) as pool,
+        suppress(InferenceError),
+    ):  # there may be no key here, but on the workers
+        return pool.submit(asyncio.run, ask()).result()
+    return 0, None
 
 
 def _open_session(endpoint: Endpoint, connections: Connector) -> aiohttp.ClientSession:
@@ -233,11 +293,19 @@ def _open_session(endpoint: Endpoint, connections: Connector) -> aiohttp.ClientS
     )
 
 
-async def _drain(content: aiohttp.StreamReader) -> None:
+def _feed(stream: ReplyStream, body: bytes) -> Generator[int, None, None]:
+    """Give a stream a whole body, in steps that say how many bytes they took."""
+    for begin in range(0, len(body), PIECE_BYTES):
+        if stream.feed(body[begin : begin + PIECE_BYTES], math.nan):
+            return
+        yield PIECE_BYTES
+
+
+async def _drain(pieces: Pieces) -> None:
     """Read what is left, so that the connection can be used again, unless that takes long."""
     with suppress(TimeoutError, aiohttp.ClientError):
         async with asyncio.timeout(_TRAILING_SECONDS):
-            async for _ in content.iter_any():
+            async for _ in pieces:
                 pass
 
 

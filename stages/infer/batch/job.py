@@ -228,14 +228,17 @@ class BatchJob:
         left = {digest: number for number, digest in enumerate(self.note.digests)}
         durable = JobGroup(len(left))
 
-        def take(line: Line) -> None:
+        def take(line: Line) -> bool:
             # Popped, so that a download that broke off and begins anew settles nothing twice.
             number = left.pop(line.digest, None)
             if number is not None:  # neither another's nor a second time
                 self._settle(line, self.requests.pop(line.digest, None), durable, number)
+            return not left
 
         missing = batch.missing
         for file in filter(None, (batch.output, batch.errors)):
+            if not left:
+                break
             reply, _ = await self._retry(lambda file=file: self._download(file, take))  # type: ignore[misc]
             if reply.cause == _UNKNOWN:
                 missing = reply._replace(retry_class=RetryClass.FAILED)
@@ -249,8 +252,8 @@ class BatchJob:
         await self._remove_notes(self.note.token)
         return None if self.attached else missing
 
-    async def _download(self, file: str, take: Callable[[Line], None]) -> tuple[Reply, None]:
-        return await self._sender.download(file, take), None
+    async def _download(self, file: str, take: Callable[[Line], bool]) -> tuple[Reply, None]:
+        return await self._sender.download(file, take, len(self.note.digests)), None
 
     async def _retry(
         self, attempt: Callable[[], Awaitable[tuple[Reply, T]]], policy: Policy | None = None

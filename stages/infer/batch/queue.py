@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 
 from evalcube.stages.infer.batch.job import BatchContext, BatchJob, PendingRequest
 from evalcube.stages.infer.batch.lines import Batches, Line, Note, find_notes
@@ -17,6 +18,7 @@ from evalcube.stages.infer.endpoint_queue import EndpointQueue, TokenEstimate
 from evalcube.stages.infer.jobs import Job, JobGroup, Result, SharedJob, Stats
 from evalcube.stages.infer.reply import EndHabit, Reply, classify
 from evalcube.stages.infer.retry import Breaker, backoff
+from evalcube.stages.infer.turns import LoopShare
 from evalcube.stages.infer.wire import Sender
 from evalcube.stages.infer.writer import Writer
 from evalcube.stages.reply.forms import Record
@@ -50,7 +52,16 @@ class BatchQueue(EndpointQueue):
         self._terms = endpoint.batch or Batching()
         self._batches = batches
         self._context = BatchContext(
-            BatchSender(endpoint, self._connections(endpoint), self._keys), batches, endpoint, stats, set()
+            BatchSender(
+                endpoint,
+                self._connections(endpoint),
+                self._keys,
+                LoopShare(partial(stats.neighbours, endpoint.name)),
+            ),
+            batches,
+            endpoint,
+            stats,
+            set(),
         )
         self._answer_breaker, self._batch_breaker = Breaker(_PATIENCE), Breaker(1)
         self._estimate, self._habit = TokenEstimate(), EndHabit()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
@@ -26,6 +26,7 @@ from evalcube.stages.infer.batch.protocols import protocol_of, read_line
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.keys import KeyHolder
 from evalcube.stages.infer.reply import Reply, RetryClass, classify
+from evalcube.stages.infer.turns import LoopShare, Pieces
 from evalcube.stages.infer.wire import Connector, Sender, read_body
 from evalcube.stages.reply.body import parse_body
 
@@ -36,16 +37,23 @@ _MOST_PAGES = 100
 _PIECE = 1 << 20
 _DONE = Reply(RetryClass.FINAL)
 _UNREADABLE = Reply(RetryClass.RETRY, "wrong shape", "the reply about a file or a batch cannot be read")
+_STRANGERS = 1000
+_TOO_MANY = Reply(
+    RetryClass.FAILED,
+    "too many lines",
+    "the batch's file of answers has more lines than the batch has requests",
+)
 _NO_LISTING = frozenset({"http 404", "http 405", "http 501"})
 
 
 class BatchSender(Sender):
     """Sends one model's requests in batches, and fetches their answers; see `evalcube.stages.infer.wire.Sender`."""
 
-    def __init__(self, endpoint: Endpoint, connections: Connector, keys: KeyHolder) -> None:
-        super().__init__(endpoint, connections, keys)
+    def __init__(
+        self, endpoint: Endpoint, connections: Connector, keys: KeyHolder, share: LoopShare | None = None
+    ) -> None:
+        super().__init__(endpoint, connections, keys, share)
         self._base = endpoint.base_url.rstrip("/")
-        self._timeout = endpoint.timeout
         self._window = "" if endpoint.batch is None else endpoint.batch.window
         self.protocol = protocol_of(endpoint.api, self._base)
 
@@ -173,11 +181,11 @@ class BatchSender(Sender):
             first.append(line.digest)
             return True
 
-        reply = await self.download(batch.output, take) if batch.output else _DONE
+        reply = await self.download(batch.output, take, batch.size) if batch.output else _DONE
         gone = reply.cause in _NO_LISTING
         return _DONE if gone else reply, bool(first) and first[0] in digests
 
-    async def download(self, file: str, take: Callable[[Line], bool | None]) -> Reply:
+    async def download(self, file: str, take: Callable[[Line], bool | None], requests: int) -> Reply:
         """Have each line of a file taken that can be read; the reply is final if it came whole, or far enough.
 
         Parameters
@@ -186,43 +194,46 @@ class BatchSender(Sender):
             Id of a batch's output or errors.
         take
             Called with each line as it arrives, before it is known whether the rest comes. True takes no more.
+        requests
+            Of the batch: the file may have as many lines, and a few strangers among them.
         """
         generation = await self._use_key()
-        return await self._after(await self._download(file, take), generation)
+        return await self._after(await self._download(file, take, requests), generation)
 
-    async def _download(self, file: str, take: Callable[[Line], bool | None]) -> Reply:
-        splitter = LineSplitter(self._limit + WRAPPING_BYTES)
-        timeout = aiohttp.ClientTimeout(total=_LONGEST_DOWNLOAD, sock_read=self._timeout)
+    async def _download(self, file: str, take: Callable[[Line], bool | None], requests: int) -> Reply:
+        splitter, count, turns = LineSplitter(self._limit + WRAPPING_BYTES), 0, self._turns()
+        timeout = aiohttp.ClientTimeout(total=_LONGEST_DOWNLOAD)
         try:
             headers, url = self._place(self.protocol.content.format(file))
-            async with self._session.get(
-                url,
-                headers=headers,
-                proxy=self._proxies[0],
-                allow_redirects=False,
-                timeout=timeout,
-            ) as response:
+            # Lines are waited for, not bytes: a server that sends blank ones for ever sends nothing.
+            async with (
+                asyncio.timeout(self._timeout) as patience,
+                self._session.get(
+                    url, headers=headers, proxy=self._proxies[0], allow_redirects=False, timeout=timeout
+                ) as response,
+            ):
                 if response.status != 200:
-                    body = self._clean(await read_body(response.headers, response.content, self._limit))
+                    body = await read_body(response.headers, response.content, self._limit)
+                    body = await self._clean(body, turns)
                     return _refusal(classify(response.status, response.headers, body, time.time()))
-                async for part in response.content.iter_any():
-                    if self._take(splitter.feed(part), take):
+                async for data, whole in _lines(Pieces(response.content, turns), splitter):
+                    count += 1
+                    if count > requests + _STRANGERS:
+                        return _TOO_MANY
+                    turns.due = time.monotonic() + self._timeout
+                    patience.reschedule(turns.due)
+                    line = self._line(await self._clean(data, turns), whole=whole)
+                    if line is not None and take(line):
                         return _DONE
-                self._take(splitter.rest(), take)
+                    await turns.pause(len(data))
         except Exception as error:  # noqa: BLE001 - whatever fails on the way is a transport error with a name
             return self._transport_reply(error)
         return _DONE
 
-    def _take(self, lines: Iterable[tuple[bytes, bool]], take: Callable[[Line], bool | None]) -> bool:
-        """Have lines taken; returns whether that is enough."""
-        for data, whole in lines:
-            clean, answer = self._clean(data), self.protocol.answer
-            line = (
-                read_line(clean, time.time(), self._api, answer) if whole else long_line(clean, self._limit)
-            )
-            if line is not None and take(line):
-                return True
-        return False
+    def _line(self, data: bytes, *, whole: bool) -> Line | None:
+        if whole:
+            return read_line(data, time.time(), self._api, self.protocol.answer)
+        return long_line(data, self._limit)
 
     def _place(self, path: str) -> tuple[dict[str, str], URL]:
         """The headers for a path, with the key as it is wanted there, and its address."""
@@ -258,7 +269,8 @@ class BatchSender(Sender):
                 **more,
             ) as response:
                 status, answered = response.status, response.headers
-                body = self._clean(await read_body(answered, response.content, self._limit))
+                body = await read_body(answered, response.content, self._limit)
+                body = await self._clean(body, self._turns())
         except Exception as error:  # noqa: BLE001 - whatever fails on the way is a transport error with a name
             return self._transport_reply(error), {}
         if not 200 <= status < 300:
@@ -282,6 +294,14 @@ class BatchSender(Sender):
 def _refusal(reply: Reply) -> Reply:
     """A refusal for what counts with a single request only: a filter or the context has no say here."""
     return reply._replace(retry_class=RetryClass.FAILED) if reply.is_final else reply
+
+
+async def _lines(pieces: Pieces, splitter: LineSplitter) -> AsyncIterator[tuple[bytes, bool]]:
+    async for piece in pieces:
+        for line in splitter.feed(piece):
+            yield line
+    for line in splitter.rest():
+        yield line
 
 
 async def _pieces(head: bytes, lines: Sequence[bytes], tail: bytes) -> AsyncIterator[bytes]:

@@ -1,6 +1,7 @@
 """What an endpoint may repeat of a key is taken out, in whatever form; other text stays as it is."""
 
 import base64
+import json
 from urllib.parse import quote
 
 import pytest
@@ -34,8 +35,11 @@ def left_of(secret, text, size=8):
         lambda key: base64.b64encode(f"ab{key}cd".encode()).decode(),
         lambda key: base64.urlsafe_b64encode(key.encode()).decode(),
         lambda key: key.encode().hex(),
+        lambda key: key.encode().hex().upper(),
+        str.upper,
+        lambda key: json.dumps(json.dumps(key.replace("_", "\\u005f")))[3:-3],
     ],
-    ids="plain quoted percent json ends base64 basic offset urlsafe hex".split(),
+    ids="plain quoted percent json ends base64 basic offset urlsafe hex HEX upper nested".split(),
 )
 def test_clean__takes_the_key_out_in_every_form(form):
     said = f'{{"error": "Incorrect API key: {form(KEY)}."}}'.encode()
@@ -58,6 +62,23 @@ def test_clean__takes_any_part_of_eight_characters_out(key, start, length, befor
 
     assert part not in cleaned
     assert MASK in cleaned
+
+
+@pytest.mark.parametrize("form", [KEY, KEY.upper(), SECRET.encode().hex().upper()])
+def test_clean__takes_the_key_out_at_the_very_beginning_and_end(form):
+    assert KeyMask(KEY).clean(form.encode()) == MASK
+
+
+@given(st.text(max_size=40), st.text(max_size=40))
+@example("n", "\n")
+def test_clean__what_is_json_stays_json(before, after):
+    body = json.dumps({"a": f"{before}\n{KEY}{after}", "b": f'{before}n{SECRET[1:]}"{after}'}).encode()
+
+    cleaned = json.loads(KeyMask(f"n{SECRET[1:]}").clean(body))
+
+    assert cleaned["b"].startswith(before)
+    assert cleaned["b"].endswith(after)
+    assert SECRET[1:20] not in cleaned["a"]
 
 
 @given(st.binary(max_size=400))

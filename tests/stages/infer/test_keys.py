@@ -35,6 +35,13 @@ def test_read_key__takes_it_from_a_file(file):
     assert read_key(Endpoint("m", URL)) is None
 
 
+@pytest.mark.parametrize("key", ["QWxhZGRpbjpvcGVuIHNlc2FtZQ==", "ABCDEFGH12345678=", "a.b-c_d~e+f/g="])
+def test_read_key__an_equals_sign_may_end_a_key(file, key):
+    file.write_text(key)
+
+    assert read_key(Endpoint("m", URL, key_file=str(file))) == key
+
+
 @pytest.mark.cluster
 def test_read_key__takes_it_from_a_command():
     assert read_key(Endpoint("m", URL, key_command=printing(f"print(' {FIRST}')"))) == FIRST
@@ -52,6 +59,10 @@ BAD_FILES = {
     "missing": (None, r"models\[m\]\.key_file: .*key cannot be read on the worker \(No such file"),
     "empty": (" \n", "is empty"),
     "two lines": (f"{FIRST}\r\nX-Evil: 1", "characters that no HTTP header"),
+    "variable": (f"OPENAI_API_KEY={FIRST}", "quotes or a name before the key"),
+    "exported": (f"export OPENAI_API_KEY='{FIRST}'", "quotes or a name before the key"),
+    "field": (f"api_key: {FIRST}", "quotes or a name before the key"),
+    "quoted": (f'"{FIRST}"', "quotes or a name before the key"),
     "large": ("a" * 20_000, "longer than 16384 bytes"),
 }
 

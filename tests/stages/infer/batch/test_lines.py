@@ -4,6 +4,7 @@ import asyncio
 import json
 import string
 import time
+from itertools import chain
 
 import pytest
 from hypothesis import example, given
@@ -21,7 +22,6 @@ from evalcube.stages.infer.batch.queue import BatchQueue
 from evalcube.stages.infer.batch.wire import BatchSender
 from evalcube.stages.infer.endpoint import Batching, Endpoint
 from evalcube.stages.infer.jobs import Job, JobGroup, SharedJob, Stats
-from evalcube.stages.infer.keys import KeyMask
 from evalcube.stages.infer.reply import Reply, RetryClass
 from evalcube.stages.infer.writer import Writer
 from evalcube.stages.reply.forms import Record
@@ -68,7 +68,7 @@ class Fed:
 
     def __init__(self, output, cut):
         self.output, self.cut = output, cut
-        self._limit, self._clean, self._api = 100_000, KeyMask(None).clean, "chat"
+        self._limit, self._api = 100_000, "chat"
         self.protocol = OPENAI
 
     async def upload(self, token, lines):  # noqa: ARG002 - as `BatchSender`
@@ -77,17 +77,19 @@ class Fed:
     async def create(self, note, lines):  # noqa: ARG002 - as `BatchSender`
         return Reply(RetryClass.FINAL), Batch("batch", "completed", output="out")
 
-    async def download(self, file, take):  # noqa: ARG002 - as `BatchSender`
+    async def download(self, file, take, most):  # noqa: ARG002 - as `BatchSender`
         splitter = LineSplitter(self._limit)
-        for start in range(0, len(self.output), self.cut):
-            self._take(splitter.feed(self.output[start : start + self.cut]), take)
-        self._take(splitter.rest(), take)
+        pieces = [self.output[start : start + self.cut] for start in range(0, len(self.output), self.cut)]
+        for data, whole in chain(*map(splitter.feed, pieces), splitter.rest()):
+            line = self._line(data, whole=whole)
+            if line is not None:
+                take(line)
         return Reply(RetryClass.FINAL)
 
     async def close(self):
         pass
 
-    _take = BatchSender._take
+    _line = BatchSender._line
 
 
 class Counting(JobGroup):
