@@ -102,7 +102,7 @@ def test_run__counts_usage_that_no_endpoint_reports(engine_for, remote, jobs):
     stats = engine.stats.snapshot()
     assert (stats["prompt_tokens"], stats["completion_tokens"]) == (0, 0)
     assert stats["usage"]["m"][0] > 10
-    assert stats["usage"]["m"][1] == 10 * 64  # as many as each request allows
+    assert 10 < stats["usage"]["m"][1] < 10 * 64  # by the bytes of the texts, not as many as requests allow
 
 
 def test_run__asks_equal_requests_in_flight_once(engine_for, remote, jobs):

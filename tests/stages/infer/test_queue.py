@@ -107,7 +107,7 @@ BEHAVIOURS = {
     ),
     "all are refused": (lambda *_: refusal(400), 12, {}, {"http 400": 20}),
     "an outage that looks like refusals": (
-        lambda count, _: refusal(400) if 5 < count < 12 else ANSWER,
+        lambda count, _: refusal(400) if 5 < count < 8 else ANSWER,
         28,
         {"stop": 20},
         {},
@@ -176,7 +176,7 @@ def check(store, behaviour, **settings):
 
 @pytest.mark.parametrize("case", BEHAVIOURS)
 def test_run__of_a_scripted_server(store, case):
-    check(store, BEHAVIOURS[case], connections=1 if "reason" in case else 4)
+    check(store, BEHAVIOURS[case], connections=1 if "reason" in case or "outage" in case else 4)
 
 
 @pytest.mark.parametrize("case", STREAMED)

@@ -156,13 +156,13 @@ def test_refusals__end_an_endpoint_that_lets_nothing_through_for_long(engine_for
 
 
 def test_refusals__wait_no_longer_the_more_there_were(engine_for, remote, jobs, monkeypatch):
-    waits, pause = [], queue._pause
+    waits, pause = [], queue.pause
 
     async def noted(seconds, over):
         waits.append(seconds)
         return await pause(seconds, over)
 
-    monkeypatch.setattr(queue, "_pause", noted)
+    monkeypatch.setattr(queue, "pause", noted)
     remote.faults({"kind": "status", "status": 429, "first": 4})
     engine = engine_for(connections=4, retries=1, backoff_base=0.02, patience=60.0)
 
@@ -292,20 +292,18 @@ def test_close__does_not_wait_for_a_limit(engine_for, jobs, wait_until):
 
 def test_run__a_model_that_is_given_up_leaves_no_one_waiting_for_a_limit(remote, store, jobs):
     endpoints = {
-        name: Endpoint(name, remote.base_url, connections=4, requests_per_minute=1.0)
+        name: Endpoint(name, remote.base_url, connections=1, requests_per_minute=60.0)
         for name in ("gone", "m")
     }
     engine = Engine(endpoints, store)
     remote.faults({"kind": "status", "status": 404, "model": "gone"})
-    start = time.monotonic()
     try:
-        results = engine.run("gone", jobs(10, name="gone"))
+        results = engine.run("gone", jobs(600, name="gone"))
     finally:
         engine.close()
 
     assert {result.cause for result in results} == {"http 404"}
-    assert time.monotonic() - start < PATIENCE  # of nine minutes
-    assert remote.stats()["requests"] == 1
+    assert remote.stats()["requests"] <= 3  # of 600, which would take ten minutes
 
 
 def test_models__at_one_address_share_their_connections(remote, store, jobs):
