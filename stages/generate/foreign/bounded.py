@@ -6,6 +6,7 @@ import atexit
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 import threading
@@ -33,6 +34,7 @@ _FETCHING = tuple("HOME HF_HOME HF_ENDPOINT HF_TOKEN HF_HUB_OFFLINE HF_DATASETS_
 """... and those with which data are fetched, by a process that has the network and sees no reply."""
 _STARTING = 120.0
 """Seconds that the imports of a door may take."""
+_GRACE = 1.0
 _TRIES = 3
 """Processes that are started for one request."""
 _REMEMBERED = 10_000
@@ -122,29 +124,44 @@ class _Child:
     def _answer(self, request: bytes, wall: float) -> tuple[dict[str, object], int]:
         """What the process says, in how many bytes; one that dies is started again, a bounded number of times."""
         heard: tuple[dict[str, object], int] | None = None
+        ending = ""
         for _ in range(_TRIES):
-            process = self._running()
-            assert process.stdin is not None  # noqa: S101 - a pipe, as it was started
-            try:
-                process.stdin.write(request)
-                process.stdin.flush()
-                heard = _line(process.stdout, wall + 60)
-            except (OSError, ValueError):
-                heard = None
+            heard = self._exchange(request, wall + 60)
             if heard is None:
-                self.close()
+                ending = self.close(_GRACE)
             elif "crashed" not in heard[0]:
                 return heard
         if heard is None:
             raise TaskError(
-                f"the process that runs {self._door} died {_TRIES} times; look whether the machine has memory left"
+                f"the process that runs {self._door} died {_TRIES} times: it {ending}; "
+                "look whether the machine has memory left"
             )
         return heard  # it did so whenever it was tried
 
-    def _running(self) -> subprocess.Popen[bytes]:
-        if self._process is not None and self._process.poll() is None:
-            return self._process
-        self.close()
+    def _exchange(self, request: bytes, seconds: float) -> tuple[dict[str, object], int] | None:
+        """What the process says, started if there is none; None if it dies, at its start or later."""
+        if self._process is None or self._process.poll() is not None:
+            self.close()
+            self._process = self._launch()
+            hello = _line(self._process.stdout, _STARTING)
+            if hello is None:
+                return None
+            self.hello = hello[0]
+            if "failed" in self.hello:
+                self.close()
+                raise CodeError(
+                    f"the process that runs {self._door} cannot be started ({self.hello['failed']}); where a package "
+                    f"is missing: pip install 'evalcube[{self._extra}]'"
+                )
+        assert self._process.stdin is not None  # noqa: S101 - a pipe, as it was started
+        try:
+            self._process.stdin.write(request)
+            self._process.stdin.flush()
+            return _line(self._process.stdout, seconds)
+        except (OSError, ValueError):
+            return None
+
+    def _launch(self) -> subprocess.Popen[bytes]:
         names = _PASSED_ON + (_FETCHING if self._fetches else ())
         environment = {name: os.environ[name] for name in names if name in os.environ} | {
             "PYTHONHASHSEED": "0",
@@ -153,45 +170,44 @@ class _Child:
             "OPENBLAS_NUM_THREADS": "1",
             "OMP_NUM_THREADS": "1",
         }
-        self._process = subprocess.Popen(
-            [
-                sys.executable,
-                "-P",
-                "-s",
-                "-m",
-                f"{_HERE}.bounded_child",
-                self._module,
-                "open" if self._fetches else "",
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=environment,
-            cwd="/",
-            start_new_session=True,  # Ctrl-C is for who asked
-        )
-        heard = _line(self._process.stdout, _STARTING)
-        if heard is None or "failed" in heard[0]:
-            self.close()
-            why = "it ended at once" if heard is None else str(heard[0]["failed"])
-            raise CodeError(
-                f"the process that runs {self._door} cannot be started ({why}); where a package is missing: "
-                f"pip install 'evalcube[{self._extra}]'"
+        program = f"-P -s -m {_HERE}.bounded_child {self._module}".split()
+        try:
+            return subprocess.Popen(
+                [sys.executable, *program, "open" if self._fetches else ""],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=environment,
+                cwd="/",
+                start_new_session=True,  # Ctrl-C is for who asked
             )
-        self.hello = heard[0]
-        return self._process
+        except OSError as error:
+            raise CodeError(
+                f"the process that runs {self._door} cannot be started: {error.strerror}. Free memory, or raise the "
+                "limit of open files (ulimit -n), and run again"
+            ) from error
 
-    def close(self) -> None:
-        """End the process and wait for it; it may be started again."""
+    def close(self, grace: float = 0.0) -> str:
+        """End the process, which may be started again; returns how it ended by itself, if it did within `grace`."""
         process, self._process = self._process, None
         if process is None:
-            return
+            return ""
+        status: int | None = None
+        with suppress(subprocess.TimeoutExpired):  # its output may end a moment before itself
+            status = process.wait(grace)
         process.kill()
         for stream in (process.stdin, process.stdout):
             if stream is not None:
                 with suppress(OSError):
                     stream.close()
         process.wait()
+        if status is None:
+            return "gave no answer in time"
+        return (
+            f"was ended by signal {-status} ({signal.strsignal(-status)})"
+            if status < 0
+            else f"ended with status {status}"
+        )
 
 
 def _line(stream: IO[bytes] | None, seconds: float) -> tuple[dict[str, object], int] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import socket
@@ -143,8 +144,42 @@ def test_ask__starts_the_process_again_that_was_killed(door):
 
 
 def test_ask__gives_up_a_process_that_dies_whenever_it_is_asked(door):
-    with pytest.raises(TaskError, match="died 3 times"):
+    with pytest.raises(TaskError, match=r"died 3 times: it was ended by signal 9 \(Killed\)"):
         door("os.kill(os.getppid(), signal.SIGKILL)")
+
+
+@pytest.mark.parametrize("kills", [1, 3])
+def test_ask__starts_again_what_is_killed_at_its_start(tmp_path, monkeypatch, kills):
+    mark = tmp_path / "starts"
+    killing = f"""
+if os.path.getsize({str(mark)!r}) < {kills}:
+    open({str(mark)!r}, "a").write(".")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    mark.touch()
+    (tmp_path / "door_that_dies.py").write_text(DOOR + killing)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(bounded.DOORS, "dies", ("door_that_dies", "test-extra"))
+
+    try:
+        answer = ask("dies", {"code": "1 + 1"})
+    except TaskError as error:
+        answer = str(error)
+    bounded._children.pop(("dies", False)).close()
+
+    assert answer == 2 if kills == 1 else "died 3 times: it was ended by signal 9 (Killed)" in answer
+    assert "pip install" not in str(answer)
+
+
+def test_ask__a_machine_without_memory_is_named(monkeypatch):
+    def refuse(*_, **__):
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    monkeypatch.setitem(bounded.DOORS, "full", ("no_such_module", "none"))
+    monkeypatch.setattr(bounded.subprocess, "Popen", refuse)
+
+    with pytest.raises(TaskError, match="Cannot allocate memory"):
+        ask("full", {})
 
 
 def test_ask__names_the_extra_that_is_missing(monkeypatch):
