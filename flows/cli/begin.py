@@ -9,7 +9,7 @@ import typer
 
 from evalcube.flows.cli import options
 from evalcube.flows.cli.options import Command
-from evalcube.flows.cli.output import exclusive, print_rows, show, show_json, warn
+from evalcube.flows.cli.output import exclusive, print_rows, safe, show, show_json, warn
 
 local = typer.Typer(help="The local model that `local:` endpoints serve.", no_args_is_help=True)
 
@@ -167,4 +167,4 @@ def sample(
         show_json([asdict(trial) for trial in trials])
         return
     for index, trial in enumerate(trials):
-        show(f"--- trial {index}\n{trial.prompt}\n\nReference answer: {trial.answer}")
+        show(safe(f"--- trial {index}\n{trial.prompt}\n\nReference answer: {trial.answer}"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
+import logging
 import secrets
 import socket
 from collections.abc import Callable, Sequence
@@ -15,6 +16,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from aiohttp import web
+from aiohttp.http import HttpProcessingError
+from aiohttp.log import server_logger
 from aiohttp.typedefs import Handler, Middleware
 
 from evalcube import EvalcubeError
@@ -189,8 +192,15 @@ def _from_elsewhere(request: web.Request) -> bool:
     return request.path.startswith("/api/") or request.headers.get("Sec-Fetch-Mode") != "navigate"
 
 
-def _same(given: str, token: str) -> bool:
-    return hmac.compare_digest(given.encode(), token.encode())
+def _same(shown: str, token: str) -> bool:
+    # Bytes of a header that are no text come as halves of surrogate pairs.
+    return hmac.compare_digest(shown.encode("utf-8", "surrogatepass"), token.encode())
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    """Whether what the server logs may be a defect: a malformed request is answered, and nothing to be shown here."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, (HttpProcessingError, web.RequestPayloadError, UnicodeError))
 
 
 _FIRST = (("overview", Query()), ("ranking", Query.make(quick="1")))
@@ -241,4 +251,5 @@ def serve(
         ) from error
     named = f"[{host}]" if ":" in host else host
     ready(f"http://{named}:{bound.getsockname()[1]}/" + (f"?token={token}" if token else ""))
+    server_logger.addFilter(_is_ours)
     web.run_app(app, sock=bound, print=None, access_log=None)
