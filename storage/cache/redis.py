@@ -26,7 +26,9 @@ _ENTRY = "evalcube:entry:"
 _ASIDE = "evalcube:damaged:"
 _SCAN = 1000
 _SECONDS = 30.0
-_RETRIES = 4
+_RETRIES, _PATIENT_RETRIES = 4, 38
+"""Attempts after a first one: for a second, and for more than a minute."""
+_LONGEST_PAUSE = 2.0
 _NO_STRING = "no string"
 """In the place of what a server says of a key that something else than an entry is under."""
 
@@ -57,6 +59,8 @@ class RedisBackend:
         self._client = _client(server)
         with self._translated("open the cache"):
             self._client.ping()
+        # Whoever mistypes is told soon; a server that has answered is waited for while it restarts.
+        self._client.set_retry(_retry(_PATIENT_RETRIES))
         if writable:
             self._refuse_eviction()
 
@@ -188,6 +192,10 @@ class RedisBackend:
             raise StorageError(text, self.address, remedy) from None
 
 
+def _retry(retries: int) -> Retry:
+    return Retry(ExponentialBackoff(cap=_LONGEST_PAUSE, base=0.05), retries)
+
+
 def _client(server: RedisAddress) -> Redis:
     return Redis(
         host=server.host,
@@ -198,7 +206,7 @@ def _client(server: RedisAddress) -> Redis:
         ssl=server.tls,
         socket_timeout=_SECONDS,
         socket_connect_timeout=_SECONDS / 3,
-        retry=Retry(ExponentialBackoff(cap=2.0, base=0.05), _RETRIES),
+        retry=_retry(_RETRIES),
         retry_on_error=[exceptions.ConnectionError, exceptions.TimeoutError],
     )
 

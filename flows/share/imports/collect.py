@@ -32,6 +32,9 @@ REPLIED = -1
 """In the table of answers, in the place of a cause why there is none."""
 _NONE = "(the log has no prompt)"
 _MOST_IDENTITY = 1000
+_MOST_MODELS, _MOST_QUESTIONS = 2_000, 100_000
+"""Of a cube: what has more takes minutes to write, and is read sooner as several."""
+_SPREAD = "Import the logs into several cubes; what reads cubes reads several as one"
 """Characters of the param `imported`."""
 
 
@@ -132,12 +135,12 @@ class Collection:
             raise refused(where, rule, "Leave this log out")
         questions = self.tasks.setdefault(key, Questions(len(self.tasks)))
         task = questions.place
-        asked = self._place(run, key, questions)
+        asked = self._place(run, key, questions, where)
         row, sent = self._row(questions, (asked, task), sample)
         record = self._record(run, answer, sent, where)
         self._enter(asked, questions, row, answer, record, where)
 
-    def _place(self, run: Run, key: TaskKey, questions: Questions) -> int:
+    def _place(self, run: Run, key: TaskKey, questions: Questions, where: str) -> int:
         """The place of the evaluation, another one for each way in which it was asked this task."""
         questions.setups.setdefault(run.setup, run.setup_name)
         base = ModelSetting(run.tool, run.model, run.settings)
@@ -145,6 +148,8 @@ class Collection:
         variant = setups.setdefault(run.setup, len(setups))
         asked = ModelSetting(run.tool, run.model, run.settings, variant)
         place = self.asked.setdefault(asked, len(self.asked))
+        if len(self.asked) > _MOST_MODELS:
+            raise refused(where, f"the logs have more than {_MOST_MODELS:,} models", _SPREAD)
         if variant:
             self.variants.setdefault(place, {})[key.identity] = run.setup
         return place
@@ -167,6 +172,9 @@ class Collection:
         row = questions.rows.get(digest)
         if row is None:
             row = questions.rows[digest] = len(questions.rows)
+            if row >= _MOST_QUESTIONS:
+                rule = f"its task has more than {_MOST_QUESTIONS:,} questions"
+                raise refused(sample.where, rule, _SPREAD)
             questions.prompts.append(_digest(prompt))
             questions.places.extend(self._keep(_as_row(digest, question, prompt)))
         self._cluster(questions, row, sample)

@@ -163,6 +163,15 @@ def test_redis__no_server(monkeypatch):
     assert "Check that the server runs" in told(caught.value)
 
 
+def test_redis__a_server_that_restarts_within_a_minute_is_waited_for(redis_place):
+    client = opened(redis_place)._backend._client
+
+    retry = client.get_retry()
+
+    assert sum(retry._backoff.compute(failures) for failures in range(1, retry.get_retries() + 1)) > 60
+    assert client.connection_pool.make_connection().retry.get_retries() == retry.get_retries()
+
+
 def test_redis__databases_are_apart(redis_place):
     first, second = opened(redis_place), open_cache(redis_place.url[:-1] + "1")
     first.put_many([(KEY, b"1")])

@@ -6,6 +6,7 @@ import pytest
 
 from evalcube.flows.errors import SweepError
 from evalcube.flows.share.imports.collect import REPLIED, Collection, ModelSetting, TaskKey
+from evalcube.flows.share.imports.logs import import_logs
 from evalcube.flows.share.imports.samples import Answer, Question, Run, Sample, Scale
 from evalcube.flows.share.imports.write import file_name, import_plan, task_labels, write_data
 
@@ -193,3 +194,18 @@ def test_file_name__is_no_path(name):
     assert "\0" not in found
     assert not found.startswith(".")
     assert len(found) < 100
+
+
+@pytest.mark.parametrize(("bound", "field"), [("_MOST_MODELS", "model"), ("_MOST_QUESTIONS", "prompt")])
+def test_import_logs__more_than_a_cube_should_have_is_refused_at_the_line(
+    tmp_path, monkeypatch, bound, field
+):
+    monkeypatch.setattr(f"evalcube.flows.share.imports.collect.{bound}", 3)
+    row = {"prompt": "q", "response": "a", "correct": True, "model": "m", "task": "t"}
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(json.dumps(row | {field: f"{number}"}) + "\n" for number in range(9)))
+
+    with pytest.raises(SweepError, match=r"line 4: .* more than 3 "):
+        import_logs([log], tmp_path / "cube.zarr")
+
+    assert not (tmp_path / "cube.zarr").exists()
