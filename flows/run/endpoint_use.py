@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import http.client
 import json
-import urllib.error
-import urllib.request
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from threading import Thread
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from evalcube.flows.config.models import Model
 from evalcube.flows.config.near_names import close_name
@@ -77,7 +72,7 @@ def found_limits(endpoints: Mapping[str, Endpoint], traffic: Traffic) -> tuple[F
         requests = limits.get("requests")
         if requests is not None:
             found.append(FoundLimit(names, "requests_per_minute", max(int(requests * 60), 1)))
-        elif window := limits.get("window"):
+        elif (window := limits.get("window")) and int(window) != endpoints[model].start:
             held = sum(traffic.models.get(name, {}).get("seconds", 0.0) for name in names)
             late = sum(traffic.late.get(name, 0.0) for name in names) / held if held else 0.0
             found.append(FoundLimit(names, "connections", int(window), late=min(late, 1.0)))
@@ -149,8 +144,6 @@ def limit_use(endpoints: Mapping[str, Endpoint], traffic: Traffic) -> tuple[Limi
 
 
 NOT_FOUND = "http 404"
-_SECONDS = 3.0
-_MOST_BYTES = 1_000_000
 _MOST_NAMED, _LONGEST = 5, 100
 _MOST_ASKED = 4
 """Endpoints that are asked; of more, only the address is said."""
@@ -169,7 +162,7 @@ def not_found_lines(models: Iterable[Model], endpoints: Mapping[str, Endpoint]) 
 def _line(model: Model, endpoint: Endpoint, *, ask: bool) -> str:
     base, path = endpoint.base_url.rstrip("/"), APIS[endpoint.api].path
     shown, name = redacted(base), model.model or model.name
-    status, names = _listing(f"{base}/models") if ask else (0, [])
+    status, names = _listing(endpoint, f"{base}/models") if ask else (0, [])
     if names and name not in names:
         near = close_name(name, names)
         there = f"Did you mean `model: {near}`?" if near else f"It has: {', '.join(names[:_MOST_NAMED])}"
@@ -177,44 +170,22 @@ def _line(model: Model, endpoint: Endpoint, *, ask: bool) -> str:
     if status in (200, 401, 403):
         what = f"{shown} is there, and knows no model '{name}', or has no {path}"
         return f"{model.name}: {what}. Look at `model` and `api`"
-    if ask and not base.endswith("/v1") and _listing(f"{base}/v1/models")[0] in (200, 401, 403):
+    if ask and not base.endswith("/v1") and _listing(endpoint, f"{base}/v1/models")[0] in (200, 401, 403):
         return f"{model.name}: nothing is at {shown}{path}, but an API at {shown}/v1. Write `endpoint: {shown}/v1`"
     ending = "" if base.endswith("/v1") else f", which mostly ends in /v1, as in `endpoint: {shown}/v1`"
     return f"{model.name}: nothing is at {shown}{path}, or no model '{name}'. Look at `endpoint`{ending}"
 
 
-def _listing(address: str) -> tuple[int, list[str]]:
-    """Status of a list of models, and the names in it; 0 where nothing answers."""
-    if urlsplit(address).scheme not in ("http", "https"):
-        return 0, []
-    found: list[tuple[int, list[str]]] = []
-    # The time limit of a request is one of each piece of its reply: who sends byte by byte would hold the run's end.
-    asking = Thread(target=lambda: found.append(_asked(address)), daemon=True)
-    asking.start()
-    asking.join(2 * _SECONDS)
-    return found[0] if found else (0, [])
+def _listing(endpoint: Endpoint, url: str) -> tuple[int, list[str]]:
+    """Status of a list of models, asked for as the model's requests are, and the names in it; 0 without an answer."""
+    from evalcube.stages.infer.wire import get_document  # what reads a summary needs no client
 
-
-def _asked(address: str) -> tuple[int, list[str]]:
+    status, document = get_document(endpoint, url)
     try:
-        opener = urllib.request.build_opener(_NoRedirects)
-        with opener.open(address, timeout=_SECONDS) as reply:
-            status, body = int(reply.status), reply.read(_MOST_BYTES)
-    except urllib.error.HTTPError as error:
-        return error.code, []
-    except (OSError, ValueError, http.client.HTTPException):
-        return 0, []
-    try:
-        rows = json.loads(body)["data"]
-        names = [row["id"] for row in rows if isinstance(row["id"], str)]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return (0, [])  # a page, and no list
+        names = [row["id"] for row in document["data"] if isinstance(row["id"], str)]  # type: ignore[index]
+    except (KeyError, TypeError):
+        return (0 if 200 <= status < 300 else status), []  # a page, and no list
     return status, [name for name in names if name.isprintable() and len(name) <= _LONGEST]
-
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_: object) -> None:
-        """Follow none: elsewhere is another server."""
 
 
 _KEY = "in_flight.json"

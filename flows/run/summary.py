@@ -90,6 +90,8 @@ class RunSummary(Shown, MadeCube):
     """Requests sent, retries included; what a killed worker sent in its last half second is not known."""
     prompt_tokens: int
     completion_tokens: int
+    sent_exactly: bool = True
+    """Whether `sent` counts all: not so where a worker was replaced, which may have sent more than it said."""
     retries: dict[str, int] = field(default_factory=dict)
     """By cause."""
     causes: dict[str, int] = field(default_factory=dict)
@@ -255,6 +257,7 @@ def summarized(
         cached=tracker.cached,
         found_again=tracker.found_again,
         sent=traffic.sent,
+        sent_exactly=not tracker.any_replaced,
         prompt_tokens=traffic.prompt_tokens,
         completion_tokens=traffic.completion_tokens,
         retries=dict(traffic.retries),
@@ -320,13 +323,14 @@ def requests_in_batches(records: Space, plan: Plan, unfinished: Sequence[bool]) 
 def lines_of(summary: RunSummary) -> list[str]:
     """What a run did, a sentence or two on each line; texts of endpoints in them are as they came."""
     seconds, rate = summary.seconds, summary.trials_per_second
+    sent = f"{summary.sent}" if summary.sent_exactly else f"at least {summary.sent}"
     again = f", {summary.found_again} answered since they were first looked up" if summary.found_again else ""
     paid = usd(summary.usd)
     if summary.estimated_tokens:
         paid += f" (and an estimate of {summary.estimated_tokens:,} tokens, from the bytes of texts without usage)"
     lines = [
         f"{summary.done} of {summary.trials} trials done; this run: {summary.graded} in {seconds:.1f} s, {rate:.1f}/s",
-        f"{summary.sent} requests sent, {summary.cached} trials answered by the cache{again}",
+        f"{sent} requests sent, {summary.cached} trials answered by the cache{again}",
         f"{summary.prompt_tokens} prompt tokens, {summary.completion_tokens} completion tokens, {paid}",
     ]
     if (saved := summary.saved) is not None:

@@ -232,6 +232,11 @@ class Tracker:
             found=_found([self._workers[name] for name in self._there.values()] or reports),
         )
 
+    @property
+    def any_replaced(self) -> bool:
+        """Whether a worker has come in the place of another, which ended before it said all that it had sent."""
+        return len(self._workers) > len(self._there)
+
     def _asked_spans(self) -> dict[str, tuple[float, float]]:
         """By model, from when to when any worker asked it, on this clock."""
         spans: dict[str, tuple[float, float]] = {}

@@ -1,9 +1,7 @@
 """What "not found" means: no such model, a wrong path, or a forgotten /v1."""
 
-import io
 import socket
 import time
-import urllib.error
 from contextlib import suppress
 from threading import Thread
 from types import SimpleNamespace
@@ -11,7 +9,9 @@ from types import SimpleNamespace
 import pytest
 
 from evalcube.flows.run import endpoint_use
+from evalcube.stages.infer import wire
 from evalcube.stages.infer.endpoint import Endpoint
+from tests.stages.infer.echo import Echo, http
 
 BASE = "http://host:8000"
 LISTS = {
@@ -36,7 +36,7 @@ LISTS = {
     ],
 )
 def test_not_found_lines__tell_the_causes_apart(monkeypatch, base, model, said):
-    monkeypatch.setattr(endpoint_use, "_listing", lambda address: LISTS.get(address, (404, [])))
+    monkeypatch.setattr(endpoint_use, "_listing", lambda _, address: LISTS.get(address, (404, [])))
     config = SimpleNamespace(name="m", model=model)
 
     (line,) = endpoint_use.not_found_lines([config], {"m": Endpoint("m", base)})
@@ -49,35 +49,45 @@ def test_not_found_lines__leave_out_models_that_were_not_asked():
     assert endpoint_use.not_found_lines([SimpleNamespace(name="m", model="x")], {}) == []
 
 
-class Reply(io.BytesIO):
-    """A reply that urllib would give."""
-
-    status = 200
-
-
 @pytest.mark.parametrize(
-    ("body", "found"),
+    ("reply", "names"),
     [
-        (b'{"data": [{"id": "good"}, {"id": 7}, {"id": "a\\u0007b"}]}', (200, ["good"])),
-        (b"<html>", (0, [])),
-        (b'{"data": 3}', (0, [])),
-        (b"[" * 100_000, (0, [])),
-        (OSError("away"), (0, [])),
-        (urllib.error.HTTPError(BASE, 404, "no", {}, io.BytesIO()), (404, [])),
+        (http(b'{"data": [{"id": "good"}, {"id": 7}, {"id": "a\\u0007b"}]}'), (200, ["good"])),
+        (http(b"<html>"), (0, [])),
+        (http(b'{"data": 3}'), (0, [])),
+        (http(b"[" * 100_000), (0, [])),
+        (http(b"{}", 404), (404, [])),
+        (http(b"", 302, "location: /elsewhere"), (302, [])),
+        (None, (0, [])),
     ],
 )
-def test_listing__takes_any_reply(monkeypatch, body, found):
-    class Opener:
-        def open(self, _address, timeout):
-            assert timeout <= 10
-            if isinstance(body, Exception):
-                raise body
-            return Reply(body)
+def test_listing__takes_any_reply(reply, names):
+    with Echo(lambda _: reply) as echo:
+        assert endpoint_use._listing(Endpoint("m", echo.base_url), f"{echo.base_url}/models") == names
 
-    monkeypatch.setattr(endpoint_use.urllib.request, "build_opener", lambda *_: Opener())
 
-    assert endpoint_use._listing(f"{BASE}/models") == found
-    assert endpoint_use._listing("file:///etc/passwd") == (0, [])
+def test_listing__of_no_server_or_of_a_file_is_nothing():
+    for address in ("http://127.0.0.1:9/v1", "file:///etc/passwd"):
+        assert endpoint_use._listing(Endpoint("m", "http://127.0.0.1:9/v1"), address) == (0, [])
+
+
+def test_listing__is_asked_for_with_the_models_key_and_headers(monkeypatch):
+    monkeypatch.setenv("A_KEY", "sk-0123456789abcdef")
+    with Echo(lambda _: http(b'{"data": [{"id": "good"}, {"id": "sk-0123456789abcdef"}]}')) as echo:
+        endpoint = Endpoint("m", echo.base_url, key_env="A_KEY", headers={"X-Team": "blue"})
+        assert endpoint_use._listing(endpoint, f"{echo.base_url}/models") == (200, ["good", "[key]"])
+
+    assert len(echo.requests) == 1
+    assert b"authorization: bearer sk-0123456789abcdef" in echo.requests[0].lower()
+    assert b"x-team: blue" in echo.requests[0].lower()
+
+
+def test_listing__without_the_key_asks_nothing():
+    with Echo() as echo:
+        endpoint = Endpoint("m", echo.base_url, key_env="NO_SUCH_KEY")
+        assert endpoint_use._listing(endpoint, f"{echo.base_url}/models") == (0, [])
+
+    assert not echo.requests
 
 
 def test_listing__does_not_wait_for_who_sends_byte_by_byte(monkeypatch):
@@ -89,9 +99,10 @@ def test_listing__does_not_wait_for_who_sends_byte_by_byte(monkeypatch):
                 connection.sendall(b" ")
                 time.sleep(0.05)
 
-    monkeypatch.setattr(endpoint_use, "_SECONDS", 0.5)
+    monkeypatch.setattr(wire, "_PROBE_SECONDS", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as server:
         Thread(target=drip, args=(server,), daemon=True).start()
         began = time.monotonic()
-        assert endpoint_use._listing(f"http://127.0.0.1:{server.getsockname()[1]}/models") == (0, [])
+        base = f"http://127.0.0.1:{server.getsockname()[1]}"
+        assert endpoint_use._listing(Endpoint("m", base), f"{base}/models") == (0, [])
     assert time.monotonic() - began < 5
