@@ -213,10 +213,9 @@ class Sender:
         headers: _Headers,
         content: aiohttp.StreamReader,
     ) -> _Sent:
-        stream, first = ReplyStream(self._api, self._limit), math.nan
-        is_good = 200 <= status < 300
+        first, is_good = math.nan, 200 <= status < 300
         if self._ending is not None and is_good:  # errors are not streamed
-            pieces = Pieces(content, turns)
+            stream, pieces = ReplyStream(self._api, self._limit), Pieces(content, turns)
             async for piece in pieces:
                 if stream.feed(piece, time.perf_counter() - start):
                     await _drain(pieces)
@@ -228,6 +227,7 @@ class Sender:
             latency = time.perf_counter() - start
             turns.begin()
             if is_good and not body.startswith(b"{"):  # some stream what nobody asked to be streamed
+                stream = ReplyStream(self._api, self._limit)
                 await turns.take(_feed(stream, body))
                 status, body = stream.result()
         body = await self._clean(body, turns)
