@@ -29,7 +29,7 @@ def _epilog(own: Mapping[int, str]) -> str:
 EPILOG = _epilog({})
 OWN_CODES = {
     "gate": {0: "GO", 1: "NO-GO", 3: "INCONCLUSIVE"},
-    "probe": {1: "a vice or a change was found", 2: "refused, or not all could be compared"},
+    "probe": {1: "a vice was found"},
     "verdict": {0: "PROGRESS, or the gate is passed", 1: "any other verdict"},
     "diff": {0: "equal", 1: "they differ"},
     "forget": {1: "replies stay"},

@@ -39,9 +39,6 @@ class ProbeQuestion:
 
     messages: Sequence[Mapping[str, str]] = ()
     params: Mapping[str, Any] = field(default_factory=dict)
-    body: bytes = b""
-    """The request as it is sent, where it is written already."""
-    headers: Mapping[str, str] | None = None
     stream: bool = False
 
 
@@ -110,15 +107,12 @@ class Host:
         Of a config.
     engine, store
         The client, which knows the model as ``plain`` and as ``streamed``, and where it puts replies.
-    simulated
-        Whether it may see the truth.
     most
         Requests that are sent at most.
     """
 
-    def __init__(self, model: Model, engine: Engine, store: Memory, *, simulated: bool, most: int) -> None:
-        self.model, self.simulated = model, simulated
-        self.sent = 0
+    def __init__(self, model: Model, engine: Engine, store: Memory, *, most: int) -> None:
+        self.model, self.sent = model, 0
         self.heard: list[Heard] = []
         self.left_out: set[str] = set()
         """Parameters that it does not take."""
@@ -168,13 +162,13 @@ class Host:
     def _job(self, question: ProbeQuestion) -> Job | Heard:
         name, params, api = self.model.request_model, self.fitted(question.params), self.model.api
         try:
-            body = question.body or build_request(name, question.messages, params, api=api).body
+            body = build_request(name, question.messages, params, api=api).body
         except ApiError as error:
             return Heard(0, cause=error.rule, refused=(error.param or "", ""))
         self._asked += 1
         # A key of its own: equal questions are asked each, and one that is refused ends no other.
         key = hashlib.sha256(b"%d %b" % (self._asked, body)).hexdigest()
-        return Job(key, body, question.headers, key)
+        return Job(key, body, None, key)
 
     def _send(self, stream: bool, jobs: Sequence[Job]) -> list[Result]:
         label, room = "streamed" if stream else "plain", max(self._most - self.sent, 0)
@@ -219,6 +213,6 @@ def host_of(model: Model, most: int = MOST) -> Iterator[Host]:
         plain = replace(route.endpoint, **once)
         engine = Engine({"plain": plain, "streamed": replace(plain, stream=True)}, store)
         try:
-            yield Host(model, engine, store, simulated=route.simulated, most=most)
+            yield Host(model, engine, store, most=most)
         finally:
             engine.close()

@@ -9,7 +9,7 @@ import platform
 import re
 import threading
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -20,7 +20,6 @@ from evalcube.deploy.clusters import ClusterError, Connection
 from evalcube.deploy.clusters.code import State
 from evalcube.deploy.clusters.registrar import is_known
 from evalcube.flows.run.follow.events import Slowed, Traffic, as_message, process_at, topic
-from evalcube.flows.run.follow.prometheus import publish
 from evalcube.flows.run.worker.context import RunContext, unmade
 from evalcube.flows.run.worker.poison import blame_nobody
 from evalcube.flows.run.worker.workspace import Workspace
@@ -89,7 +88,6 @@ class SweepPlugin(WorkerPlugin):
         """Addresses of endpoints that this worker cannot connect to, and why; tried again now and then."""
         self._timer: Any = None
         self._tasks: list[asyncio.Future[None]] = []
-        self._unpublish: Callable[[], None] | None = None
 
     def state(self, worker: Worker) -> State:
         """How far this worker is."""
@@ -162,7 +160,6 @@ class SweepPlugin(WorkerPlugin):
         assert work is not None  # noqa: S101 - opened a moment ago
         # A worker that its nanny restarts has the address of the one that died, whose totals count as well.
         self.label = process_at(worker.address, os.getpid())
-        self._unpublish = publish(self.context.run, partial(work.traffic, self.label))
 
         due = 0.0
 
@@ -222,8 +219,6 @@ class SweepPlugin(WorkerPlugin):
             self._timer.stop()
             # Once more: what was sent in the last half second is paid for, too.
             self._report_traffic()
-        if self._unpublish is not None:
-            self._unpublish()
         if self.workspace is not None:
             await asyncio.to_thread(self.workspace.close)
 

@@ -17,8 +17,6 @@ R. J. Connor (1987), Sample size for testing differences in proportions for the 
 207-211. https://doi.org/10.2307/2531961
 E. Miller (2024), Adding error bars to evals: a statistical approach to language model evaluations: variance between and
 within questions, clusters. https://arxiv.org/abs/2411.00640
-Q. McNemar (1947), Note on the sampling error of the difference between correlated proportions, Psychometrika 12,
-153-157: the test of single pairs, here with its exact binomial tails.
 L. Kish (1965), Survey Sampling, Wiley, chapters 5 and 8: design effects.
 """
 
@@ -31,7 +29,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtr, nctdtr, ndtr, ndtri, stdtrit
+from scipy.special import nctdtr, ndtr, ndtri, stdtrit
 
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.margins import LEVEL, POWER
@@ -133,41 +131,6 @@ def _least(power_of: Callable[[float], float], power: float) -> float:
         middle = (low + high) / 2.0
         low, high = (low, middle) if power_of(middle) >= power else (middle, high)
     return high
-
-
-def told_exactly(pairs: int, discordance: float, *, level: float) -> float:
-    """The smallest difference of two shares that an exact test of so many pairs tells with `POWER`; NaN if none.
-
-    Discordant pairs are a binomial number of all, and fall to one side by another one; the exact McNemar test is done
-    on these. Pairs beyond the discordance all fall to one side.
-
-    Parameters
-    ----------
-    pairs
-        Questions with one answer of each.
-    discordance
-        Share of them that only one gets right, whatever the difference is.
-    level
-        Of the two-sided test.
-
-    Examples
-    --------
-    >>> round(told_exactly(40, 0.1, level=0.005), 3), told_exactly(7, 0.0, level=0.005)
-    (0.272, nan)
-    """
-    number = np.arange(pairs + 1)
-    tails = bdtr(np.arange(pairs + 1.0)[:, np.newaxis], number, 0.5)
-    # The most that may fall to the rarer side, by number of discordant pairs; -1 where nothing is told.
-    most = ((2.0 * tails <= level) & (np.arange(pairs + 1)[:, np.newaxis] <= number)).sum(axis=0) - 1
-
-    def found(difference: float) -> float:
-        apart = max(discordance, difference)
-        to_one = (1.0 + difference / apart) / 2.0
-        chance = np.diff(bdtr(np.arange(pairs + 1.0), pairs, apart), prepend=0.0)
-        told = bdtr(most.astype(float), number, 1.0 - to_one) + bdtr(most.astype(float), number, to_one)
-        return float(chance @ np.where(most < 0, 0.0, told))
-
-    return _least(found, POWER)
 
 
 def pair_spread(

@@ -202,7 +202,6 @@ def _unboxed(text):
         "plan quick --model sim: --detect 2 --repeats 3",
         "plan quick --model sim: --task sort --check",
         "plan quick --model sim: --scheduler tcp://host:8786",
-        "probe sim: --cache replies",
         "upsample sweep.yaml --trials 4 --goal intervals",
     ],
 )

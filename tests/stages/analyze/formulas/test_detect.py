@@ -1,12 +1,9 @@
 """Numbers of questions that tell a difference, against published ones and simulations."""
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from benchmarks.gate_operating import Design, compared
 from evalcube.stages.analyze.formulas.detect import (
@@ -15,7 +12,6 @@ from evalcube.stages.analyze.formulas.detect import (
     enough_questions,
     pair_spread,
     told_difference,
-    told_exactly,
 )
 from evalcube.stages.errors import ArgumentError
 
@@ -100,25 +96,3 @@ def test_enough_questions__is_the_power_that_simulations_have():
     hits = [compared(design.dataset(design.draw(rng, number - number % 5))).p < 0.05 for _ in range(150)]
 
     assert np.mean(hits) == pytest.approx(0.8, abs=0.1)  # its standard error is 0.033
-
-
-def test_told_exactly__is_the_difference_that_has_its_power_by_enumeration():
-    pairs, discordance, level = 30, 0.1, 0.005
-
-    found = told_exactly(pairs, discordance, level=level)
-
-    apart = max(discordance, found)
-    to_one = (1 + found / apart) / 2
-    power = sum(
-        stats.binom.pmf(number, pairs, apart) * stats.binom.pmf(one, number, to_one)
-        for number in range(1, pairs + 1)
-        for one in range(number + 1)
-        if stats.binomtest(one, number).pvalue <= level
-    )
-    assert power == pytest.approx(0.8, abs=1e-6)
-
-
-def test_told_exactly__is_none_where_no_outcome_reaches_the_level():
-    # 2 / 2^8 is above .005, and 2 / 2^9 below.
-    assert math.isnan(told_exactly(8, 0.0, level=0.005))
-    assert told_exactly(9, 0.0, level=0.005) < 1
