@@ -106,28 +106,27 @@ def follow(cube: str, *, as_json: bool) -> None:
     # Outside of the handler: an exit with an interrupt behind it would be taken for a run that was stopped.
     with suppress(KeyboardInterrupt):
         if as_json or not console.is_terminal:
-            for document, rate in _looks(cube):
-                line = f"{time.strftime('%H:%M:%S')}  {_line(document, rate)}"
+            for document in _looks(cube):
+                line = f"{time.strftime('%H:%M:%S')}  {_line(document, watched=True)}"
                 told = jsonable({"time": time.time(), **document})
                 show(json.dumps(told, allow_nan=False) if as_json else line)
                 sys.stdout.flush()
             return
         with Live(console=console, auto_refresh=False) as live:
-            for document, rate in _looks(cube):
-                live.update(_render(document, rate), refresh=True)
+            for document in _looks(cube):
+                live.update(_render(document, watched=True), refresh=True)
         return
     raise typer.Exit(ExitStatus.STOPPED)
 
 
-def _looks(cube: str) -> Iterator[tuple[dict[str, Any], float]]:
-    """What there is to see, again and again, each with the trials per second since the first look."""
+def _looks(cube: str) -> Iterator[dict[str, Any]]:
+    """What there is to see, again and again."""
     from evalcube.flows.read.status import cube_status
     from evalcube.storage.errors import StorageError
 
-    document, begin, failures = cube_status(cube), time.monotonic(), 0
-    first = _graded(document)[0]
+    document, failures = cube_status(cube), 0
     while True:
-        yield document, (_graded(document)[0] - first) / max(time.monotonic() - begin, _LOOK_SECONDS)
+        yield document
         if document["complete"] and not document["running"]:
             return
         time.sleep(_LOOK_SECONDS)
@@ -145,17 +144,13 @@ def _graded(document: dict[str, Any]) -> tuple[int, int]:
     return max(int(live["done"]), document["done"]), max(int(live["trials"]), document["trials"])
 
 
-def _line(document: dict[str, Any], rate: float | None = None) -> str:
-    """All of it in a line; `rate` where somebody watches."""
+def _line(document: dict[str, Any], *, watched: bool = False) -> str:
+    """Return all of it in a line."""
     (done, trials), live, spent = _graded(document), document["live"], document["spent"]
     begun = trials or document["complete"] or live is not None
     parts = [f"{done} of {trials} trials done" if begun else "not begun: no run has got to its first request"]
     if live is not None:
         parts += [f"{document['done']} recorded", *_live_parts(live)]
-    if rate and done < trials:
-        from evalcube.flows.run.follow.progress import duration
-
-        parts.append(f"{rate:.1f}/s, {duration((trials - done) / rate)} left")
     if document["damaged"]:
         parts.append(f"{document['damaged']} regions damaged, which a run does again from the cache")
     if document["damaged_lines"]:
@@ -165,22 +160,23 @@ def _line(document: dict[str, Any], rate: float | None = None) -> str:
         parts.append(f"{spent['usd']:.2f} USD spent")
     if document["running"]:
         parts.append(safe(document["running"]))
-    elif rate is not None and not document["complete"]:
+    elif watched and not document["complete"]:
         parts.append("nobody works on it now")
     return "; ".join(parts)
 
 
 def _live_parts(live: dict[str, Any]) -> list[str]:
-    """What a run that goes on said of itself a moment ago."""
+    """What a run that goes on said of itself a moment ago: the numbers of its display."""
+    from evalcube.flows.run.follow.progress import eta_text, waits  # with numpy, which no help needs
+
     window = live.get("window")
     most = f" of {window}" if isinstance(window, int) and window else ""
     parts = [f"{live['in_flight']} in flight{most}, {live['sent']} sent, {live['cached']} cached"]
     retried = sum(count for count in live["retries"].values() if isinstance(count, int))
     if retried or live["transport"]:
         parts.append(f"{live['transport']} failed, {retried} retried")
+    parts.append(f"requests/s {live['rate']:.1f}, ETA {eta_text(live['eta'])}")
     if live["waiting"]:
-        from evalcube.flows.run.follow.progress import waits  # with numpy, which no help needs
-
         parts.append(safe(waits(live["waiting"])))
     return parts
 
@@ -193,7 +189,7 @@ def _driver_lines(driver: Mapping[str, Any] | None) -> list[str]:
     return [where, *(f"  {line}" for line in driver["lines"][-_SHOWN_LINES:])]
 
 
-def _render(document: dict[str, Any], rate: float | None = None) -> RenderableType:
+def _render(document: dict[str, Any], *, watched: bool = False) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
@@ -211,13 +207,13 @@ def _render(document: dict[str, Any], rate: float | None = None) -> RenderableTy
         causes += [f"{name}: answered by {row['answered_by']}"] if row["answered_by"] else []
         causes += [row["warning"]] if row["warning"] else []
         causes += [f"{name}: {count} trials failed with {cause}" for cause, count in row["causes"].items()]
-    if rate is not None and len(causes) > _SHOWN_CAUSES:
+    if watched and len(causes) > _SHOWN_CAUSES:
         causes[_SHOWN_CAUSES:] = [f"... and {len(causes) - _SHOWN_CAUSES} causes more"]
     causes += [*document["refused"], *_driver_lines(document["driver"])]
     if document["unnamed"] is not None:
         causes.append(str(Unnamed(**document["unnamed"])))
     table = rich_rows(("evaluation", "trials", done, "transport errors", missing, "regions"), rows)
-    return Group(table, *(Text(safe(cause)) for cause in causes), Text(_line(document, rate)))
+    return Group(table, *(Text(safe(cause)) for cause in causes), Text(_line(document, watched=watched)))
 
 
 def status(

@@ -52,8 +52,6 @@ class Block:
     """Flat positions in the window."""
     recorded: bool = False
     """Whether its trials are recorded, and only judges who have not rated them are asked."""
-    whole: tuple[int, ...] = ()
-    """Key of the block that this one is a part of, where one was taken apart."""
 
     @property
     def size(self) -> int:
@@ -65,11 +63,6 @@ class Block:
         """A hashable name, unique within one run."""
         region = self.window.region
         return (region.model, region.trial, region.repeat, self.generation, self.index)
-
-    @property
-    def origin(self) -> tuple[int, ...]:
-        """Key of the block as it was first cut."""
-        return self.whole or self.key
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,10 @@ from evalcube.flows.plan.part import Only, Sampling
 from evalcube.flows.run.endpoint_use import bounded_refusals, recalled, remember, share_limits
 from evalcube.flows.run.follow.events import (
     Asked,
-    BlockDone,
     Event,
     Extended,
     Finished,
     InDoubt,
-    LookedUp,
     Noted,
     Slowed,
     Started,
@@ -33,7 +31,7 @@ from evalcube.flows.run.follow.events import (
     from_message,
     topic,
 )
-from evalcube.flows.run.follow.progress import ReuseCounter, Tracker
+from evalcube.flows.run.follow.progress import Tracker
 from evalcube.flows.run.follow.records import LiveFile
 from evalcube.flows.run.processes import begin_processes
 from evalcube.flows.run.spending import Spending
@@ -84,7 +82,6 @@ class Session:
         self._id = uuid.uuid4().hex[:12]
         self._tracker = Tracker()
         self._engines: Engines = {}
-        self._reuse = ReuseCounter()
         prices = {model.name: model.paid for model in settings.models}
         self._spending = Spending(store.cube.records, store.counters(), prices, settings.spend)
         self._subscribers: tuple[Subscriber, ...] = (
@@ -369,14 +366,9 @@ class Session:
 
     def _receive(self, event: tuple[float, Mapping[str, Any]]) -> None:
         report = from_message(event[1])
-        if isinstance(report, LookedUp):
-            self._reuse.note_look_up(report)
-            return
         if isinstance(report, InDoubt):
             self._reports.put(report)
             return
-        if isinstance(report, BlockDone):
-            report = self._reuse.count(report)
         # These two are for the driver, which asks for them in its own thread and in its own time.
         if isinstance(report, Slowed) or (isinstance(report, Traffic) and report.starved):
             self._reports.put(report)

@@ -85,7 +85,7 @@ class RunSummary(Shown, MadeCube):
     """Of these, finished; by this run or earlier ones."""
     transport: int
     cached: int
-    """Trials that the cache answered in this run, of what other runs had asked."""
+    """Answers from the cache in this run; after the death of a worker, of those that it had asked, too."""
     sent: int
     """Requests sent, retries included; what a killed worker sent in its last half second is not known."""
     prompt_tokens: int
@@ -102,8 +102,6 @@ class RunSummary(Shown, MadeCube):
     """Cost of this run's requests at the config's prices; None if it declares none."""
     spent: dict[str, float] = field(default_factory=dict)
     """Tokens and USD of all runs so far; answers of the cache are free."""
-    found_again: int = 0
-    """Trials that were answered after they were first looked up: by a worker that died then, or by another run."""
     bound: str = ""
     """The bound under ``spend:`` that stopped the run."""
     ordered: str = ""
@@ -241,6 +239,7 @@ def summarized(
     done = sum(model.done for model in models)
     whole = store.targets if only is None else only.whole(settings, store.plan).union(store.targets)
     traffic = tracker.traffic()
+    spans = traffic.asked.values()
     bound = spending.reached if reason == "stopped" else ""
     if done == sum(counts) and not unrated and (bound or reason != "stopped"):
         reason, bound = "complete", ""
@@ -255,7 +254,6 @@ def summarized(
         done=done,
         transport=sum(model.transport for model in models),
         cached=tracker.cached,
-        found_again=tracker.found_again,
         sent=traffic.sent,
         sent_exactly=not tracker.any_replaced,
         prompt_tokens=traffic.prompt_tokens,
@@ -268,7 +266,8 @@ def summarized(
         bound=bound,
         ordered=f"stopped by {stopped_by}" if stopped_by and reason == "stopped" else "",
         graded=sum(tracker.done().values()),
-        asking_seconds=tracker.asking_seconds,
+        asking_seconds=max((ended for _, ended in spans), default=0.0)
+        - min((begun for begun, _ in spans), default=0.0),
         limits=limit_use(endpoints, traffic),
         found_limits=found_limits(endpoints, traffic),
         saved=_saved(store, settings, tracker),
@@ -324,13 +323,12 @@ def lines_of(summary: RunSummary) -> list[str]:
     """What a run did, a sentence or two on each line; texts of endpoints in them are as they came."""
     seconds, rate = summary.seconds, summary.trials_per_second
     sent = f"{summary.sent}" if summary.sent_exactly else f"at least {summary.sent}"
-    again = f", {summary.found_again} answered since they were first looked up" if summary.found_again else ""
     paid = usd(summary.usd)
     if summary.estimated_tokens:
         paid += f" (and an estimate of {summary.estimated_tokens:,} tokens, from the bytes of texts without usage)"
     lines = [
         f"{summary.done} of {summary.trials} trials done; this run: {summary.graded} in {seconds:.1f} s, {rate:.1f}/s",
-        f"{sent} requests sent, {summary.cached} trials answered by the cache{again}",
+        f"{sent} requests sent, {summary.cached} answers from the cache",
         f"{summary.prompt_tokens} prompt tokens, {summary.completion_tokens} completion tokens, {paid}",
     ]
     if (saved := summary.saved) is not None:

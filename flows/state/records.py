@@ -88,10 +88,12 @@ def read_spent(records: Space) -> Spent | None:
 def read_live(records: Space) -> dict[str, Any] | None:
     """What the last run said of itself; None if nothing can be read."""
     document = read_record(records, LIVE, _READ_BYTES)
-    numbers = ("time", "seconds", "trials", "done", "sent", "in_flight", "cached", "transport")
+    numbers = ("time", "seconds", "trials", "done", "sent", "in_flight", "cached", "transport", "rate")
     if not isinstance(document, dict) or not isinstance(document.get("retries"), dict):
         return None
     if not all(type(document.get(name)) in (int, float) for name in numbers):
+        return None
+    if type(document.get("eta")) not in (int, float, type(None)):
         return None
     waiting = document.get("waiting")
     if not isinstance(waiting, dict) or not all(map(_is_pause, waiting.values())):

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from evalcube.flows.run.follow.events import Event, Finished, Noted, Started
-from evalcube.flows.run.follow.progress import RunProgress, Tracker, duration, waits
+from evalcube.flows.run.follow.progress import RunProgress, Tracker, duration, eta_text, waits
 
 _LINE_SECONDS = 10.0
 _LOOK_SECONDS = 0.5
@@ -97,7 +97,7 @@ class Display:
         """What is said of a run beside how far it is."""
         traffic, retried = now.traffic, sum(now.traffic.retries.values())
         facts = [
-            f"ETA {'–' if now.eta is None else duration(now.eta)}",
+            f"ETA {eta_text(now.eta)}",
             f"after {duration(self._tracker.seconds)}",
             f"requests/s {now.replies:.1f}",
             f"tokens/s {now.tokens:.0f}",

@@ -115,16 +115,6 @@ class Slowed:
 
 
 @dataclass(frozen=True)
-class LookedUp:
-    """What the cache answers of a block before it is asked; said again if it is looked up again. For the driver."""
-
-    key: tuple[int, ...]
-    """Of the block as it was first cut."""
-    cached: int
-    """Trials that the cache answers."""
-
-
-@dataclass(frozen=True)
 class InDoubt:
     """A worker's requests fail, maybe by its own trouble; it holds them back until it hears more. For the driver."""
 
@@ -149,7 +139,7 @@ class BlockDone:
     trials: int
     """Finished trials."""
     cached: int
-    """Trials that were not asked this time, as the cache answered them."""
+    """Answers from the cache: of the run itself, too, where a worker died after it had asked."""
     transport: int
     """Transport errors."""
     missing: int
@@ -158,11 +148,6 @@ class BlockDone:
     """Transport errors by cause."""
     details: Mapping[str, str] = field(default_factory=dict)
     """One thing that the endpoint said, by cause."""
-    origin: tuple[int, ...] = ()
-    """Key of the block as it was first cut, where one that saw workers die was taken apart."""
-    found_again: int = 0
-    """Of the cached trials, those that were answered after the block was first looked up, as by a worker that died; the
-    driver counts them."""
     saved: tuple[int, ...] = (0, 0)
     """Tokens of prompts and of completions of the cached trials, as the endpoints counted them."""
 
@@ -218,9 +203,9 @@ def topic(run: str) -> str:
     return f"evalcube-{run}"
 
 
-Reported = Traffic | Slowed | BlockDone | LookedUp | InDoubt
+Reported = Traffic | Slowed | BlockDone | InDoubt
 _REPORTED: Mapping[str, type[Reported]] = {
-    kind.__name__: kind for kind in (Traffic, Slowed, BlockDone, LookedUp, InDoubt)
+    kind.__name__: kind for kind in (Traffic, Slowed, BlockDone, InDoubt)
 }
 
 
@@ -230,6 +215,6 @@ def as_message(event: Reported) -> dict[str, Any]:
     return {"event": type(event).__name__, "fields": dict(vars(event))}
 
 
-def from_message(message: Mapping[str, Any]) -> Event | LookedUp | InDoubt:
+def from_message(message: Mapping[str, Any]) -> Event | InDoubt:
     """Read what `as_message` wrote; Dask adds entries of its own around it."""
     return _REPORTED[message["event"]](**message["fields"])

@@ -1,11 +1,11 @@
-"""How far a run is, how fast, what it costs and when it will be done: its events added up."""
+"""Progress of a run: its events added up to trials done, rates, cost and the time that is left."""
 
 from __future__ import annotations
 
 import math
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,14 +19,10 @@ from evalcube.flows.run.follow.events import (
     BlockDone,
     Event,
     Extended,
-    LookedUp,
     Started,
     Traffic,
     address_of,
 )
-
-RATE_SECONDS = 10.0
-"""Over which rates are shown."""
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -41,7 +37,7 @@ class ModelProgress:
     trials: int
     """Planned ones; 0 if that is not known."""
     rate: float
-    """Trials per second of its model over the last seconds."""
+    """Answers of its model per second, since it was first asked."""
     tokens: float
     """Completion tokens per second, in the same way."""
     waiting: bool
@@ -63,49 +59,15 @@ class RunProgress:
     traffic: Traffic
     """Of all workers together."""
     replies: float
-    """Per second."""
+    """Per second, since the first request."""
     tokens: float
-    """Completion tokens per second."""
+    """Completion tokens per second, in the same way."""
     connections: int
     """Requests that may be in flight; 0 if that is not known."""
     usd: float | None
     """Cost of this run so far; None if no price is declared."""
     eta: float | None
-    """Seconds until the last model has answered, if each goes on as it did; None before the first answer."""
-
-
-@dataclass(frozen=True)
-class _Look:
-    """Totals of this run at a moment."""
-
-    at: float
-    traffic: Traffic
-    over: Mapping[str, int]
-    """By model: trials that need no further request."""
-
-
-class ReuseCounter:
-    """What the cache answered of each block when it was first looked up: only that is not this run's own."""
-
-    def __init__(self) -> None:
-        self._seen: set[tuple[int, ...]] = set()
-        self._free: dict[tuple[int, ...], int] = {}
-        """By block as it was first cut, hits of its first look-up that are not counted yet."""
-
-    def note_look_up(self, event: LookedUp) -> None:
-        """Take in what the cache answers of a block; the first time counts, as the run fills the cache itself."""
-        self._free.setdefault(tuple(event.key), event.cached)
-
-    def count(self, event: BlockDone) -> BlockDone:
-        """The event with the count of what was found again; of a block that is graded once more, all is."""
-        key, hits, origin = tuple(event.key), event.cached, tuple(event.origin)
-        if key in self._seen:
-            return replace(event, found_again=hits)
-        self._seen.add(key)
-        free = min(hits, self._free.get(origin, hits))
-        if origin in self._free:
-            self._free[origin] -= free
-        return replace(event, found_again=hits - free)
+    """Seconds until the last model has answered, each at its rate so far; None before the first answer."""
 
 
 class Tracker:
@@ -124,12 +86,9 @@ class Tracker:
         self._cached: Counter[int] = Counter()
         self._lost: Counter[int] = Counter()
         self._saved: dict[int, FloatArray] = {}
-        self._looks: deque[_Look] = deque()
         self.started: Started | None = None
         self.begun = self.now()
         self._seen: set[tuple[int, ...]] = set()
-        self._asked_from = self._asked_to = 0.0
-        self.found_again = 0
         self.transport = 0
         self.causes: Counter[str] = Counter()
         self.details: dict[str, str] = {}
@@ -139,34 +98,24 @@ class Tracker:
         with self._lock:
             if isinstance(event, Started):
                 self.started, self.begun = event, self.now()
-                self._looks.append(_Look(self.begun, self._traffic(), {}))
             elif isinstance(event, Extended) and self.started is not None:
                 asked = event.asked or self.started.asked
                 self.started = replace(self.started, trials=event.trials, asked=asked)
             elif isinstance(event, Traffic):
-                self._note_asking(event)
+                began = self.now() - event.active
+                if event.sent:
+                    self._began[event.worker] = min(self._began.get(event.worker, began), began)
                 self._workers[event.worker] = event
                 self._there[address_of(event.worker)] = event.worker
                 self._reported_at[event.worker] = self.now()
             elif isinstance(event, BlockDone):
                 self._add_block(event)
 
-    def _note_asking(self, event: Traffic) -> None:
-        before, now = self._workers.get(event.worker, Traffic()), self.now()
-        if event.sent:
-            began = now - event.active
-            self._began[event.worker] = min(self._began.get(event.worker, began), began)
-            self._asked_from = self._asked_from or began
-        if event.in_flight or (event.sent, event.replies) != (before.sent, before.replies):
-            self._asked_to = now
-
     def _add_block(self, event: BlockDone) -> None:
         key = tuple(event.key)
         if key in self._seen:
             return
         self._seen.add(key)
-        hits = event.cached - event.found_again
-        self.found_again += event.found_again
         self.transport += event.transport
         self.causes.update(event.causes)
         for cause, detail in event.details.items():
@@ -174,12 +123,9 @@ class Tracker:
             # Every trial that kills is to be found; of what an endpoint says, one example will do.
             self.details[cause] = f"{before}; {detail}" if before and cause == KILLED else detail
         self._done[event.model] += event.trials
-        self._cached[event.model] += hits
+        self._cached[event.model] += event.cached
         self._lost[event.model] += event.transport + event.missing
-        # Of what this run itself had paid before a worker died, the cache saved nothing.
-        share = hits / event.cached if event.cached else 0.0
-        saved = share * np.array(event.saved, np.float64)
-        self._saved[event.model] = self._saved.get(event.model, 0.0) + saved
+        self._saved[event.model] = self._saved.get(event.model, 0.0) + np.array(event.saved, np.float64)
 
     @property
     def blocks(self) -> int:
@@ -188,18 +134,13 @@ class Tracker:
 
     @property
     def cached(self) -> int:
-        """Trials that the cache answered in this run, of what other runs had asked."""
+        """Answers from the cache in this run."""
         return sum(self._cached.values())
 
     @property
     def seconds(self) -> float:
         """Since the sweep started."""
         return self.now() - self.begun
-
-    @property
-    def asking_seconds(self) -> float:
-        """From the first request to the last sign of one, to about half a second."""
-        return self._asked_to - self._asked_from if self._asked_from else 0.0
 
     def traffic(self) -> Traffic:
         """Totals over all workers, those that died included, of which nothing is in flight any more."""
@@ -222,14 +163,15 @@ class Tracker:
         sums = ("sent", "replies", "prompt_tokens", "completion_tokens")
         added: dict[str, Any] = {name: sum(getattr(report, name) for report in reports) for name in sums}
         added |= {name: dict(total) for name, total in totals.items()}
+        current = [self._workers[name] for name in self._there.values()]
         return Traffic(
             **added,
             asked=self._asked_spans(),
-            in_flight=sum(self._workers[name].in_flight for name in self._there.values()),
+            in_flight=sum(report.in_flight for report in current),
             usage={model: tuple(tokens.tolist()) for model, tokens in usage.items()},
             models={model: dict(counts) for model, counts in models.items()},
             waiting=self._waiting(),
-            found=_found([self._workers[name] for name in self._there.values()] or reports),
+            found=_join_limits(current),
         )
 
     @property
@@ -248,15 +190,15 @@ class Tracker:
 
     def _waiting(self) -> dict[str, dict[str, Any]]:
         """Pauses that are not over yet by now; of several workers' the longest."""
-        found: dict[str, dict[str, Any]] = {}
+        pauses: dict[str, dict[str, Any]] = {}
         now = self.now()
         for worker, report in self._workers.items():
             for model, pause in report.waiting.items():
                 # By the clock, as a worker that died reports no end of it.
                 left = pause["seconds"] - (now - self._reported_at[worker])
-                if left > found.get(model, {"seconds": 0.0})["seconds"]:
-                    found[model] = {"seconds": left, "reason": pause["reason"]}
-        return found
+                if left > pauses.get(model, {"seconds": 0.0})["seconds"]:
+                    pauses[model] = {"seconds": left, "reason": pause["reason"]}
+        return pauses
 
     def done(self) -> dict[int, int]:
         """Trials finished by this run, by evaluation."""
@@ -269,87 +211,83 @@ class Tracker:
             return {model: (float(tokens[0]), float(tokens[1])) for model, tokens in self._saved.items()}
 
     def progress(self) -> RunProgress:
-        """How far the run is; its rates are those since the first of the last seconds in which this was asked."""
+        """How far the run is; its rates are those of all of it."""
         with self._lock:
             traffic, started = self._traffic(), self.started or Started("", "", 0, 0, ())
-            now = _Look(self.now(), traffic, self._over(started.asked, traffic))
-            self._looks.append(now)
-            while len(self._looks) > 2 and self._looks[0].at < now.at - RATE_SECONDS:
-                self._looks.popleft()
-            then = self._looks[0]
-            graded, lost = self._done.total(), self._lost.total()
-            prices, usage = started.prices, traffic.usage
-            span = now.at - then.at or math.inf
+            left: Counter[str] = Counter()
+            for asked in started.asked:
+                left[asked.model] += asked.left
+            over = self._over(started.asked, traffic, left)
+            now, prices, usage = self.now(), started.prices, traffic.usage
+            seconds = {model: (now - begun) or math.inf for model, (begun, _) in traffic.asked.items()}
+            rates = {
+                model: (traffic.answered.get(model, 0) / span, usage.get(model, (0.0, 0.0))[1] / span)
+                for model, span in seconds.items()
+            }
+            whole = max(seconds.values(), default=math.inf)
             return RunProgress(
                 # Replies count when they arrive, before their block is graded.
-                done=min(started.done + max(graded, sum(now.over.values()) - lost), started.trials),
+                done=min(
+                    started.done + max(self._done.total(), over.total() - self._lost.total()), started.trials
+                ),
                 trials=started.trials,
-                models=self._models(started, then, now),
+                models=self._models(started, over, rates, traffic),
                 traffic=traffic,
-                replies=(traffic.replies - then.traffic.replies) / span,
-                tokens=(traffic.completion_tokens - then.traffic.completion_tokens) / span,
-                connections=_connections(started.asked, now.over, traffic),
+                replies=traffic.replies / whole,
+                tokens=traffic.completion_tokens / whole,
+                connections=_connections(started.asked, left - over, traffic),
                 usd=sum(price_of(prices[model], usage[model]) for model in prices if model in usage)
                 if prices
                 else None,
-                eta=_eta(started.asked, now),
+                eta=_eta(left - over, rates) if left else None,
             )
 
-    def _over(self, asked: Sequence[Asked], traffic: Traffic) -> dict[str, int]:
+    def _over(self, asked: Sequence[Asked], traffic: Traffic, left: Mapping[str, int]) -> Counter[str]:
         """By model: trials of this run that need no further request."""
         graded: Counter[str] = Counter()
         replied = Counter(traffic.answered)
-        for place, one in enumerate(asked):
-            graded[one.model] += self._done[place] + self._lost[place]
-            replied[one.model] += self._cached[place]
-        return {model: max(graded[model], min(replied[model], left)) for model, left in _left(asked).items()}
+        for number, row in enumerate(asked):
+            graded[row.model] += self._done[number] + self._lost[number]
+            replied[row.model] += self._cached[number]
+        return Counter(
+            {model: max(graded[model], min(replied[model], count)) for model, count in left.items()}
+        )
 
-    def _models(self, started: Started, then: _Look, now: _Look) -> tuple[ModelProgress, ...]:
-        span = now.at - then.at or math.inf
-        sharing = Counter(one.model for one in started.asked)
-        found = []
-        for place, label in enumerate(started.models):
-            done = self._done[place]
-            asked = started.asked[place] if place < len(started.asked) else Asked(label, 0, 0, -1, 0)
-            model = asked.model
-            if sharing[model] == 1:
-                done = max(done, now.over[model] - self._lost[place])
-            done += started.recorded[place] if place < len(started.recorded) else 0
-            before, tokens = (look.traffic.usage.get(model, (0, 0))[1] for look in (then, now))
-            rate = (now.over.get(model, 0) - then.over.get(model, 0)) / span
-            waiting = model in now.traffic.waiting
-            found.append(ModelProgress(label, done, asked.trials, rate, (tokens - before) / span, waiting))
-        return tuple(found)
-
-
-def _left(asked: Sequence[Asked]) -> Counter[str]:
-    """By model, trials that the run had to ask when it began."""
-    left: Counter[str] = Counter()
-    for one in asked:
-        left[one.model] += one.left
-    return left
+    def _models(
+        self,
+        started: Started,
+        over: Mapping[str, int],
+        rates: Mapping[str, tuple[float, float]],
+        traffic: Traffic,
+    ) -> tuple[ModelProgress, ...]:
+        sharing = Counter(row.model for row in started.asked)
+        rows = []
+        for number, label in enumerate(started.models):
+            done = self._done[number]
+            asked = started.asked[number] if number < len(started.asked) else Asked(label, 0, 0, -1, 0)
+            if sharing[asked.model] == 1:
+                done = max(done, over[asked.model] - self._lost[number])
+            done += started.recorded[number] if number < len(started.recorded) else 0
+            pace, waiting = rates.get(asked.model, (0.0, 0.0)), asked.model in traffic.waiting
+            rows.append(ModelProgress(label, done, asked.trials, *pace, waiting))
+        return tuple(rows)
 
 
-def _eta(asked: Sequence[Asked], now: _Look) -> float | None:
-    rest = {model: left - now.over[model] for model, left in _left(asked).items() if left > now.over[model]}
-    if asked and not rest:
+def _eta(rest: Mapping[str, int], rates: Mapping[str, tuple[float, float]]) -> float | None:
+    """Seconds until the last model has answered the rest; None while no model with a rest has answered anything."""
+    if not rest:
         return 0.0
-    answered, spans = now.traffic.answered, now.traffic.asked
-    ends = [
-        left * (now.at - spans[model][0]) / answered[model]
-        for model, left in rest.items()
-        if model in spans and answered.get(model)
-    ]
-    return max(ends, default=None)
+    spans = [count / rates[model][0] for model, count in rest.items() if model in rates and rates[model][0]]
+    return max(spans, default=None)
 
 
-def _connections(asked: Sequence[Asked], over: Mapping[str, int], traffic: Traffic) -> int:
+def _connections(asked: Sequence[Asked], rest: Mapping[str, int], traffic: Traffic) -> int:
     """Of the endpoints of which something is left to ask: as many as are declared, or as were found so far."""
     limits: dict[int, float] = {}
-    for one in asked:
-        if one.left > over[one.model]:
-            most = traffic.found.get(one.model, {}).get("window") or one.connections
-            limits[one.endpoint] = min(most, limits.get(one.endpoint, most))
+    for row in asked:
+        if row.model in rest:
+            most = traffic.found.get(row.model, {}).get("window") or row.connections
+            limits[row.endpoint] = min(most, limits.get(row.endpoint, most))
     return int(sum(limits.values()))
 
 
@@ -358,16 +296,16 @@ def price_of(price: Sequence[float], tokens: Sequence[float]) -> float:
     return sum(each * count for each, count in zip(price, tokens, strict=False)) / 1e6
 
 
-def _found(reports: Sequence[Traffic]) -> dict[str, dict[str, float | None]]:
-    """What workers found out: the strictest rate, and the requests in flight of all of them."""
-    found: dict[str, dict[str, float | None]] = {}
+def _join_limits(reports: Sequence[Traffic]) -> dict[str, dict[str, float | None]]:
+    """Limits that workers measured: the strictest rate, and the requests in flight of all of them."""
+    joined: dict[str, dict[str, float | None]] = {}
     for report in reports:
         for model, limits in report.found.items():
-            mine = found.setdefault(model, {})
+            mine = joined.setdefault(model, {})
             for name, value in limits.items():
                 known = [each for each in (mine.get(name), value) if each is not None]
                 mine[name] = min(known, default=None) if name == "requests" else sum(known) or None
-    return found
+    return joined
 
 
 _SHOWN_WAITS = 3
@@ -384,6 +322,11 @@ def duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def eta_text(seconds: float | None) -> str:
+    """A time that is left for people, where one is known."""
+    return "–" if seconds is None else duration(seconds)
 
 
 def waits(waiting: Mapping[str, Mapping[str, Any]]) -> str:

@@ -46,7 +46,7 @@ _TOLD: Mapping[type[Event], tuple[str, Sequence[str]]] = {
     Started: ("started", ("cube", "trials", "done", "models")),
     Extended: ("extended", ("trials",)),
     Slowed: ("slowed", ("model", "overload", "pause", "reason")),
-    BlockDone: ("block", ("model", "trials", "cached", "found_again", "transport", "missing", "causes")),
+    BlockDone: ("block", ("model", "trials", "cached", "transport", "missing", "causes")),
     RegionWritten: ("region", ("model", "complete")),
     Noted: ("note", ("message",)),
     Finished: ("finished", ("reason",)),
@@ -120,7 +120,7 @@ class EventLog:
         if isinstance(event, (BlockDone, RegionWritten)) and started is not None:
             fields["model"] = started.models[event.model]
         if isinstance(event, BlockDone):
-            fields |= {"block": event.key, "cached": event.cached - event.found_again}
+            fields["block"] = event.key
         if isinstance(event, Finished):
             # What endpoints said may quote a model's answer.
             fields |= {name: value for name, value in event.summary.items() if name != "details"}
@@ -188,21 +188,23 @@ class LiveFile:
 
     def _write(self) -> None:
         self._written_at = time.monotonic()
-        started, traffic = self._tracker.started, self._tracker.traffic()
+        started, progress = self._tracker.started, self._tracker.progress()
         if started is None:
             return
-        graded = sum(self._tracker.done().values())
+        traffic = progress.traffic
         document = {
             "run": started.run,
             "time": time.time(),
             "seconds": self._tracker.seconds,
-            "trials": started.trials,
-            "done": min(started.done + graded, started.trials),
+            "trials": progress.trials,
+            "done": progress.done,
+            "rate": progress.replies,
+            "eta": progress.eta,
             "cached": self._tracker.cached,
             "transport": self._tracker.transport,
             "sent": traffic.sent,
             "in_flight": traffic.in_flight,
-            "window": int(sum(found.get("window") or 0 for found in traffic.found.values())),
+            "window": progress.connections,
             "prompt_tokens": traffic.prompt_tokens,
             "completion_tokens": traffic.completion_tokens,
             "retries": dict(traffic.retries),

@@ -282,7 +282,7 @@ class PoisonIsolation:
 
     def _renumbered(self, block: Block) -> Block:
         # Reports are told apart by the block's key, and marks are named by it: a part must have one of its own.
-        return replace(block, index=next(self._numbers), whole=block.origin)
+        return replace(block, index=next(self._numbers))
 
     def go_on(self) -> None:
         """Try the next part, if none is being tried and one may be."""

@@ -32,7 +32,7 @@ from evalcube.flows.plan.evaluations import read_stored
 from evalcube.flows.plan.grading import Arrays, LayerGrader, Prices, columns, grade_reading
 from evalcube.flows.plan.requests import Prepared
 from evalcube.flows.plan.targets import Block
-from evalcube.flows.run.follow.events import KILLED, BlockDone, LookedUp, as_message, topic
+from evalcube.flows.run.follow.events import KILLED, BlockDone, as_message, topic
 from evalcube.flows.run.worker.plugin import workspace
 from evalcube.flows.run.worker.poison import name_trials
 from evalcube.flows.run.worker.quarantine import hold_if_in_doubt
@@ -111,10 +111,7 @@ def generate(run: str, block: Block) -> npt.NDArray[np.int32]:
     if block.recorded:
         return np.zeros(0, dtype=np.int32)  # its answers were paid for once
     cached = work.cached([item.request.digest for item in work.opened(block)])
-    asked = [i for i, known in enumerate(cached) if not known]
-    looked_up = LookedUp(block.origin, block.size - len(asked))
-    get_worker().log_event(topic(run), as_message(looked_up))
-    return np.array(asked, dtype=np.int32)
+    return np.array([i for i, known in enumerate(cached) if not known], dtype=np.int32)
 
 
 def infer(run: str, block: Block, unanswered: npt.NDArray[np.int32]) -> Delivery:
@@ -254,7 +251,6 @@ def _report(run: str, work: Workspace, block: Block, delivery: Delivery, result:
         missing=missing,
         causes=result.causes,
         details=delivery.details,
-        origin=block.origin,
         saved=_saved(block, delivery, result),
     )
     seconds = result.arrays["latency"][list(delivery.answered)]

@@ -211,7 +211,9 @@ def test_live__says_what_is_waited_for(tmp_path):
     assert "; waiting 45 s for gpt (429: requests, Retry-After)" in _line(status)
 
 
-LIVE = dict.fromkeys(("time", "seconds", "trials", "done", "sent", "in_flight", "cached", "transport"), 0)
+LIVE = dict.fromkeys(
+    ("time", "seconds", "trials", "done", "sent", "in_flight", "cached", "transport", "rate"), 0
+)
 
 
 @pytest.mark.parametrize(
@@ -266,6 +268,7 @@ def test_status__of_a_sweep_that_failed_before_its_first_request_is_not_complete
         (None, ("done", "missing"), "40 of 100 trials done"),
         ({"done": 64}, ("recorded", "not recorded"), "64 of 100 trials done; 40 recorded; 8 in flight"),
         ({"done": 40}, ("recorded", "not recorded"), "40 of 100 trials done; 40 recorded; 8 in flight"),
+        ({"done": 64}, ("recorded", "not recorded"), "requests/s 0.5, ETA 1:12"),
     ],
 )
 def test_render__table_and_line_say_which_numbers_are_recorded(live, heads, line):
@@ -274,6 +277,8 @@ def test_render__table_and_line_say_which_numbers_are_recorded(live, heads, line
         "in_flight": 8,
         "sent": 70,
         "cached": 0,
+        "rate": 0.5,
+        "eta": 72.0,
         "retries": {},
         "transport": 0,
         "waiting": [],

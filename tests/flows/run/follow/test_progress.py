@@ -72,23 +72,18 @@ def test_eta__what_failed_for_good_is_not_waited_for():
     assert clock.tracker.progress().done == 20
 
 
-def test_rates__are_those_of_the_last_seconds():
-    clock = Clock(Asked("a", 100_000, 100_000, 0, 4))
-
-    now = clock.until(500, {"a": lambda t: t if t < 400 else 400 + 4 * (t - 400)})
-
-    assert len(clock.tracker._looks) < 30
-    assert now.models[0].rate == pytest.approx(4, rel=0.1)
-    assert now.replies == pytest.approx(4, rel=0.1)
-
-
-def test_rates__at_the_first_look_are_those_since_the_beginning():
+def test_rates__are_those_since_the_first_request():
     clock = Clock(Asked("a", 1000, 1000, 0, 4))
     clock.time = 10.0
 
-    clock.tracker(Traffic(replies=30, answered={"a": 30}, worker="w"))
+    clock.tracker(
+        Traffic(sent=9, replies=30, answered={"a": 30}, active=8.0, asked={"a": (0.0, 8.0)}, worker="w")
+    )
+    clock.time = 12.0
 
-    assert clock.tracker.progress().replies == pytest.approx(3)
+    now = clock.tracker.progress()
+    assert now.replies == now.models[0].rate == pytest.approx(3)
+    assert now.eta == pytest.approx(970 / 3)
 
 
 def test_usd__adds_judges():
