@@ -9,7 +9,7 @@ import numpy as np
 
 from evalcube._arrays import Dataset
 from evalcube.flows.state.beside_config import noted_unnamed
-from evalcube.flows.state.engines import origins_of, read_engines, with_answers
+from evalcube.flows.state.engines import origins_of, read_engines
 from evalcube.stages.analyze.labelled import axes, counters
 from evalcube.stages.analyze.labelled.remarks import first_few
 from evalcube.stages.process.grading import GRADER, IMPORTED
@@ -89,7 +89,7 @@ def _engines(opened: Cube | None, dataset: Dataset, receipts: Sequence[Receipt])
         return ()  # of most cubes: neither the plan nor anything else has to be read
     labels, names = axes.evaluation_labels(dataset), axes.names(dataset, "eval_id")
     origins = origins_of(list(zip(labels, names, strict=True)), engines, receipts)
-    return tuple(one.warning for one in with_answers(origins, opened, receipts) if one.mixed)
+    return tuple(one.warning for one in origins if one.mixed)
 
 
 def _kept(notes: Mapping[str, object]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from evalcube.flows.plan.evaluations import Evaluation, labels_of
 from evalcube.flows.plan.spec import parse_spec
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.state.beside_config import KEY, noted_unnamed
-from evalcube.flows.state.engines import origins_of, read_engines, with_answers
+from evalcube.flows.state.engines import origins_of, read_engines
 from evalcube.flows.state.records import read_driver, read_live, read_notes, read_spent
 from evalcube.flows.state.shared_arrays import refuse_unrecorded
 from evalcube.stages.infer.apis import APIS, EFFORT
@@ -132,7 +132,7 @@ def cube_status(cube: OneCube) -> dict[str, Any]:
     regions = math.prod(-(-opened.sizes[dim] // opened.chunks[dim]) for dim in ("trial", "repeat"))
     named = [(label, row.eval_id) for label, row in zip(labels, evaluations, strict=True)]
     whole = [receipt for region, receipt in receipts.items() if region not in damaged]
-    origins = with_answers(origins_of(named, read_engines(opened.records), receipts.values()), opened, whole)
+    origins = origins_of(named, read_engines(opened.records), receipts.values())
     models = [
         {
             "model": label,

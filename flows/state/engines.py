@@ -7,23 +7,17 @@ others said: they are bounded, shown, and decide nothing.
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-
-import numpy as np
-import numpy.typing as npt
+from dataclasses import dataclass, field
 
 from evalcube.flows.state.records import read_record
 from evalcube.stages.infer.endpoint import EngineInfo
-from evalcube.stages.reply.body import UNKNOWN_END, name_code, short_text
-from evalcube.stages.reply.status import LAST_FINISHED, Status
-from evalcube.storage.cube.cube import Cube
+from evalcube.stages.reply.body import UNKNOWN_END, short_text
 from evalcube.storage.cube.ledger import Receipt
 from evalcube.storage.cube.space import Space
-from evalcube.storage.errors import CubeDamagedError, StorageError
+from evalcube.storage.errors import StorageError
 
 ENGINES = "engines.json"
 """Key of the record among those of a cube."""
@@ -31,7 +25,6 @@ _READ_BYTES = 20_000_000
 _MOST_ENGINES = 16
 """Of one evaluation; more are no news."""
 _SHOWN = 3
-_LEVEL = 0.05
 
 Engines = Mapping[str, Sequence[EngineInfo]]
 """By ``eval_id``, what served the evaluation, in the order in which it was found."""
@@ -46,10 +39,6 @@ class Origin:
     engines: Sequence[EngineInfo] = ()
     fingerprints: Mapping[str, int] = field(default_factory=dict)
     """Trials by fingerprint, the most frequent first."""
-    right: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """Right answers and trials by fingerprint, where several systems answered and the cube says which trials each."""
-    p_value: float = math.nan
-    """Of equal shares of right answers, see `evalcube.stages.analyze.formulas.compare.repeated.alike`."""
 
     @property
     def mixed(self) -> bool:
@@ -66,22 +55,11 @@ class Origin:
                 f"{self.label}: replies come from different engines ({_listed(map(str, self.engines))}), whose answers "
                 "may differ; give each a model of its own with a `revision`."
             )
-        if not self.right:
-            return (
-                f"{self.label}: replies name different systems ({_listed(self.fingerprints)}), whose answers may "
-                "differ."
-            )
-        every = sum(trials for _, trials in self.right.values())
-        shares = (
-            f"{name} {trials / every:.0%}, {right / trials:.1%} of them right"
-            for name, (right, trials) in self.right.items()
-        )
-        differ = (
-            "cannot be told" if math.isnan(self.p_value) else f"p = {self.p_value:.2g}, by the same points"
-        )
-        sure = "more than by chance" if self.p_value < _LEVEL else "no more than by chance may do"
+        every = sum(self.fingerprints.values())
+        shares = (f"{name} {trials / every:.0%}" for name, trials in self.fingerprints.items())
         return (
-            f"{self.label}: several systems answered: {_listed(shares, '; ')}. They differ {sure} ({differ})."
+            f"{self.label}: several systems answered, by their share of trials: {_listed(shares)}. "
+            "Their answers may differ."
         )
 
     def __str__(self) -> str:
@@ -184,48 +162,7 @@ def unknown_ends(receipts: Iterable[Receipt]) -> dict[str, int]:
     return dict(counts.most_common())
 
 
-def with_answers(origins: Sequence[Origin], cube: Cube, receipts: Iterable[Receipt]) -> list[Origin]:
-    """Origins with what each of several systems answered, as far as the cube says which trials are whose.
-
-    Parameters
-    ----------
-    origins
-        Of the cube's evaluations, in its order.
-    receipts
-        The newest of each region.
-    """
-    mixed = {place for place, one in enumerate(origins) if len(one.fingerprints) > 1}
-    if not mixed or "provider" not in cube.trial_arrays:
-        return list(origins)
-    from evalcube.stages.analyze.formulas.compare.repeated import alike  # with scipy, which takes a while
-
-    counts: dict[int, list[npt.NDArray[np.int64]]] = {place: [] for place in mixed}
-    for receipt in receipts:
-        if (model := receipt.region.model) in mixed:
-            try:
-                arrays = cube.read_region(receipt.region, ["status", "provider"])
-            except CubeDamagedError:  # `verify` says so
-                continue
-            status, codes = arrays["status"], arrays["provider"]
-            ended = status <= LAST_FINISHED
-            whose = [ended & (codes == name_code(name)) for name in origins[model].fingerprints]
-            asked = np.stack([one.sum(axis=(2, 3)) for one in whose], axis=-1)
-            right = np.stack([(one & (status == Status.CORRECT)).sum(axis=(2, 3)) for one in whose], axis=-1)
-            counts[model].append(np.stack([right, asked]))
-    found = list(origins)
-    for model, parts in counts.items():
-        if not parts:
-            continue
-        right, asked = np.sum(parts, axis=0).reshape(2, -1, len(origins[model].fingerprints))
-        pairs = zip(right.sum(axis=0).tolist(), asked.sum(axis=0).tolist(), strict=True)
-        by_name = dict(zip(origins[model].fingerprints, pairs, strict=True))
-        known = {name: pair for name, pair in by_name.items() if pair[1]}
-        if len(known) > 1:
-            found[model] = replace(origins[model], right=known, p_value=alike(right, asked))
-    return found
-
-
-def _listed(names: Iterable[str], between: str = ", ") -> str:
+def _listed(names: Iterable[str]) -> str:
     every = list(names)
     more = [f"{len(every) - _SHOWN} more"] if len(every) > _SHOWN else []
-    return between.join([*every[:_SHOWN], *more])
+    return ", ".join([*every[:_SHOWN], *more])

@@ -2,56 +2,20 @@
 
 from types import SimpleNamespace
 
-import numpy as np
-import pytest
-
-from evalcube.flows.state.engines import Origin, with_answers
-from evalcube.stages.reply.body import name_code
+from evalcube.flows.state.engines import origins_of
 from evalcube.storage.cube.regions import Region
-from evalcube.storage.errors import CubeDamagedError
 
 
-class Stored:
-    """A cube of one evaluation and one region, of which `right` and `wrong` trials are whose."""
+def test_origins_of__name_several_systems_with_their_shares_of_trials():
+    fingerprints = ({"a": 20, "b": 10}, {"a": 10}, {"c": 3})
+    receipts = [
+        SimpleNamespace(region=Region(model, trial, 0), fingerprints=counts)
+        for (model, trial), counts in zip([(0, 0), (0, 1), (1, 0)], fingerprints, strict=True)
+    ]
 
-    trial_arrays = ("status", "provider")
+    first, second = origins_of([("m", "1"), ("n", "2")], {}, receipts)
 
-    def __init__(self, **answers):
-        self.whose = [name for name, (right, wrong) in answers.items() for _ in range(right + wrong)]
-        self.status = [
-            1 - (place >= right) for right, wrong in answers.values() for place in range(right + wrong)
-        ]
-
-    def read_region(self, region, names):
-        if region.trial:
-            raise CubeDamagedError("a chunk cannot be decoded", "c.zarr", "heal it")
-        codes = [name_code(name) for name in self.whose]
-        arrays = (np.array(values).reshape(1, 1, -1, 1) for values in (self.status, codes))
-        return dict(zip(names, arrays, strict=True))
-
-
-def found(cube, *names, regions=(0, 1)):
-    receipts = [SimpleNamespace(region=Region(0, trial, 0)) for trial in regions]
-    (origin,) = with_answers([Origin("m", fingerprints=dict.fromkeys(names, 9))], cube, receipts)
-    return origin
-
-
-@pytest.mark.parametrize(
-    ("wrong", "told"), [(21, "more than by chance"), (10, "no more than by chance may do")]
-)
-def test_with_answers__shares_and_whether_they_differ(wrong, told):
-    origin = found(Stored(a=(20, 10), b=(30 - wrong, wrong)), "a", "b")
-
-    assert origin.right == {"a": (20, 30), "b": (30 - wrong, 30)}
-    assert (
-        f"a 50%, 66.7% of them right; b 50%, {(30 - wrong) / 30:.1%} of them right. They differ {told}"
-        in origin.warning
+    assert first.warning == (
+        "m: several systems answered, by their share of trials: a 75%, b 25%. Their answers may differ."
     )
-
-
-def test_with_answers__says_what_receipts_say_where_the_cube_does_not_tell_trials_apart():
-    cube = Stored(a=(1, 1))
-
-    assert found(cube, "a").warning == ""
-    assert found(cube, "a", "b").right == found(cube, "a", "b", regions=(1,)).right == {}
-    assert "replies name different systems (a, b)" in found(cube, "a", "b").warning
+    assert second.warning == ""
