@@ -146,7 +146,7 @@ def publish(
     allow: list[str] | None = None,
     as_json: options.Json = False,
 ) -> None:
-    """Make an immutable, verified copy for others, rechunked for reading; what looks secret or private is refused.
+    """Make an immutable, verified copy for others; what looks secret or private is refused.
 
     Parameters
     ----------

@@ -160,7 +160,7 @@ def write_joined(
     Parameters
     ----------
     joined
-        What they hold, and in what chunks it is written.
+        What they hold.
     url
         Address of the new cube.
     attrs
@@ -173,7 +173,7 @@ def write_joined(
     return Cube.create(
         url,
         sizes=joined.plan.sizes,
-        chunks=joined.chunks,
+        chunks=joined.plan.chunks,
         coordinates=[*joined.labels(), *joined.row_ids()],
         counters=(*COUNTERS, *QUESTION_COUNTERS),
         attrs={"title": "evalcube sweep", **attrs, **description(joined.plan.spec())},

@@ -97,7 +97,6 @@ def builder(
     dims = {"counter": len(counters), **tiers, **sizes}
     short = [name for name in (*TRIAL_DIMS, "counter") if dims.get(name, 0) < 1]
     short += [f"{name} in a region" for name in ("trial", "repeat") if chunks.get(name, 0) < 1]
-    short += ["model in a chunk of counters"] * (chunks.get("model", 1) < 1)
     if short:
         raise CubeMismatchError(f"it has no cells along {', '.join(short)}", where, "Give it at least one.")
     check_labels(where, everything, dims, attrs)
@@ -189,10 +188,9 @@ def _build(
     labels = " ".join(auxiliary)
     # One chunk is one region of one array: its writer owns the whole chunk, so that no two tasks share one.
     whole = {**dims, "model": 1, "trial": int(chunks["trial"]), "repeat": int(chunks["repeat"])}
-    together = int(chunks.get("model", MODELS_PER_COUNTER_CHUNK))
     arrays = [
         *((variable, whole) for variable in variables),
-        (COUNTERS, {**dims, "model": min(dims["model"], together)}),
+        (COUNTERS, {**dims, "model": min(dims["model"], MODELS_PER_COUNTER_CHUNK)}),
         *((variable, dims) for variable in PLANNED.values()),
         (DUPLICATE, {**whole, "task": 1}),
     ]

@@ -218,7 +218,7 @@ class ModelMerge:
 
     def regions(self) -> Iterator[MergedRegion]:
         """All regions that any cube knows something of, in the order of trials and repeats."""
-        sizes, chunks = self._joined.plan.sizes, self._joined.chunks
+        sizes, chunks = self._joined.plan.sizes, self._joined.plan.chunks
         for trial in range(-(-sizes["trial"] // chunks["trial"])):
             status = []
             for repeat in range(-(-sizes["repeat"] // chunks["repeat"])):

@@ -134,7 +134,6 @@ class Joined:
         trials, repeats = self.targets.maxima
         most = [max(one.sizes[dim] for one in inputs) for dim in ("trial", "repeat")]
         self.plan = replace(self.plan, trials=max(trials, most[0]), repeats=max(repeats, most[1]))
-        self.chunks: Mapping[str, int] = self.plan.chunks
         shape = (len(self.plan.tasks), self.plan.slots, self.plan.trials)
         self.flags, wrong = joined_duplicates(inputs, self.union.places, shape)
         if wrong:

@@ -1,10 +1,10 @@
-"""Publishes a cube: an immutable copy, compared with its receipts, without secrets, and rechunked for reading."""
+"""Publishes a cube: an immutable copy, compared with its receipts and without secrets."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
@@ -33,7 +33,6 @@ from evalcube.flows.state.records import NOTES, read_notes
 from evalcube.flows.state.store import cube_plan
 from evalcube.flows.state.trust import remembered_config
 from evalcube.flows.state.verify import verify_cube
-from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS
 from evalcube.storage.cache.cache import ManagedCache, find_cache
 from evalcube.storage.cube.address import space_of
 from evalcube.storage.cube.cube import PUBLISHED, Cube
@@ -41,33 +40,6 @@ from evalcube.storage.cube.holder import apparent_holder
 from evalcube.storage.cube.ledger import Ledger, Receipt
 from evalcube.storage.errors import CubeDamagedError, CubeExistsError
 from evalcube.storage.urls import MadeCube, is_directory, redacted
-
-CHUNK_BYTES = 4 * 2**20
-"""Of the largest array of a region: few objects for readers, and few megabytes for whoever writes a region anew."""
-COUNTER_BYTES = 16 * 2**20
-_ITEM_BYTES = 4
-
-
-def reading_chunks(plan: Plan, source: Mapping[str, int]) -> dict[str, int]:
-    """Chunk lengths of a copy: whole regions of the source, as many together as make some megabytes.
-
-    Parameters
-    ----------
-    plan
-        Of what is copied.
-    source
-        Chunk lengths of the source along trial and repeat.
-    """
-    most = max(1, CHUNK_BYTES // (_ITEM_BYTES * len(plan.tasks) * plan.slots))
-    chunks: dict[str, int] = {}
-    for dim, size in (("repeat", plan.repeats), ("trial", plan.trials)):
-        step = source[dim]
-        room = most // chunks.get("repeat", 1)
-        chunks[dim] = step * max(1, min(-(-size // step), room // step))
-    cell_bytes = 8 * len(COUNTERS + QUESTION_COUNTERS) * len(plan.tasks) * plan.slots
-    together = max(1, min(len(plan.evaluations), COUNTER_BYTES // cell_bytes))
-    return {"model": together, **chunks}
-
 
 _LONGEST = 200
 
@@ -227,7 +199,6 @@ class _Publishing:
             made.append((publication.model_copy(update={"objects": objects}), packed))
             draft.records.put(record.NAME, made[0][0].encode())
 
-        self._joined.chunks = reading_chunks(self._joined.plan, self._cube.chunks)
         attrs = {
             **self._cube.attrs,
             PUBLISHED: {"tag": self._tag, "time": self._time, "by": self._by, "licence": self._licence},

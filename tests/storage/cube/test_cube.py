@@ -106,7 +106,6 @@ def test_create__refuses_a_taken_place_and_keeps_it(tmp_path, cube, workers):
     [
         ({"sizes": {"trial": 0}}, "no cells along trial"),
         ({"chunks": {"repeat": 0}}, "no cells along repeat in a region"),
-        ({"chunks": {"model": 0}}, "no cells along model in a chunk"),
         ({"attrs": {"x": float("nan")}}, "attributes are no JSON"),
         ({"coordinates": [Coordinate("x", ("model",), np.arange(3), {"x": {1}})]}, "that are no JSON"),
         ({"coordinates": [Coordinate("x", ("model",), np.arange(4), {})]}, "shape"),

@@ -14,7 +14,6 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.keep.rescore import rescore_cube
 from evalcube.flows.run.sweep import run
 from evalcube.flows.run.upsample import upsample
-from evalcube.flows.share.publish import publish
 from evalcube.flows.share.publish import publish as publishing
 from evalcube.flows.share.publish.check_secrets import SecretsError
 from evalcube.flows.share.publish.publish import publish_cube
@@ -61,10 +60,7 @@ def objects(url):
     return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("cells", [1, 2**20])
-def test_publish__makes_a_true_copy_in_other_chunks(cube, tmp_path, cells, monkeypatch):
-    monkeypatch.setattr(publish, "CHUNK_BYTES", 4 * cells)
-
+def test_publish__makes_a_true_copy(cube, tmp_path):
     done = publish_cube(cube, str(tmp_path / "out"))
 
     assert_same_cube(cube, done.cube)
