@@ -181,7 +181,6 @@ def run(
     quiet: options.Quiet = False,
     grader: options.Grader = "current",
     fresh: Annotated[bool, typer.Option("--fresh")] = False,
-    max_age: str | None = None,
     wait: Annotated[float, typer.Option(min=0)] = 0.0,
     as_json: options.Json = False,
 ) -> None:
@@ -191,8 +190,6 @@ def run(
     ----------
     fresh
         Answer nothing from the cache: replies go into a new one beside it.
-    max_age : TIME
-        Take no reply from the cache that is older than this, such as 7d.
     wait : SECONDS
         Wait so long for another run to leave the cube.
     """
@@ -217,7 +214,6 @@ def run(
                 repeats=repeats,
                 grader=grader,  # type: ignore[arg-type]  # refused above if it is neither
                 fresh=fresh,
-                max_age=max_age,
                 subscribers=followers,
                 wait=wait,
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import multiprocessing
 import os
 import secrets
@@ -16,9 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from pydantic_core import PydanticCustomError
 
-from evalcube.flows.config.cluster import seconds
 from evalcube.flows.config.kept_questions import mappings
 from evalcube.flows.config.load import SCHEDULER_VARIABLE, as_config
 from evalcube.flows.config.models import Model, Sweep
@@ -75,7 +72,6 @@ def run(
     repeats: int | None = None,
     grader: Graders = "current",
     fresh: bool = False,
-    max_age: str | None = None,
     subscribers: Sequence[Subscriber] = (),
     flush_seconds: float = FLUSH_SECONDS,
     wait: float = 0.0,
@@ -118,8 +114,6 @@ def run(
         ``pinned`` keeps what they were given, so that two graders meet in the cube.
     fresh
         Answer nothing from the cache: replies go into a new one beside it, and into a new cube.
-    max_age
-        Take no reply from the cache that is older than this, such as "7d"; excludes `fresh`.
     subscribers
         Called with each event (see `evalcube.flows.run.follow.events`), always from one thread at a time.
         Python's logger ``evalcube`` hears notes and the end.
@@ -164,8 +158,8 @@ def run(
     need_number("wait", wait)
     need_number("flush_seconds", flush_seconds)
     settings = as_config(config, cube=cube, cache=cache, repeats=repeats)
-    if fresh or max_age is not None:
-        settings = as_config(settings, cache=fresh_cache(settings, max_age, fresh=fresh))
+    if fresh:
+        settings = as_config(settings, cache=fresh_cache(settings))
     place = _place(settings, workers, cluster=cluster, scheduler=scheduler)
     part = _part(only, trials, sampling)
     plan = build_plan(settings)
@@ -338,62 +332,26 @@ def _notes(settings: Sweep, store: SweepStore) -> dict[str, Any]:
     return {"cache": config["cache"], "name": settings.name, "config": config, **found}
 
 
-def fresh_cache(
-    settings: Sweep, max_age: str | None = None, *, fresh: bool = False, now: float | None = None
-) -> str:
-    """The address of a cache that has no reply older than a time; refuses a cube that has older ones.
-
-    A cache never replaces a reply: a run that wants newer ones uses one beside the usual cache, named by when it began.
-
-    Parameters
-    ----------
-    settings
-        The sweep's config, with the usual cache.
-    max_age
-        The time, as in ``7d``: runs within the same period of that length share a cache. None: a new cache.
-    fresh
-        Whether a new cache is asked for, which excludes a time.
-    now
-        Seconds since the epoch; default: by this machine's clock.
+def fresh_cache(settings: Sweep) -> str:
+    """Return the address of a new cache beside the usual one, since a cache never replaces a reply.
 
     Raises
     ------
     SweepError
-        If the time is none, the cache is a Redis server, or the cube has older trials, which no run asks again.
+        The cache is a Redis server, or the cube has trials, which no run asks again.
     """
-    if fresh and max_age is not None:
-        raise SweepError("`fresh` excludes `max_age`", "Give one of them")
-    now = time.time() if now is None else now
-    name = "fresh" if max_age is None else "max_age"
     if not has_folders(settings.cache):
         raise SweepError(
-            f"`{name}`: a Redis server has no folders for a newer cache",
-            "Give `cache` another database of it",
+            "`fresh`: a Redis server has no folders for a newer cache", "Give `cache` another database of it"
         )
-    began = now if max_age is None else _period(max_age, now)
-    _refuse_old_cube(settings, began, name)
-    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(began))
-    own = f"{stamp}-{secrets.token_hex(3)}" if max_age is None else f"{stamp}-{max_age.replace(':', '.')}"
-    return f"{settings.cache.rstrip('/')}.since/{own}"
-
-
-def _period(max_age: str, now: float) -> float:
-    """When the present one of the periods of that length began: no reply in it is older than one of them."""
-    try:
-        length = float(str(seconds(max_age)))
-    except PydanticCustomError:
-        raise SweepError(f"`max_age`: '{max_age}' is no time", "Write it as in 12h, 7d or 01:30:00") from None
-    return math.floor(now / length) * length
-
-
-def _refuse_old_cube(settings: Sweep, began: float, name: str) -> None:
-    if not Cube.exists(settings.cube):
-        return
-    records = Cube.open(settings.cube).records
-    old = sum(1 for receipt in Ledger(records).newest().values() if receipt.at < math.floor(began))
-    if old:
-        used = read_notes(records).get("cache", settings.cache)
-        raise SweepError(
-            f"`{name}`: {settings.cube} has answers that are older, and no run asks for those again",
-            f"Give another `cube`; or go on with this one by `cache` {used} in place of `{name}`",
-        )
+    now = time.time()
+    if Cube.exists(settings.cube):
+        records = Cube.open(settings.cube).records
+        if any(receipt.at < int(now) for receipt in Ledger(records).newest().values()):
+            used = read_notes(records).get("cache", settings.cache)
+            raise SweepError(
+                f"`fresh`: {settings.cube} has answers that are older, and no run asks for those again",
+                f"Give another `cube`; or go on with this one by `cache` {used} in place of `fresh`",
+            )
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
+    return f"{settings.cache.rstrip('/')}.since/{stamp}-{secrets.token_hex(3)}"
