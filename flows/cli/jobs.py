@@ -169,9 +169,7 @@ def _live_parts(live: dict[str, Any]) -> list[str]:
     """What a run that goes on said of itself a moment ago: the numbers of its display."""
     from evalcube.flows.run.follow.progress import eta_text, waits  # with numpy, which no help needs
 
-    window = live.get("window")
-    most = f" of {window}" if isinstance(window, int) and window else ""
-    parts = [f"{live['in_flight']} in flight{most}, {live['sent']} sent, {live['cached']} cached"]
+    parts = [f"{live['in_flight']} in flight, {live['sent']} sent, {live['cached']} cached"]
     retried = sum(count for count in live["retries"].values() if isinstance(count, int))
     if retried or live["transport"]:
         parts.append(f"{live['transport']} failed, {retried} retried")

@@ -398,21 +398,13 @@ class Session:
         )
 
     def _asked(self, work: _Work) -> tuple[Asked, ...]:
-        """What is to ask of each evaluation, and where."""
-        models = {model.name: model for model in self._settings.models}
-        endpoints = {
-            address: place for place, address in enumerate({one.endpoint for one in models.values()})
-        }
-        found = []
-        plan, counts = self._store.plan, self._store.targets.counts
-        for evaluation, trials, left in zip(plan.evaluations, counts, work.left, strict=True):
-            model = models.get(evaluation.model)
-            if model is None:  # the config no longer names it, and nothing is asked
-                found.append(Asked(evaluation.model, trials, 0, -1, 0))
-            else:
-                where, limit = endpoints[model.endpoint], model.limits.most
-                found.append(Asked(evaluation.model, trials, left, where, limit))
-        return tuple(found)
+        """What is to ask of each evaluation; nothing where the config no longer names its model."""
+        names = {model.name for model in self._settings.models}
+        rows = zip(self._store.plan.evaluations, self._store.targets.counts, work.left, strict=True)
+        return tuple(
+            Asked(evaluation.model, trials, left if evaluation.model in names else 0)
+            for evaluation, trials, left in rows
+        )
 
 
 @dataclass(frozen=True)

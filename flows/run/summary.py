@@ -20,7 +20,7 @@ from evalcube.flows.run.endpoint_use import (
     limit_use,
     not_found_lines,
 )
-from evalcube.flows.run.follow.progress import Tracker, price_of
+from evalcube.flows.run.follow.progress import Tracker
 from evalcube.flows.run.spending import Spending
 from evalcube.flows.state.beside_config import Unnamed, unnamed
 from evalcube.flows.state.engines import unknown_ends
@@ -55,18 +55,6 @@ class ModelSummary:
     """Recorded as finished."""
     transport: int
     """Transport errors, which the next run asks again."""
-
-
-@dataclass(frozen=True)
-class Saved:
-    """What the trials that the cache answered would have cost if they had been asked."""
-
-    prompt_tokens: int
-    """As the endpoints counted them."""
-    completion_tokens: int
-    """As the endpoints counted them."""
-    usd: float | None
-    """At the config's prices, of models that have some; None if none has."""
 
 
 @known_as("evalcube.results")
@@ -114,8 +102,6 @@ class RunSummary(Shown, MadeCube):
     """For each endpoint that was asked, the limit that was used most, and how far."""
     found_limits: tuple[FoundLimit, ...] = ()
     """For each endpoint that refused requests because of a limit that was found out, that limit."""
-    saved: Saved | None = None
-    """What the cache saved this run; None if it answered nothing."""
     refused: tuple[str, ...] = ()
     """What to write in the config, for each evaluation whose parameters its endpoint does not take."""
     models: tuple[ModelSummary, ...] = ()
@@ -270,7 +256,6 @@ def summarized(
         - min((begun for begun, _ in spans), default=0.0),
         limits=limit_use(endpoints, traffic),
         found_limits=found_limits(endpoints, traffic),
-        saved=_saved(store, settings, tracker),
         refused=_refused(store, settings, tracker, endpoints),
         models=models,
         in_batches=requests_in_batches(store.cube.records, store.plan, [one > 0 for one in left]),
@@ -297,19 +282,6 @@ def _refused(
     )
 
 
-def _saved(store: SweepStore, settings: Sweep, tracker: Tracker) -> Saved | None:
-    """What the cache saved this run."""
-    if not tracker.cached:
-        return None
-    prices = {model.name: model.paid for model in settings.models if model.priced}
-    prompts = completions = dollars = 0.0
-    for place, (prompt, completion) in tracker.saved().items():
-        prompts, completions = prompts + prompt, completions + completion
-        if (price := prices.get(store.plan.evaluations[place].model)) is not None:
-            dollars += price_of(price, (prompt, completion))
-    return Saved(round(prompts), round(completions), dollars if prices else None)
-
-
 def requests_in_batches(records: Space, plan: Plan, unfinished: Sequence[bool]) -> int:
     """How many requests of notes are of models, or of judges, with something left to answer."""
     models = {evaluation.model for evaluation, left in zip(plan.evaluations, unfinished, strict=True) if left}
@@ -331,11 +303,6 @@ def lines_of(summary: RunSummary) -> list[str]:
         f"{sent} requests sent, {summary.cached} answers from the cache",
         f"{summary.prompt_tokens} prompt tokens, {summary.completion_tokens} completion tokens, {paid}",
     ]
-    if (saved := summary.saved) is not None:
-        lines.append(
-            f"saved by the cache: {saved.prompt_tokens} prompt tokens, {saved.completion_tokens} completion tokens"
-            + ("" if saved.usd is None else f", {usd(saved.usd)}")
-        )
     ends = {UNKNOWN_END + word: count for word, count in summary.unknown_ends.items()}
     for what, causes in (("retried", summary.retries), ("failed", summary.causes), ("ended", ends)):
         if causes:

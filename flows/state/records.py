@@ -24,7 +24,7 @@ MERGED = "merged"
 """Attribute of a cube that was made of several: its provenance."""
 
 _READ_BYTES = 1_000_000
-_LONGEST_PAUSE = 1e6
+_LONGEST_PAUSE, _LARGEST = 1e6, 1e15
 _NOTES_BYTES = 20_000_000
 """Twice what a config file may have."""
 
@@ -91,9 +91,9 @@ def read_live(records: Space) -> dict[str, Any] | None:
     numbers = ("time", "seconds", "trials", "done", "sent", "in_flight", "cached", "transport", "rate")
     if not isinstance(document, dict) or not isinstance(document.get("retries"), dict):
         return None
-    if not all(type(document.get(name)) in (int, float) for name in numbers):
+    if not all(_is_number(document.get(name)) for name in numbers):
         return None
-    if type(document.get("eta")) not in (int, float, type(None)):
+    if document.get("eta") is not None and not _is_number(document["eta"]):
         return None
     waiting = document.get("waiting")
     if not isinstance(waiting, dict) or not all(map(_is_pause, waiting.values())):
@@ -108,6 +108,11 @@ def read_driver(records: Space) -> dict[str, Any] | None:
         return None
     named = all(isinstance(document.get(name), str) for name in ("name", "scheduler", "worker"))
     return document if named and all(isinstance(line, str) for line in lines) else None
+
+
+def _is_number(value: object) -> bool:
+    """Whether it is one that can be shown: a foreign record may hold 1e999."""
+    return type(value) in (int, float) and abs(value) < _LARGEST  # type: ignore[arg-type]
 
 
 def _is_pause(pause: object) -> bool:

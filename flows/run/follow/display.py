@@ -100,8 +100,7 @@ class Display:
             f"ETA {eta_text(now.eta)}",
             f"after {duration(self._tracker.seconds)}",
             f"requests/s {now.replies:.1f}",
-            f"tokens/s {now.tokens:.0f}",
-            f"in flight {traffic.in_flight}" + (f" of {now.connections}" if now.connections else ""),
+            f"in flight {traffic.in_flight}",
             f"cached {self._tracker.cached}",
             f"errors {self._tracker.transport}" + (f" (+{retried} retried)" if retried else ""),
         ]
@@ -133,14 +132,14 @@ class Display:
             shown = tuple(sorted(shown, key=lambda one: (one.finished, not one.rate))[:most])
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
         table.add_column("model", overflow="fold")
-        for head in ("trials", "%", "per s", "tokens/s", ""):
+        for head in ("trials", "%", "per s", ""):
             table.add_column(head, justify="right", no_wrap=True)
         for one in shown:
-            pace = ("", "") if one.finished else (f"{one.rate:.1f}", f"{one.tokens:.0f}")
+            pace = "" if one.finished else f"{one.rate:.1f}"
             state = "[green]done" if one.finished else "[yellow]waits" if one.waiting else ""
             share = f"{100 * one.done // one.trials}" if one.trials else ""
             trials = f"{one.done:,}" + (f"/{one.trials:,}" if one.trials else "")
-            table.add_row(Text(one.label), trials, share, *pace, state)
+            table.add_row(Text(one.label), trials, share, pace, state)
         if len(shown) < len(now.models):
             table.add_row(f"[dim]… and {len(now.models) - len(shown)} more")
         return table

@@ -20,10 +20,6 @@ class Asked:
     """Planned, repeats included."""
     left: int
     """Of these, without a result."""
-    endpoint: int
-    """Number of its endpoint: models of one share its limits."""
-    connections: int
-    """How many requests may be in flight there at once."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +73,7 @@ class Traffic:
     failures: Mapping[str, int] = field(default_factory=dict)
     """By cause."""
     models: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """By label of the model: ``requests``, ``hits``, ``answers`` and their ``seconds``, of blocks that are over."""
+    """By label of the model: ``requests``, ``answers`` and their ``seconds``, of blocks that are over."""
     active: float = 0.0
     """Seconds since the worker's first request."""
     asked: Mapping[str, Sequence[float]] = field(default_factory=dict)
@@ -148,8 +144,6 @@ class BlockDone:
     """Transport errors by cause."""
     details: Mapping[str, str] = field(default_factory=dict)
     """One thing that the endpoint said, by cause."""
-    saved: tuple[int, ...] = (0, 0)
-    """Tokens of prompts and of completions of the cached trials, as the endpoints counted them."""
 
 
 @dataclass(frozen=True)

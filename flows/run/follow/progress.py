@@ -38,8 +38,6 @@ class ModelProgress:
     """Planned ones; 0 if that is not known."""
     rate: float
     """Answers of its model per second, since it was first asked."""
-    tokens: float
-    """Completion tokens per second, in the same way."""
     waiting: bool
     """Whether its endpoint wants a pause."""
 
@@ -60,10 +58,6 @@ class RunProgress:
     """Of all workers together."""
     replies: float
     """Per second, since the first request."""
-    tokens: float
-    """Completion tokens per second, in the same way."""
-    connections: int
-    """Requests that may be in flight; 0 if that is not known."""
     usd: float | None
     """Cost of this run so far; None if no price is declared."""
     eta: float | None
@@ -85,7 +79,6 @@ class Tracker:
         self._done: Counter[int] = Counter()
         self._cached: Counter[int] = Counter()
         self._lost: Counter[int] = Counter()
-        self._saved: dict[int, FloatArray] = {}
         self.started: Started | None = None
         self.begun = self.now()
         self._seen: set[tuple[int, ...]] = set()
@@ -125,7 +118,6 @@ class Tracker:
         self._done[event.model] += event.trials
         self._cached[event.model] += event.cached
         self._lost[event.model] += event.transport + event.missing
-        self._saved[event.model] = self._saved.get(event.model, 0.0) + np.array(event.saved, np.float64)
 
     @property
     def blocks(self) -> int:
@@ -205,11 +197,6 @@ class Tracker:
         with self._lock:
             return dict(self._done)
 
-    def saved(self) -> dict[int, tuple[float, float]]:
-        """Tokens of prompts and of completions that the cache saved this run, by evaluation."""
-        with self._lock:
-            return {model: (float(tokens[0]), float(tokens[1])) for model, tokens in self._saved.items()}
-
     def progress(self) -> RunProgress:
         """How far the run is; its rates are those of all of it."""
         with self._lock:
@@ -220,10 +207,7 @@ class Tracker:
             over = self._over(started.asked, traffic, left)
             now, prices, usage = self.now(), started.prices, traffic.usage
             seconds = {model: (now - begun) or math.inf for model, (begun, _) in traffic.asked.items()}
-            rates = {
-                model: (traffic.answered.get(model, 0) / span, usage.get(model, (0.0, 0.0))[1] / span)
-                for model, span in seconds.items()
-            }
+            rates = {model: traffic.answered.get(model, 0) / span for model, span in seconds.items()}
             whole = max(seconds.values(), default=math.inf)
             return RunProgress(
                 # Replies count when they arrive, before their block is graded.
@@ -234,8 +218,6 @@ class Tracker:
                 models=self._models(started, over, rates, traffic),
                 traffic=traffic,
                 replies=traffic.replies / whole,
-                tokens=traffic.completion_tokens / whole,
-                connections=_connections(started.asked, left - over, traffic),
                 usd=sum(price_of(prices[model], usage[model]) for model in prices if model in usage)
                 if prices
                 else None,
@@ -257,38 +239,28 @@ class Tracker:
         self,
         started: Started,
         over: Mapping[str, int],
-        rates: Mapping[str, tuple[float, float]],
+        rates: Mapping[str, float],
         traffic: Traffic,
     ) -> tuple[ModelProgress, ...]:
         sharing = Counter(row.model for row in started.asked)
         rows = []
         for number, label in enumerate(started.models):
             done = self._done[number]
-            asked = started.asked[number] if number < len(started.asked) else Asked(label, 0, 0, -1, 0)
+            asked = started.asked[number] if number < len(started.asked) else Asked(label, 0, 0)
             if sharing[asked.model] == 1:
                 done = max(done, over[asked.model] - self._lost[number])
             done += started.recorded[number] if number < len(started.recorded) else 0
-            pace, waiting = rates.get(asked.model, (0.0, 0.0)), asked.model in traffic.waiting
-            rows.append(ModelProgress(label, done, asked.trials, *pace, waiting))
+            rate, waiting = rates.get(asked.model, 0.0), asked.model in traffic.waiting
+            rows.append(ModelProgress(label, done, asked.trials, rate, waiting))
         return tuple(rows)
 
 
-def _eta(rest: Mapping[str, int], rates: Mapping[str, tuple[float, float]]) -> float | None:
+def _eta(rest: Mapping[str, int], rates: Mapping[str, float]) -> float | None:
     """Seconds until the last model has answered the rest; None while no model with a rest has answered anything."""
     if not rest:
         return 0.0
-    spans = [count / rates[model][0] for model, count in rest.items() if model in rates and rates[model][0]]
+    spans = [count / rates[model] for model, count in rest.items() if rates.get(model)]
     return max(spans, default=None)
-
-
-def _connections(asked: Sequence[Asked], rest: Mapping[str, int], traffic: Traffic) -> int:
-    """Of the endpoints of which something is left to ask: as many as are declared, or as were found so far."""
-    limits: dict[int, float] = {}
-    for row in asked:
-        if row.model in rest:
-            most = traffic.found.get(row.model, {}).get("window") or row.connections
-            limits[row.endpoint] = min(most, limits.get(row.endpoint, most))
-    return int(sum(limits.values()))
 
 
 def price_of(price: Sequence[float], tokens: Sequence[float]) -> float:

@@ -204,7 +204,6 @@ class LiveFile:
             "transport": self._tracker.transport,
             "sent": traffic.sent,
             "in_flight": traffic.in_flight,
-            "window": progress.connections,
             "prompt_tokens": traffic.prompt_tokens,
             "completion_tokens": traffic.completion_tokens,
             "retries": dict(traffic.retries),

@@ -251,30 +251,14 @@ def _report(run: str, work: Workspace, block: Block, delivery: Delivery, result:
         missing=missing,
         causes=result.causes,
         details=delivery.details,
-        saved=_saved(block, delivery, result),
     )
     seconds = result.arrays["latency"][list(delivery.answered)]
     work.meter.add(
         work.plan.evaluations[event.model].model,
-        hits=event.cached,
         answers=int(np.isfinite(seconds).sum()),
         seconds=float(np.nansum(seconds)),
     )
     get_worker().log_event(topic(run), as_message(event))
-
-
-def _saved(block: Block, delivery: Delivery, result: BlockResult) -> tuple[int, int]:
-    """Tokens of prompts and of completions of the trials that were not asked, as the cache had them."""
-    if delivery.asked >= block.size:
-        return 0, 0
-    cached = np.ones(block.size, dtype=bool)
-    cached[[*delivery.answered, *delivery.failed, *delivery.skipped]] = False
-    # What an endpoint did not count is -1.
-    prompt, completion = (
-        int(np.maximum(result.arrays[name][cached], 0).sum(dtype=np.int64))
-        for name in ("prompt_tokens", "tokens")
-    )
-    return prompt, completion
 
 
 def judge(run: str, block: Block, delivery: Delivery) -> Delivery:

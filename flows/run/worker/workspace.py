@@ -49,7 +49,7 @@ _ROOM_BYTES = 128_000_000
 
 
 class Meter:
-    """Counts by label of the model: ``requests``, ``hits``, ``answers`` and their ``seconds``; for any thread."""
+    """Counts by label of the model: ``requests``, ``answers`` and their ``seconds``; for any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -58,7 +58,7 @@ class Meter:
     def add(self, model: str, **counts: float) -> None:
         """Add to some of a model's counts."""
         with self._lock:
-            known = self._models.setdefault(model, {"requests": 0, "hits": 0, "answers": 0, "seconds": 0.0})
+            known = self._models.setdefault(model, {"requests": 0, "answers": 0, "seconds": 0.0})
             for name, count in counts.items():
                 known[name] += count
 

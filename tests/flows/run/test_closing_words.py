@@ -61,19 +61,13 @@ def test_run__says_whether_it_is_enough_to_run_again(closing_words, status, word
     assert words in errors
 
 
-def test_run__says_what_the_cache_saved(tmp_path, simulator):
+def test_run__says_what_the_cache_answered_and_pays_nothing_for_it(tmp_path, simulator):
     config = sweep_config(tmp_path, simulator.base_url, trials=2, cells=2)
     config["models"][0]["prices"] = {"prompt": 1.0, "completion": 2.0}
     first = run(config, cluster=SHARED)
 
     second = run({**config, "cube": str(tmp_path / "second.zarr")}, cluster=SHARED)
 
-    assert first.saved is None
-    assert second.sent == 0
-    assert (second.saved.prompt_tokens, second.saved.completion_tokens) == (
-        first.prompt_tokens,
-        first.completion_tokens,
-    )
-    assert second.saved.usd == pytest.approx(first.usd)
-    assert f"saved by the cache: {first.prompt_tokens} prompt tokens" in str(second)
-    assert second.to_dict()["saved"]["completion_tokens"] == first.completion_tokens
+    assert (first.cached, second.cached) == (0, first.graded)
+    assert (second.sent, second.usd, second.spent) == (0, 0.0, {"tokens": 0.0, "usd": 0.0})
+    assert f"{first.graded} answers from the cache" in str(second)

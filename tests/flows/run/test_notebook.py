@@ -58,7 +58,7 @@ def test_notebook_display__shows_progress_and_takes_names_for_text():
     display = NotebookDisplay(Tracker(lambda: now))
     display(
         Started(
-            "r", "c", 20, 0, (HOSTILE, "b"), asked=(Asked(HOSTILE, 10, 10, 0, 4), Asked("b", 10, 10, 0, 4))
+            "r", "c", 20, 0, (HOSTILE, "b"), asked=(Asked(HOSTILE, 10, 10), Asked("b", 10, 10))
         )
     )
     display(Noted(HOSTILE))

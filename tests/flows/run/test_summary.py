@@ -49,16 +49,6 @@ def test_tracker__has_nothing_in_flight_at_a_process_that_another_has_replaced()
     assert (traffic.sent, traffic.replies, traffic.in_flight) == (16, 8, 4)
 
 
-def test_tracker__counts_what_the_cache_saved_by_evaluation():
-    tracker = Tracker()
-
-    tracker(block((0, 0, 0, 0), cached=4, saved=(400, 80)))
-    tracker(block((1, 0, 0, 0), cached=0, saved=(0, 0), model=1))
-
-    assert tracker.saved() == {0: (400.0, 80.0), 1: (0.0, 0.0)}
-    assert tracker.cached == 4
-
-
 def test_summary__raises_unless_all_is_done():
     done = RunSummary("complete", "cube", "cache", 1.0, 4, 4, 0, 0, 4, 9, 9)
     left = replace(

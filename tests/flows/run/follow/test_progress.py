@@ -36,17 +36,16 @@ class Clock:
 
 
 def test_eta__is_that_of_the_slowest_model():
-    clock = Clock(Asked("a", 100, 100, 0, 4), Asked("b", 100, 100, 1, 8), Asked("c", 100, 100, 1, 4))
+    clock = Clock(Asked("a", 100, 100), Asked("b", 100, 100), Asked("c", 100, 100))
 
     now = clock.until(40, {"a": lambda t: min(100, 5 * t), "b": lambda t: t, "c": lambda t: t / 2})
 
     assert now.eta == pytest.approx((100 - 20) / 0.5, rel=0.05)
-    assert now.connections == 4
     assert [model.done for model in now.models] == [100, 40, 20]
 
 
 def test_eta__answers_of_the_cache_say_nothing_of_the_pace():
-    clock = Clock(Asked("a", 1000, 1000, 0, 4))
+    clock = Clock(Asked("a", 1000, 1000))
     clock.tracker(BlockDone((0,), 0, trials=500, cached=500, transport=0, missing=0))
 
     now = clock.until(60, {"a": lambda t: 2 * t})
@@ -56,14 +55,14 @@ def test_eta__answers_of_the_cache_say_nothing_of_the_pace():
 
 
 def test_eta__is_unknown_before_the_first_answer_and_0_at_the_end():
-    clock = Clock(Asked("a", 10, 10, 0, 4))
+    clock = Clock(Asked("a", 10, 10))
     assert clock.tracker.progress().eta is None
 
     assert clock.until(20, {"a": lambda t: min(t, 10)}).eta == 0.0
 
 
 def test_eta__what_failed_for_good_is_not_waited_for():
-    clock = Clock(Asked("a", 100, 100, 0, 4))
+    clock = Clock(Asked("a", 100, 100))
     clock.until(20, {"a": lambda t: t})
 
     clock.tracker(BlockDone((0,), 0, trials=20, cached=0, transport=80, missing=0))
@@ -73,7 +72,7 @@ def test_eta__what_failed_for_good_is_not_waited_for():
 
 
 def test_rates__are_those_since_the_first_request():
-    clock = Clock(Asked("a", 1000, 1000, 0, 4))
+    clock = Clock(Asked("a", 1000, 1000))
     clock.time = 10.0
 
     clock.tracker(
@@ -87,7 +86,7 @@ def test_rates__are_those_since_the_first_request():
 
 
 def test_usd__adds_judges():
-    clock = Clock(Asked("m", 10, 10, 0, 4), prices={"m": (0, 1e6), "judge": (0, 1e6)})
+    clock = Clock(Asked("m", 10, 10), prices={"m": (0, 1e6), "judge": (0, 1e6)})
 
     clock.tracker(Traffic(usage={"m": (0, 10), "judge": (0, 4)}, worker="w"))
 
