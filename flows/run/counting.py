@@ -12,6 +12,7 @@ from evalcube.flows.run.follow.events import Event, Noted
 from evalcube.flows.run.worker import region_tasks
 from evalcube.flows.run.worker.poison import is_killed, raise_if_failed
 from evalcube.flows.state.recording import split_questions, summed
+from evalcube.stages.score.counters import add_counters
 from evalcube.storage.cube.ledger import Receipt
 from evalcube.storage.cube.regions import Region
 
@@ -167,4 +168,4 @@ class Counting:
                     "score", region_tasks.score_questions, self._run, group, priority=20
                 )
             level.append(self._split[group])
-        return summed(level, lambda parts: self._submit("score", region_tasks.score_sum, parts, priority=20))
+        return summed(level, lambda parts: self._submit("score", add_counters, parts, priority=20))

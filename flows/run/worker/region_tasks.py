@@ -17,7 +17,6 @@ from evalcube.flows.run.worker.tasks import BlockResult
 from evalcube.flows.run.worker.workspace import Workspace
 from evalcube.flows.state.recording import count_region, count_split_questions, receipt_of
 from evalcube.flows.state.shared_arrays import repeat_flags
-from evalcube.stages.score.counters import add_counters
 from evalcube.storage.cube.ledger import Receipt, most_fingerprints
 from evalcube.storage.cube.regions import Region
 from evalcube.storage.errors import CubeDamagedError
@@ -129,11 +128,6 @@ def score_questions(run: str, regions: Sequence[Region]) -> npt.NDArray[np.float
     except CubeDamagedError:  # as of `score`
         shape = work.cube.region_shape(regions[0])
         return np.zeros((*shape[:2], work.cube.sizes["counter"]))
-
-
-def score_sum(parts: Sequence[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
-    """The sum of counters, in the order given."""
-    return add_counters(parts)
 
 
 def analyze(run: str, models: Sequence[int], counters: Sequence[npt.NDArray[np.float64]]) -> None:

@@ -56,11 +56,7 @@ def test_notebook__runs_from_top_to_bottom_and_shows_what_it_says(tmp_path, monk
 def test_notebook_display__shows_progress_and_takes_names_for_text():
     now = 0.0
     display = NotebookDisplay(Tracker(lambda: now))
-    display(
-        Started(
-            "r", "c", 20, 0, (HOSTILE, "b"), asked=(Asked(HOSTILE, 10, 10), Asked("b", 10, 10))
-        )
-    )
+    display(Started("r", "c", 20, 0, (HOSTILE, "b"), asked=(Asked(HOSTILE, 10, 10), Asked("b", 10, 10))))
     display(Noted(HOSTILE))
     pause = {HOSTILE: {"seconds": 9.0, "reason": HOSTILE}}
     display(Traffic(answered={"b": 10}, replies=10, in_flight=3, waiting=pause, worker="w"))
