@@ -66,7 +66,7 @@ def test_notebook_display__shows_progress_and_takes_names_for_text():
     assert "<img" not in text
     assert text.count("&lt;img") == 4
     assert "10 of 20 trials, 50 %" in text
-    assert "3 of 4" in text
+    assert "in flight 3" in text
     display(Finished("incomplete"))
     assert "incomplete" in display.html()
     assert "ETA" not in display.html()
