@@ -36,7 +36,7 @@ from evalcube.flows.run.sweep import run as run
 from evalcube.flows.run.upsample import upsample as upsample
 from evalcube.flows.share import difference as _difference
 from evalcube.flows.share import merge as _write
-from evalcube.flows.share.exports.export import export as export
+from evalcube.flows.share.export import export as export
 from evalcube.flows.share.imports.logs import import_logs as import_logs
 from evalcube.flows.share.publish import publish as _publish
 from evalcube.flows.share.publish import pull as _pull

@@ -19,7 +19,7 @@ from evalcube.flows.read.verdict import CubeVerdict
 from evalcube.flows.run.probe.probe import ProbeResult
 from evalcube.flows.run.summary import RunSummary
 from evalcube.flows.share.difference import Difference
-from evalcube.flows.share.exports.export import Exported
+from evalcube.flows.share.export import Exported
 from evalcube.flows.share.imports.logs import ImportSummary
 from evalcube.flows.share.merge import Merged
 from evalcube.flows.share.publish.publish import Published

@@ -193,25 +193,22 @@ def _print_json(table: Trials) -> None:
 
 def export(
     cube: options.Cube,
-    to: Annotated[str, typer.Option()],
     output: options.NewFolder,
     where: list[str] | None = None,
     cache: str | None = None,
     organization: str = "unknown",
     as_json: options.Json = False,
 ) -> None:
-    """Write the trials of a cube in the form of another tool.
+    """Write the trials of a cube as records of Every Eval Ever.
 
     Parameters
     ----------
-    to : FORM
-        eee (Every Eval Ever) or inspect (logs of Inspect).
     organization : NAME
-        Who measured, for --to eee.
+        Who measured.
     """
-    from evalcube.flows.share.exports.export import export as write
+    from evalcube.flows.share.export import export as write
 
-    done = write(cube, to=to, output=output, where=where or (), cache=cache, organization=organization)
+    done = write(cube, output=output, where=where or (), cache=cache, organization=organization)
     warn(_in_flags(done.notes))
     if as_json:
         show_json(asdict(done))

@@ -42,7 +42,7 @@ def _report(cube, folder):
 
 
 def _exported(cube, folder):
-    found = ec.export(cube, to="eee", output=folder / "out", now=0.0)
+    found = ec.export(cube, output=folder / "out", now=0.0)
     shutil.rmtree(folder / "out")
     return {"trials": found.trials}
 

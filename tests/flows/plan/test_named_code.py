@@ -16,7 +16,7 @@ from evalcube.flows.read.statistics import leaderboard
 from evalcube.flows.read.trials.read import trials
 from evalcube.flows.run.sweep import run
 from evalcube.flows.run.upsample import acting_config
-from evalcube.flows.share.exports.export import export
+from evalcube.flows.share.export import export
 from evalcube.stages import named_code as registry
 from evalcube.stages.generate import TaskError
 from evalcube.stages.generate.dataset import matching
@@ -71,7 +71,7 @@ def test_readers__show_what_was_recorded_where_only_the_cube_names_a_grader(grad
     view = reader.view(0, 0, 0, 0)
     table = trials(cube, columns=["status", "answer"], cache=cache)
     rows = list(table.rows())
-    exported = export(cube, output=tmp_path / "out", to="inspect", cache=cache)
+    exported = export(cube, output=tmp_path / "out", cache=cache)
 
     assert (view.status, view.parsed, view.response is None) == ("correct", None, False)
     assert rows == [{"status": "correct", "answer": None}]

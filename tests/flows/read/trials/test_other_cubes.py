@@ -3,7 +3,7 @@
 import pytest
 
 from evalcube.flows.read.trials.read import trials
-from evalcube.flows.share.exports.export import export
+from evalcube.flows.share.export import export
 from evalcube.flows.share.merge import merge_cubes
 from tests.flows.support import evalcube, reset, sweep_config, write_config
 from tests.storage.support import buckets
@@ -60,7 +60,7 @@ def test_cube_in_a_bucket__has_the_same_rows_and_is_exported(teams, tmp_path, mo
     merge_cubes("s3://bucket/one.zarr", [str(teams / "one.zarr")])
 
     lying = rows("s3://bucket/one.zarr", cache=teams / "cache", where=["task=arithmetic", "tokens=1.."])
-    done = export("s3://bucket/one.zarr", to="inspect", output=tmp_path / "out", cache=teams / "cache")
+    done = export("s3://bucket/one.zarr", output=tmp_path / "out", cache=teams / "cache")
 
     assert lying == rows(teams / "one.zarr", where=["task=arithmetic", "tokens=1.."])
     assert (done.trials, len(done.files)) == (12, 2)

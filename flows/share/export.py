@@ -1,4 +1,4 @@
-"""Records of Every Eval Ever, the EvalEval Coalition's schema: an aggregate for each evaluation, and its samples.
+"""Export of a cube as records of Every Eval Ever, the EvalEval Coalition's schema: aggregates and their samples.
 
 Fields as of schema 0.3.0 (https://github.com/evaleval/every_eval_ever, arXiv:2606.14516). A sample has no field for
 repeats: trial and repeat stand in its metadata, whose values are texts.
@@ -9,26 +9,32 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from evalcube import __version__, known_as
 from evalcube.flows.config.secrecy import mask
+from evalcube.flows.cube_like import OneCube, need_address
+from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.evaluations import Evaluation, Judge, token_limit
 from evalcube.flows.plan.plan import TaskPlan
-from evalcube.flows.share.exports.source import (
+from evalcube.flows.read.outputs import new_folder
+from evalcube.flows.read.trials.open_cube import split_where
+from evalcube.flows.share.export_source import (
     ACCURACY,
     CONFIDENCE,
     Mean,
-    Names,
     Row,
+    SampleNames,
     Source,
-    described,
     file_name,
-    is_right,
+    public_params,
     question,
-    shared,
+    trial_details,
 )
 from evalcube.stages.process.judging import judge_messages
 from evalcube.stages.reply.status import OUTCOMES
@@ -44,16 +50,84 @@ _MEANINGS = {
 }
 
 
-def write(source: Source, folder: Path) -> Iterator[Path]:
-    """Write ``data/<collection>/<developer>/<model>/<uuid>.json`` and ``<uuid>_samples.jsonl`` of each evaluation.
+@known_as("evalcube.results")
+@dataclass(frozen=True)
+class Exported:
+    """What was written."""
 
-    Yields
+    output: str
+    """The folder."""
+    trials: int
+    files: tuple[str, ...]
+    """Paths in the folder."""
+    notes: tuple[str, ...]
+    """What a reader of the files should know, a sentence each."""
+
+
+def export(
+    cube: OneCube,
+    *,
+    output: str | Path,
+    where: Mapping[str, object] | Sequence[str] = (),
+    cache: str | Path | None = None,
+    organization: str = "unknown",
+    now: float | None = None,
+) -> Exported:
+    """Write the finished trials of a cube as records of Every Eval Ever.
+
+    Of each evaluation there are ``data/<collection>/<developer>/<model>/<uuid>.json`` and ``<uuid>_samples.jsonl``.
+
+    Nothing secret is written: cubes hold neither addresses of endpoints nor keys, and what looks like one is left out.
+
+    Parameters
+    ----------
+    cube
+        The cube, all of it; see `where`.
+    output
+        The folder to write, where nothing may be.
+    where
+        Conditions on models and points, as for `Part.where`.
+    cache
+        Address of the response cache; default: the one at hand. Without it there are no responses.
+    organization
+        Who measured.
+    now
+        When it is written, seconds since the epoch; default: now.
+
+    Returns
+    -------
+    Exported
+        The files.
+
+    Raises
     ------
-    Path
-        Each file.
+    StorageError
+        If there is no cube, it cannot be read, or the folder cannot be written.
+    SweepError
+        If something is at `output`, or nothing is to be exported.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> ec.export("results/sweep.zarr", output="exported").trials
+    64
     """
-    for model, evaluation in source.evaluations():
-        yield from _EvaluationRecord(source, model, evaluation).write(folder)
+    _, measured = split_where(where)
+    if measured:  # intervals of part of a cell's trials would be of trials that were chosen by how they went
+        raise SweepError(
+            f"`where`: {', '.join(measured)} chooses single trials, and whole points are exported",
+            "Give conditions on models, tasks and points; single trials are listed by evalcube trials",
+        )
+    source = Source(need_address(cube), where, cache, organization, time.time() if now is None else now)
+    with new_folder(Path(output), "export the cube") as folder:
+        files = [
+            path.as_posix()
+            for model, evaluation in source.evaluations()
+            for path in _EvaluationRecord(source, model, evaluation).write(folder)
+        ]
+        if not files:
+            raise SweepError("there is no finished trial to export", "Run the sweep first, or widen `where`")
+    return Exported(str(output), source.rows_written, tuple(sorted(files)), tuple(source.notes))
 
 
 class _EvaluationRecord:
@@ -69,10 +143,11 @@ class _EvaluationRecord:
         self._means: dict[tuple[int, str], Mean] = {}
 
     def write(self, folder: Path) -> Iterator[Path]:
+        """Write both files, and yield their paths in the folder; none where no trial is finished."""
         developer, _, name = self._model_id.partition("/")
-        place = Path("data", self._source.name, file_name(developer), file_name(name.replace("/", "-")))
-        (folder / place).mkdir(parents=True, exist_ok=True)
-        samples = place / f"{self._uuid}_samples.jsonl"
+        target = Path("data", self._source.name, file_name(developer), file_name(name.replace("/", "-")))
+        (folder / target).mkdir(parents=True, exist_ok=True)
+        samples = target / f"{self._uuid}_samples.jsonl"
         digest, rows = hashlib.sha256(), 0
         with (folder / samples).open("xb") as file:
             for sample in self._samples():
@@ -83,7 +158,7 @@ class _EvaluationRecord:
         if not rows:
             (folder / samples).unlink()
             return
-        yield folder / samples
+        yield samples
         detailed = {
             "format": "jsonl",
             "file_path": samples.as_posix(),
@@ -91,19 +166,19 @@ class _EvaluationRecord:
             "checksum": digest.hexdigest(),
             "total_rows": rows,
         }
-        path = folder / place / f"{self._uuid}.json"
+        aggregate = target / f"{self._uuid}.json"
         text = json.dumps(self._aggregate(detailed), indent=2, allow_nan=False)
-        path.write_text(text + "\n", encoding="utf-8")
-        yield path
+        (folder / aggregate).write_text(text + "\n", encoding="utf-8")
+        yield aggregate
 
     def _samples(self) -> Iterator[dict[str, Any]]:
         """A line for each trial and result that it is part of."""
         for number, task in self._source.tasks():
-            names = Names(task)
+            names = SampleNames(task)
             for row in self._source.rows(self._model, number):
                 for metric, value in self._source.scores(row).items():
                     self._means.setdefault((number, metric), Mean()).add(question(row), value)
-                    yield self._sample(row, names.of(row), task, metric, value)
+                    yield self._sample(row, names.name_of(row), task, metric, value)
 
     def _sample(self, row: Row, name: str, task: TaskPlan, metric: str, value: float) -> dict[str, Any]:
         reference = [row["reference"]] if row["reference"] else []
@@ -116,7 +191,7 @@ class _EvaluationRecord:
             "extraction_method": f"evalcube {task.task.name}",
             "is_terminal": True,
         }
-        found: dict[str, Any] = {
+        sample: dict[str, Any] = {
             "schema_version": SCHEMA,
             "evaluation_id": self._id,
             "model_id": self._model_id,
@@ -137,32 +212,32 @@ class _EvaluationRecord:
                 **({"reasoning_trace": [row["reasoning"]]} if row["reasoning"] else {}),
             },
             "answer_attribution": [] if row["answer"] is None else [answer],
-            "evaluation": {"score": value, "is_correct": is_right(row)},
-            "metadata": _texts(described(row)),
+            "evaluation": {"score": value, "is_correct": row["status"] == "correct"},
+            "metadata": _texts(trial_details(row)),
         }
         if row["tokens"] is not None and row["prompt_tokens"] is not None:
             read, written = row["prompt_tokens"], row["tokens"]
-            found["token_usage"] = {
+            sample["token_usage"] = {
                 "input_tokens": read,
                 "output_tokens": written,
                 "total_tokens": read + written,
             }
         if row["latency"] is not None:
             first = row["first_token"]
-            found["performance"] = {
+            sample["performance"] = {
                 "latency_ms": 1000 * row["latency"],
                 **({} if first is None else {"time_to_first_token_ms": 1000 * first}),
             }
         if row["status"] in OUTCOMES and row["status"] not in ("correct", "incorrect"):
-            found["error"] = row["status"]
-        return found
+            sample["error"] = row["status"]
+        return sample
 
     def _result_id(self, task: TaskPlan, metric: str) -> str:
         return f"{self._id}/{task.label}/{metric}"
 
     def _aggregate(self, detailed: dict[str, Any]) -> dict[str, Any]:
         source, evaluation = self._source, self._evaluation
-        last = source.measured_at(self._model)[1]
+        last = source.measured_at(self._model)
         return {
             "schema_version": SCHEMA,
             "evaluation_id": self._id,
@@ -176,7 +251,7 @@ class _EvaluationRecord:
             },
             "eval_library": {
                 "name": "evalcube",
-                "version": source.version,
+                "version": __version__,
                 "additional_details": _texts({"graders": list(source.graders)}),
             },
             "model_info": self._model_info(evaluation),
@@ -257,8 +332,8 @@ def model_id(name: str) -> str:
 
 
 def _source_data(task: TaskPlan) -> dict[str, Any]:
-    params = [shared(planned.cell.plain_params) for planned in task.cells]
-    files = {str(one["file"]): str(one.get("sha256", "")) for one in params if "file" in one}
+    params = [public_params(planned.cell.plain_params) for planned in task.cells]
+    files = {str(point["file"]): str(point.get("sha256", "")) for point in params if "file" in point}
     details = {
         "generator": task.task.name,
         "generator_version": task.task.version,
@@ -283,7 +358,11 @@ def _generation(evaluation: Evaluation) -> dict[str, Any]:
             "prompt_template": template if isinstance(template, str) else json.dumps(template),
         },
         "additional_details": _texts(
-            {name: value for name, value in shared(sampler).items() if name not in (*_SENT, "max_tokens")}
+            {
+                name: value
+                for name, value in public_params(sampler).items()
+                if name not in (*_SENT, "max_tokens")
+            }
         ),
     }
 

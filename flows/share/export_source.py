@@ -1,20 +1,19 @@
-"""What is exported: the trials of a cube by evaluation and task, with what is said of all of them."""
+"""Source of an export: the trials of a cube by evaluation and task, and what is known of all of them."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 
-from evalcube import __version__
 from evalcube.flows.config.secrecy import mask
 from evalcube.flows.plan.evaluations import Evaluation
 from evalcube.flows.plan.plan import TaskPlan
@@ -40,10 +39,10 @@ class Mean:
     rows: int = 0
     _by_question: dict[object, tuple[float, int]] = field(default_factory=dict)
 
-    def add(self, place: object, value: float) -> None:
-        """Take a trial's score up; `place` is its question."""
-        total, count = self._by_question.get(place, (0.0, 0))
-        self._by_question[place] = total + value, count + 1
+    def add(self, question: object, value: float) -> None:
+        """Add the score of a question's trial."""
+        total, count = self._by_question.get(question, (0.0, 0))
+        self._by_question[question] = total + value, count + 1
         self.rows += 1
 
     @property
@@ -67,21 +66,7 @@ class Mean:
 
 
 class Source:
-    """A cube, or a part of it, that is exported.
-
-    Parameters
-    ----------
-    cube
-        Its address.
-    where
-        Conditions on models and points, as for `Part.where`.
-    cache
-        Address of the response cache; default: the one at hand.
-    organization
-        Who measured, for formats that ask for it.
-    now
-        When it is exported, seconds since the epoch.
-    """
+    """A cube, or a part of it, that is exported; arguments as of `export`."""
 
     def __init__(
         self,
@@ -107,11 +92,6 @@ class Source:
         return file_name(mask(name)) or "evalcube"
 
     @cached_property
-    def version(self) -> str:
-        """Of evalcube."""
-        return __version__
-
-    @cached_property
     def graders(self) -> tuple[str, ...]:
         """Versions of the graders."""
         return graders_of(self._receipts)
@@ -121,10 +101,11 @@ class Source:
         with Ledger(self.opened.cube.records) as ledger:
             return list(ledger.newest().values())
 
-    def measured_at(self, model: int) -> tuple[float, float]:
-        """When an evaluation's first and last results were recorded, seconds since the epoch; 0 if nobody noted it."""
-        times = [one.at for one in self._receipts if one.region.model == model]
-        return (float(min(times)), float(max(times))) if times else (0.0, 0.0)
+    def measured_at(self, model: int) -> float:
+        """Return when an evaluation's last result was recorded, seconds since the epoch; 0 if unknown."""
+        return float(
+            max((receipt.at for receipt in self._receipts if receipt.region.model == model), default=0)
+        )
 
     def evaluations(self) -> Iterator[tuple[int, Evaluation]]:
         """The evaluations that are meant, with their indices."""
@@ -158,8 +139,8 @@ class Source:
 
     def scores(self, row: Row) -> dict[str, float]:
         """The results that a trial is part of: `ACCURACY` where there is a right answer, and the layers that it has."""
-        found = {ACCURACY: float(is_right(row))} if row["cell_id"] in self._referenced else {}
-        return found | {name: row[name] for name in LAYERS if row[name] is not None}
+        accuracy = {ACCURACY: float(row["status"] == "correct")} if row["cell_id"] in self._referenced else {}
+        return accuracy | {name: row[name] for name in LAYERS if row[name] is not None}
 
     @cached_property
     def intervals(self) -> Mapping[tuple[int, int], Row]:
@@ -191,62 +172,38 @@ def question(row: Row) -> tuple[str, int]:
     return row["cell_id"], row["trial"]
 
 
-class Names:
-    """Names of a task's questions, each of another: the data set's own where they serve, else by point and trial.
-
-    Parameters
-    ----------
-    task
-        The task. Rows of a data set have its names only if one point asks each of them once.
-    """
+class SampleNames:
+    """Distinct names of a task's questions: the data set's own if one point asks each row once, else made of ids."""
 
     def __init__(self, task: TaskPlan) -> None:
         self._own = len(task.cells) == 1
         self._known: dict[str, tuple[str, int]] = {}
 
-    def of(self, row: Row) -> str:
-        """The name of a row's question."""
-        name, place = row["row_id"] or "", question(row)
-        # Tools make names of files of it.
-        if self._own and name and file_name(name) == name and self._known.setdefault(name, place) == place:
-            return str(name)
+    def name_of(self, row: Row) -> str:
+        """Return the name of a row's question."""
+        name = str(row["row_id"] or "")
+        if self._own and name and self._known.setdefault(name, question(row)) == question(row):
+            return name
         return f"{row['cell_id'][:12]}-{row['trial']}"
-
-
-def is_right(row: Row) -> bool:
-    """Whether a trial counts as right; a truncated, refused or unreadable one does not."""
-    return bool(row["status"] == "correct")
-
-
-def iso(seconds: float) -> str:
-    """A time in UTC as ISO 8601 writes it."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
 def file_name(text: str) -> str:
     """A text as part of a file's name: letters, digits, dots, underscores and hyphens."""
-    kept = "".join(char if (char.isascii() and char.isalnum()) or char in "._-" else "-" for char in text)
-    return kept.strip(".-")[:80]
+    return re.sub(r"[^A-Za-z0-9._-]", "-", text).strip(".-")[:80]
 
 
-def shared(params: Mapping[str, object]) -> dict[str, object]:
-    """Parameters as others may see them: of a file its name alone, and nothing that looks like a secret."""
-    found: dict[str, Any] = shareable(params)
+def public_params(params: Mapping[str, object]) -> dict[str, object]:
+    """Return parameters as others may see them: of a file its name alone, and nothing that looks like a secret."""
     return {
         name: mask(value) if isinstance(value, str) and name != "sha256" else value
-        for name, value in found.items()
+        for name, value in shareable(params).items()
     }
 
 
-def plain_params(row: Row) -> dict[str, object]:
-    """A row's parameters as others may see them."""
-    return shared(json.loads(row["params"]))
-
-
-def described(row: Row) -> dict[str, object]:
-    """What is known of a trial beyond what other tools have fields for; absent values are left out."""
-    found: dict[str, object] = {
-        "params": plain_params(row),
+def trial_details(row: Row) -> dict[str, object]:
+    """Return what is known of a trial beyond the fields that the schema has; absent values are left out."""
+    details: dict[str, object] = {
+        "params": public_params(json.loads(row["params"])),
         **{
             name: row[name]
             for name in ("cell_id", "tiers", "difficulty", "trial", "repeat", "status", "status_theirs", "finish",
@@ -254,4 +211,4 @@ def described(row: Row) -> dict[str, object]:
                          "opinions")
         },
     }  # fmt: skip
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in details.items() if value is not None}

@@ -1,0 +1,200 @@
+"""Exports: what other tools read, by the published schema."""
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+from evalcube.flows.share.export import export
+
+from evalcube.flows.errors import SweepError
+from evalcube.stages.reply.status import Status
+from evalcube.storage.cube.cube import Cube
+from tests.flows.support import evalcube, refused, reset, sweep_config, write_config
+
+pytestmark = pytest.mark.cluster
+
+DATA = Path(__file__).parents[2] / "data" / "formats"
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory, _served):
+    """A folder with a sweep of two models with prices, system message, repeats."""
+    reset(_served)
+    folder = tmp_path_factory.mktemp("swept")
+    config = sweep_config(folder, _served.base_url, trials=4, cells=2, models=("alpha", "beta"), repeats=2)
+    config["samplers"]["greedy"]["temperature"] = 1
+    config["templates"] = {
+        "plain": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "{{ prompt }}"}]
+    }
+    for model in config["models"]:
+        model["simulate"] = {"ability": 1.0, "tokens": 20}
+        model["prices"] = {"prompt": 1, "completion": 2}
+    code, _, errors = evalcube("run", write_config(folder, config), "--quiet", cwd=folder)
+    assert code == 0, errors
+    return folder
+
+
+@pytest.fixture(params=["swept", "judged"])
+def folder(request):
+    return request.getfixturevalue(request.param)
+
+
+def written(folder, target, **options):
+    """An export, with its files' contents by path."""
+    done = export(folder / "cube.zarr", output=target, **options)
+    assert sorted(done.files) == sorted(
+        path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()
+    )
+    return done, {name: (target / name).read_bytes() for name in done.files}
+
+
+def lines(data):
+    return [json.loads(line) for line in data.splitlines()]
+
+
+def valid(document, name):
+    schema = json.loads((DATA / "eee" / name).read_text())
+    jsonschema.validate(document, schema, jsonschema.Draft7Validator)
+
+
+def records(files):
+    """Aggregate and samples of each record."""
+    for name, data in files.items():
+        if name.endswith(".jsonl"):
+            yield name, json.loads(files[name.replace("_samples.jsonl", ".json")]), lines(data)
+
+
+def test_eee__fulfils_the_published_schema(folder, tmp_path):
+    _, files = written(folder, tmp_path / "out", organization="Us")
+
+    found = list(records(files))
+    assert len(found) == 2
+    for name, aggregate, samples in found:
+        valid(aggregate, "eval.schema.json")
+        for sample in samples:
+            valid(sample, "instance_level_eval.schema.json")
+        detailed = aggregate["detailed_evaluation_results"]
+        assert (detailed["file_path"], detailed["total_rows"]) == (name, len(samples))
+        assert detailed["checksum"] == hashlib.sha256(files[name]).hexdigest()
+        results = {one["evaluation_result_id"] for one in aggregate["evaluation_results"]}
+        assert {sample["evaluation_result_id"] for sample in samples} == results
+        assert {sample["evaluation_id"] for sample in samples} == {aggregate["evaluation_id"]}
+        assert {sample["model_id"] for sample in samples} == {aggregate["model_info"]["id"]}
+
+
+def test_eee__says_scores_intervals_prices_and_repeats(swept, tmp_path):
+    _, files = written(swept, tmp_path / "out")
+    code, output, _ = evalcube(
+        "table", "cube.zarr", "--by", "model,task", "--mode", "E_P", "--json", cwd=swept
+    )
+    assert code == 0
+    board = {(row["model"], row["task"]): row for row in json.loads(output)["rows"]}
+
+    for _, aggregate, samples in records(files):
+        name = aggregate["model_info"]["name"]
+        assert aggregate["model_info"]["additional_details"]["price_completion_usd_per_million"] == "2.0"
+        for result in aggregate["evaluation_results"]:
+            row = board[name, result["evaluation_name"]]
+            details = result["score_details"]
+            interval = details["uncertainty"]["confidence_interval"]
+            assert details["score"] == pytest.approx(row["point"])
+            assert (interval["lower"], interval["upper"]) == pytest.approx((row["lower"], row["upper"]))
+        places = {(s["sample_id"], s["metadata"]["trial"], s["metadata"]["repeat"]) for s in samples}
+        assert len(places) == len(samples) == 3 * 4 * 2
+        assert {s["metadata"]["repeat"] for s in samples} == {"0", "1"}
+        assert all(s["input"]["formatted"].startswith("Be brief.") for s in samples)
+
+
+def test_eee__has_judges_and_layers_as_results_of_their_own(judged, tmp_path):
+    _, files = written(judged, tmp_path / "out")
+
+    for _, aggregate, samples in records(files):
+        results = {one["metric_config"]["metric_id"]: one for one in aggregate["evaluation_results"]}
+        assert set(results) == {"accuracy", "evalcube.fact", "evalcube.behavior", "evalcube.judge"}
+        scoring = results["evalcube.judge"]["metric_config"]["llm_scoring"]
+        assert len(scoring["judges"]) == 2
+        assert "{rubric}" in scoring["input_prompt"]
+        assert {sample["sample_id"] for sample in samples} >= {"france", "peru"}
+        by_metric = [s for s in samples if s["evaluation_result_id"].endswith("/judge")]
+        mean = sum(s["evaluation"]["score"] for s in by_metric) / len(by_metric)
+        assert results["evalcube.judge"]["score_details"]["score"] == pytest.approx(mean)
+
+
+def test_eee__has_the_same_ids_and_samples_each_time(swept, tmp_path):
+    _, first = written(swept, tmp_path / "one", now=1.0)
+    _, second = written(swept, tmp_path / "two", now=2.0)
+
+    assert first.keys() == second.keys()
+    for name, data in first.items():
+        if name.endswith(".jsonl"):
+            assert data == second[name]
+        else:
+            assert json.loads(data) == {**json.loads(second[name]), "retrieved_timestamp": "1"}
+
+
+def test_export__holds_no_path_of_this_machine_and_no_secret(judged, tmp_path):
+    _, files = written(judged, tmp_path / "out")
+
+    for name, data in files.items():
+        assert str(judged).encode() not in data
+        assert b"sim:" not in data
+        assert b"rows.jsonl" in data or b"france" in data, name
+
+
+def test_export__is_whole_or_not_there(swept, tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("evalcube.flows.share.export.trial_details", fail)
+    result = evalcube("export", "cube.zarr", "-o", tmp_path / "out", cwd=swept)
+
+    refused(result, "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_export__without_replies_says_so(swept, tmp_path):
+    done, files = written(swept, tmp_path / "out", cache=tmp_path / "nothing")
+
+    assert files
+    assert done.trials == 2 * 3 * 4 * 2
+    assert done.notes[0].endswith("no cache is at hand; give this sweep's with `cache`.")
+
+
+def test_export__refuses_what_is_there_and_parts_of_points(swept, tmp_path):
+    (tmp_path / "out").mkdir()
+
+    refused(
+        evalcube("export", "cube.zarr", "-o", tmp_path / "out", cwd=swept),
+        "-o: ",
+        "is there already",
+    )
+    with pytest.raises(SweepError, match="model is never 'gamma'"):
+        export(swept / "cube.zarr", output=tmp_path / "new", where=["model=gamma"])
+    with pytest.raises(SweepError, match="tokens chooses single trials"):
+        export(swept / "cube.zarr", output=tmp_path / "new", where=["tokens=1..2"])
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_export__of_nothing_is_refused_and_leaves_nothing(swept, tmp_path):
+    shutil.copytree(swept / "cube.zarr", tmp_path / "cube.zarr")
+    cube = Cube.open(tmp_path / "cube.zarr", writable=True)
+    for region in cube.regions():
+        arrays = cube.read_region(region)
+        cube.write_region(region, {**arrays, "status": np.full_like(arrays["status"], Status.MISSING)})
+
+    with pytest.raises(SweepError, match="there is no finished trial to export"):
+        export(tmp_path / "cube.zarr", output=tmp_path / "out")
+
+    assert [path.name for path in tmp_path.iterdir()] == ["cube.zarr"]
+
+
+def test_command__reports_what_it_wrote(swept, tmp_path):
+    code, output, _ = evalcube("export", "cube.zarr", "-o", tmp_path / "out", "--json", cwd=swept)
+
+    assert code == 0
+    document = json.loads(output)
+    assert (document["trials"], len(document["files"]), document["notes"]) == (48, 4, [])
