@@ -229,9 +229,6 @@ def upsample(
     precision: str | None = None,
     budget: str | None = None,
     purpose: Annotated[str, typer.Option("--goal")] = "ranking",
-    models: Annotated[list[str] | None, typer.Option("--model")] = None,
-    tasks: options.Tasks = None,
-    tiers: Annotated[list[str] | None, typer.Option("--tier")] = None,
     where: list[str] | None = None,
     config: str | None = None,
     endpoints: Annotated[list[str] | None, typer.Option("--endpoint")] = None,
@@ -262,10 +259,6 @@ def upsample(
         2M (tokens) or 5USD: spend so much where it helps most, instead of --trials.
     purpose
         What a budget is for: ranking (order of the models) or intervals.
-    models
-        Label of a model; may be given again.
-    tiers
-        Name of a tier; may be given again.
     config : FILE
         The config of a cube that you did not run.
     endpoints : [NAME=]URL
@@ -285,9 +278,6 @@ def upsample(
                 precision=precision,
                 budget=budget,
                 purpose=purpose,  # type: ignore[arg-type]  # refused there if it is none
-                models=models or (),
-                tasks=tasks or (),
-                tiers=tiers or (),
                 where=where or (),
                 cube=cube,
                 cache=cache,

@@ -167,9 +167,9 @@ class Manifold(Section):
         Tiers that the points belong to, such as [easy, hard]; or {easy: 0, hard: 2}: a degree for each tier, so
         that one grid makes the points of all of them.
     degree
-        How far the windows have slid up; default: the task's, then the sweep's.
+        How far the windows have slid up; default: the sweep's degree.
     density
-        How many values of each axis are used; default: the task's, then the sweep's.
+        How many values of each axis are used; default: the sweep's density.
     """
 
     grid: Given[Mapping[str, AxisRange | Sequence[object] | float] | None, dict[Name, GridAxis] | None] = (
@@ -259,10 +259,6 @@ class TaskConfig(Section):
         Fixed params of all points; those of a grid or a point win. Alone: one point.
     manifold
         Entries, each a grid or points.
-    degree
-        How far the windows have slid up; default: the sweep's degree.
-    density
-        How many values of each axis are used; default: the sweep's density.
     assertions
         What each output must be, such as [{type: contains, value: Paris}].
     rubric
@@ -278,8 +274,6 @@ class TaskConfig(Section):
     task: Name | None = None
     params: Params | None = None
     manifold: Some[Manifold] = optional(min_length=1)
-    degree: Degree | None = None
-    density: Density | None = None
     assertions: Given[Sequence[Mapping[str, Any]] | None, Assertions | None] = optional(min_length=1)
     rubric: Rubric | None = None
     reader: Given[ReaderConfig | str | None, Annotated[ReaderConfig, BeforeValidator(by_name)] | None] = (
@@ -304,7 +298,7 @@ class TaskConfig(Section):
         Parameters
         ----------
         degree, density
-            Those of the sweep, used where the task and its entries have none of their own.
+            Those of the sweep, used where entries have none of their own.
         """
         return [made for _, entries in self.parts(degree=degree, density=density) for made in entries]
 
@@ -320,7 +314,5 @@ class TaskConfig(Section):
         if self.manifold is None:
             yield None, [Entry(points=[{}], tiers=DEFAULT_TIERS, fixed=dict(params))]
             return
-        own_degree = degree if self.degree is None else self.degree
-        own_density = self.density or density
         for index, entry in enumerate(self.manifold):
-            yield index, entry.entries(params, degree=own_degree, density=own_density)
+            yield index, entry.entries(params, degree=degree, density=density)

@@ -29,7 +29,7 @@ from evalcube.flows.config.views import Policy, View, ViewConfig, find_view
 from evalcube.stages.generate import Entry
 from evalcube.stages.reply.forms import CHAT, ApiName
 
-TemplateSource = Annotated[str | list[dict[str, str]], PlainValidator(values.template)]
+TemplateSource = Annotated[list[dict[str, str]], PlainValidator(values.template)]
 Facet = Annotated[str | int | float | bool, PlainValidator(values.facet)]
 
 
@@ -249,13 +249,13 @@ class Sweep(Section):
     models
         What is measured.
     templates
-        Name -> list of messages with Jinja contents, or one Jinja text of a JSON list.
+        Name -> list of messages with Jinja contents.
     samplers
         Name -> request parameters, such as temperature and max_tokens; default: what the server does.
     evaluations
         Which combinations to run; default: every model, template, sampler.
     degree
-        How far the windows of all grids have slid up, unless a task or an entry says so itself.
+        How far the windows of all grids have slid up, unless an entry says so itself.
     density
         Values of each grid axis: normal (all), lowdef (first, middle, last), corner (ends).
     tasks
@@ -284,7 +284,7 @@ class Sweep(Section):
     spend: Spend | None = None
     cluster: Given[ClusterSection | str | None, Cluster | None] = optional()
     models: Many[Model] = Field(min_length=1)
-    templates: Given[Mapping[str, str | Sequence[Mapping[str, str]]], dict[Name, TemplateSource]] = optional(
+    templates: Given[Mapping[str, Sequence[Mapping[str, str]]], dict[Name, TemplateSource]] = optional(
         {"plain": [{"role": "user", "content": "{{ prompt }}"}]}, min_length=1
     )
     samplers: Given[Mapping[str, Mapping[str, Any]], dict[Name, SamplerParams]] = optional(

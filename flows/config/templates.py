@@ -1,4 +1,4 @@
-"""Templates: messages with Jinja contents, or a Jinja text of JSON, that make chat messages of a prompt.
+"""Prompt templates: messages with Jinja contents, which make chat messages of a prompt.
 
 Texts that have fields such as ``{{ prompt }}`` and ``{{ params.length }}`` and nothing else of Jinja are filled in
 here, whoever wrote them. More than that is code: it is compiled and run, in Jinja's sandbox, only if a config of this
@@ -31,7 +31,7 @@ _IN_JSON = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&'"}
 """How Jinja's filter `tojson` writes what HTML would take for its own."""
 
 Message = dict[str, str]
-Source = str | Sequence[Mapping[str, str]]
+Source = Sequence[Mapping[str, str]]
 
 
 def code_of(source: object) -> str:
@@ -44,11 +44,11 @@ def code_of(source: object) -> str:
 
     Examples
     --------
-    >>> code_of([{"role": "user", "content": "{{ prompt }} {{ params.length }}"}]), code_of("{{ prompt | upper }}")
-    ('', 'template: "{{ prompt | upper }}"')
+    >>> code_of([{"content": "{{ prompt }} {{ params.length }}"}]), code_of([{"content": "{{ task | upper }}"}])
+    ('', 'template: [{"content": "{{ task | upper }}"}]')
     """
     messages = source if isinstance(source, Sequence) and not isinstance(source, str) else ()
-    texts = [source, *(message.get("content") for message in messages if isinstance(message, Mapping))]
+    texts = [message.get("content") for message in messages if isinstance(message, Mapping)]
     plain = all(_fields(text) is not None for text in texts if isinstance(text, str))
     return "" if plain else f"template: {json.dumps(source, sort_keys=True)}"
 
@@ -142,13 +142,13 @@ class Template:
     Parameters
     ----------
     source
-        A list of messages ``{"role": ..., "content": <Jinja text>}``, or one Jinja text that renders to the
-        JSON of such a list. Variables: `prompt`, `task` (its name), `params` (the point's params).
+        A list of messages ``{"role": ..., "content": <Jinja text>}``. Variables: `prompt`, `task` (its name),
+        `params` (the point's params).
 
     Raises
     ------
     TemplateError
-        If the source is neither, or a text is no valid Jinja.
+        If the source is none, or a text is no valid Jinja.
 
     Examples
     --------
@@ -158,14 +158,11 @@ class Template:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._json: _Text | None = None
-        self._messages: list[tuple[str, _Text]] = []
-        if isinstance(source, str):
-            self._json = _Text(source, ())
-            return
-        _check_messages(source, "is")
-        for index, message in enumerate(source):
-            self._messages.append((message["role"], _Text(message["content"], (index, "content"))))
+        _check_messages(source)
+        self._messages = [
+            (message["role"], _Text(message["content"], (index, "content")))
+            for index, message in enumerate(source)
+        ]
 
     def __reduce__(self) -> tuple[object, ...]:
         # compiled code does not pickle; a worker compiles its own
@@ -174,8 +171,7 @@ class Template:
     @property
     def uses(self) -> frozenset[str]:
         """Names of the variables that the template reads."""
-        texts = [text for _, text in self._messages] + ([self._json] if self._json else [])
-        return frozenset().union(*(text.uses for text in texts))
+        return frozenset().union(*(text.uses for _, text in self._messages))
 
     def render(
         self, *, prompt: str, task: str = "", params: Mapping[str, object] | None = None
@@ -185,13 +181,9 @@ class Template:
         Raises
         ------
         TemplateError
-            If the template fails with these variables, renders no message list, or more than 4 MB.
+            If the template fails with these variables, or renders more than 4 MB.
         """
         variables = {"prompt": prompt, "task": task, "params": {} if params is None else params}
-        if self._json is not None:
-            messages = _read_json(self._json.render(variables))
-            _add_up(messages)
-            return messages
         messages, size = [], 0
         for role, text in self._messages:
             messages.append({"role": role, "content": text.render(variables)})
@@ -230,35 +222,19 @@ def _add_up(messages: Sequence[Message], size: int = 0) -> int:
     return size
 
 
-def _read_json(text: str) -> list[Message]:
-    hint = "Write contents as {{ prompt | tojson }}, without quotes"
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        place = f"{error.msg.removesuffix(' at')} at character {error.pos + 1}"
-        raise TemplateError(f"renders no message list: no JSON ({place})", hint) from None
-    except (ValueError, RecursionError):
-        raise TemplateError("renders no message list: no JSON", hint) from None
-    try:
-        _check_messages(value, "renders")
-    except TemplateError as error:
-        raise TemplateError(f"renders no message list: {error.message}", error.remedy) from None
-    return [{"role": message["role"], "content": message["content"]} for message in value]
-
-
 _EXAMPLE = 'Write a list such as [{role: user, content: "{{ prompt }}"}]'
 
 
-def _check_messages(value: object, verb: str) -> None:
+def _check_messages(value: object) -> None:
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
-        what = "a text" if isinstance(value, str) else show(value)
-        raise TemplateError(f"{verb} {what}, not a list of messages", _EXAMPLE)
+        kind = "a text" if isinstance(value, str) else show(value)
+        raise TemplateError(f"is {kind}, not a list of messages", _EXAMPLE)
     if not value:
-        raise TemplateError(f"{verb} an empty list of messages", _EXAMPLE)
+        raise TemplateError("is an empty list of messages", _EXAMPLE)
     for index, message in enumerate(value):
-        what, remedy, *where = _mistake(message)
-        if what:
-            raise TemplateError(f"message {index + 1} {what}", remedy, where=(index, *where))
+        problem, remedy, *where = _mistake(message)
+        if problem:
+            raise TemplateError(f"message {index + 1} {problem}", remedy, where=(index, *where))
 
 
 def _mistake(message: object) -> tuple[str, ...]:

@@ -431,12 +431,10 @@ def _is_number(value: object) -> TypeGuard[int | float]:
     return abs(value) <= sys.float_info.max
 
 
-def template(value: object) -> str | list[dict[str, str]]:
+def template(value: object) -> list[dict[str, str]]:
     """Check a template by compiling it; return its source with plain lists and dicts."""
     try:
         Template(value)  # type: ignore[arg-type]  # a wrong type is one of its errors
     except TemplateError as error:
         raise refusal(error.message, error.remedy, where=error.where, told=True) from None
-    if isinstance(value, str):
-        return value
     return [dict(message) for message in value]  # type: ignore[attr-defined]

@@ -29,12 +29,10 @@ def build_plan(config: Sweep) -> Plan:
     """
     evaluations, prices, facets = [], [], []
     for model, template, sampler in config.combinations():
-        source = config.templates[template]
         evaluations.append(
             Evaluation.of(
                 NamedTemplate(
-                    name=template,
-                    source=source if isinstance(source, str) else [dict(message) for message in source],
+                    name=template, source=[dict(message) for message in config.templates[template]]
                 ),
                 # 0 and 0.0 are one request.
                 NamedSampler(name=sampler, params=canonical_params(config.samplers[sampler])),

@@ -61,7 +61,7 @@ class NamedTemplate(IdentityRecord):
     """A prompt template by name."""
 
     name: str
-    source: str | list[dict[str, str]]
+    source: list[dict[str, str]]
 
 
 class NamedSampler(IdentityRecord):

@@ -158,6 +158,8 @@ def cells_of(plan: Plan, where: Sequence[str]) -> npt.NDArray[np.bool_]:
     from evalcube.flows.plan.coordinates import labels
 
     known = {label.name: (tuple(label.dims), np.asarray(label.values)) for label in labels(plan)}
+    # Points without right answers count for no score of a tier; to be asked, they belong to it.
+    known["in_tier"] = (known["in_tier"][0], plan.in_tier)
     ds = PlainDataset(coords={name: label for name, label in known.items() if name != "counter"})
     table = keys(ds)
     conditions = checked_where(where, table, ds)
@@ -166,41 +168,22 @@ def cells_of(plan: Plan, where: Sequence[str]) -> npt.NDArray[np.bool_]:
     return found.models[:, None, None] & found.cells
 
 
-def split_condition(text: str) -> tuple[str, str]:
-    """Name and value of a condition.
-
-    Parameters
-    ----------
-    text
-        As a user wrote it, ``NAME=VALUE``.
-
-    Returns
-    -------
-    tuple of (str, str)
-        Without the spaces around them.
-
-    Raises
-    ------
-    SweepError
-        If it is none.
-    """
-    name, sign, value = need_text("where", text).partition("=")
+def split_condition(text: str, parameter: str = "where") -> tuple[str, str]:
+    """Return name and value of a condition ``NAME=VALUE``, without the spaces around them; refuse any other text."""
+    name, sign, value = need_text(parameter, text).partition("=")
     if not sign or not name.strip() or not value.strip():
-        raise SweepError(f"`where`: '{text}' is no NAME=VALUE", _HINT)
+        raise SweepError(f"`{parameter}`: '{text}' is no NAME=VALUE", _HINT)
     return name.strip(), value.strip()
 
 
 def _model(key: str, condition: object, table: Table) -> str:
-    """A model is meant by its name, unless a number is given."""
+    """Return the coordinate that a condition on models is about: their names, or else labels or numbers."""
     if key != "model" or "model_name" not in table:
         return key
-    numbers = condition.split(",") if isinstance(condition, str) else []
-    names = {str(name) for name in table["model_name"].values}
-    return (
-        "model"
-        if numbers and all(n.strip().isdecimal() and n not in names for n in numbers)
-        else "model_name"
-    )
+    texts = [text.strip() for text in condition.split(",")] if isinstance(condition, str) else []
+    names, labels = ({str(value) for value in table[kind].values} for kind in ("model_name", "model"))
+    by_label = texts and names.isdisjoint(texts) and all(text in labels or text.isdecimal() for text in texts)
+    return "model" if by_label else "model_name"
 
 
 def read_condition(name: str, text: str, values: Sequence[Any]) -> Condition:

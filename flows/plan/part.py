@@ -14,6 +14,7 @@ import numpy.typing as npt
 from evalcube.flows.config.limits import Precision as PrecisionConfig
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.errors import SweepError, need_name, no_bare_text
+from evalcube.flows.plan.filters import cells_of, split_condition
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.targets import MOST_TRIALS, SampleTargets
 
@@ -26,79 +27,37 @@ _MOST = 2**31 - 1
 
 @dataclass(frozen=True)
 class Selection:
-    """Some cells of a sweep, by name; an empty filter takes all."""
+    """Some cells of a sweep, those that fulfil all conditions; all cells without any."""
 
-    models: tuple[str, ...] = ()
-    """Labels of models or of evaluations."""
-    tasks: tuple[str, ...] = ()
-    tiers: tuple[str, ...] = ()
     where: tuple[str, ...] = ()
-    """Further conditions ``NAME=VALUE`` on evaluations and points, as readers of cubes take them; all have to hold."""
-    parameter: str = ""
-    """The parameter that has all of them, for messages; empty if each has one of its own."""
+    """Conditions ``NAME=VALUE`` on evaluations and points, as readers of cubes take them."""
+    parameter: str = "where"
+    """The parameter that has them, for messages."""
 
     def mask(self, plan: Plan) -> npt.NDArray[np.bool_]:
-        """Which cells are chosen, shape (model, task, params).
+        """Return which cells are chosen, shape (model, task, params).
 
         Raises
         ------
         SweepError
             If a name is not in the sweep, or nothing is chosen.
         """
-        labels = [
-            {row.model, row.label, label} for row, label in zip(plan.evaluations, plan.labels, strict=True)
-        ]
-        named: npt.NDArray[np.bool_] = plan.named_cells
-        rows, columns = (np.flatnonzero(named.any(axis=axes)).tolist() for axes in ((1, 2), (0, 2)))
-        models = _chosen(self._said("model"), self.models, labels, rows)
-        tasks = _chosen(self._said("task"), self.tasks, [{name} for name in plan.task_names], columns)
-        tiers = _chosen(self._said("tier"), self.tiers, [{name} for name in plan.tiers])
-        member = plan.in_tier[tiers].any(axis=0) if self.tiers else plan.valid()
         # What the config does not name is not asked, although the cube has it.
-        chosen: npt.NDArray[np.bool_] = models[:, None, None] & (member & tasks[:, None]) & named
-        if self.where:
-            chosen &= self._fulfilling(plan)
-        if not chosen.any():
-            said = " and ".join(
-                (*(", ".join(names) for names in (self.models, self.tasks, self.tiers) if names), *self.where)
-            )
-            raise SweepError(
-                f"nothing is selected: no point has all of {said}",
-                "`evalcube plan` shows the points of each task and tier",
-            )
-        return chosen
-
-    def _fulfilling(self, plan: Plan) -> npt.NDArray[np.bool_]:
-        """Which cells fulfil the conditions of `where`."""
-        from evalcube.flows.plan.filters import cells_of  # with xarray, which takes a while
-
-        parameter = self.parameter or "where"
+        named: npt.NDArray[np.bool_] = plan.named_cells
+        if not self.where:
+            return named
         try:
-            return cells_of(plan, self.where)
+            chosen = cells_of(plan, self.where)
         except SweepError as error:
-            raise SweepError(error.message.replace("`where`", f"`{parameter}`"), error.remedy) from error
-
-    def _said(self, kind: str) -> str:
-        return f"`{self.parameter}`: {kind}" if self.parameter else f"`{kind}s`:"
-
-
-def _chosen(
-    said: str,
-    wanted: Sequence[str],
-    known: Sequence[set[str]],
-    named: Sequence[int] | None = None,
-) -> npt.NDArray[np.bool_]:
-    own = known if named is None else [known[place] for place in named]
-    for name in wanted:
-        if not any(name in names for names in own):
-            listed = ", ".join(min(names, key=len) for names in own)
-            if any(name in names for names in known):
-                raise SweepError(
-                    f"{said} '{name}' is in the cube, and the config does not name it",
-                    f"Add it to the config, or give one of: {listed}",
-                )
-            raise SweepError(f"{said} '{name}' is not in this sweep", f"Give one of: {listed}")
-    return np.array([not wanted or not names.isdisjoint(wanted) for names in known], dtype=bool)
+            message = error.message.replace("`where`", f"`{self.parameter}`")
+            raise SweepError(message, error.remedy) from error
+        if not (chosen & named).any():
+            raise SweepError(
+                f"`{self.parameter}`: what has {' and '.join(self.where)} is in the cube, and the config does not "
+                "name it",
+                "Add it to the config, or select something else",
+            )
+        return chosen & named
 
 
 class Sampling(ABC):
@@ -183,7 +142,6 @@ class Adaptive(Sampling):
         )
 
 
-_NAMES = {"model": "models", "task": "tasks", "tier": "tiers"}
 _SHOWN = 60
 _TRIALS = re.compile(r"(?:(\d{1,1000}):)?(\d{1,1000})")
 
@@ -217,18 +175,10 @@ class Only:
         if not conditions and trials is None:
             return None
         no_bare_text(only=conditions)
-        chosen: dict[str, tuple[str, ...]] = {}
-        others = []
         for text in conditions:
-            name, values = _condition(text)
-            if name not in _NAMES:
-                others.append(text)
-                continue
-            if _NAMES[name] in chosen:
-                raise SweepError(f"`only`: '{name}' is given twice", f"Give all at once: {name}=one,two")
-            chosen[_NAMES[name]] = values
+            split_condition(text, "only")
         first, last = (0, None) if trials is None else _trials(need_name("trials", trials))
-        return cls(Selection(**chosen, where=tuple(others), parameter="only"), first, last)
+        return cls(Selection(tuple(conditions), "only"), first, last)
 
     def sampling(self, config: Sweep) -> Sampling:
         """How far the cells of the part are measured.
@@ -255,14 +205,6 @@ class Only:
     def whole(self, config: Sweep, plan: Plan) -> SampleTargets:
         """The plan that it is a part of."""
         return SampleTargets.uniform(plan, self.trials or config.trials, config.repeats)
-
-
-def _condition(text: str) -> tuple[str, tuple[str, ...]]:
-    name, sign, value = (part.strip() for part in str(text).partition("="))
-    values = tuple(part.strip() for part in value.split(",") if part.strip())
-    if not sign or not values:
-        raise SweepError(f"`only`: '{text}' is no NAME=VALUE", "Write it like model=gpt or task=sort,letters")
-    return name, values
 
 
 def _trials(text: str) -> tuple[int, int]:

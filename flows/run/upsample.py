@@ -226,9 +226,6 @@ def upsample(
     precision: Precision | str | None = None,
     budget: Amount | str | None = None,
     purpose: Purpose = "ranking",
-    models: Sequence[str] = (),
-    tasks: Sequence[str] = (),
-    tiers: Sequence[str] = (),
     where: Sequence[str] = (),
     cube: str | Path | None = None,
     cache: str | Path | None = None,
@@ -257,10 +254,9 @@ def upsample(
     budget, purpose
         Tokens or dollars to spend, such as ``2M`` or ``5USD``, where they settle the ``ranking`` or narrow the
         ``intervals`` most; what the cube has is the guide.
-    models, tasks, tiers
-        Names of what is selected; empty means all.
     where
-        Further conditions ``NAME=VALUE`` on evaluations and points, such as ``param_length=8..`` or ``family=a``.
+        Conditions ``NAME=VALUE`` on evaluations and points, such as ``model=small``, ``tier=hard`` or
+        ``param_length=8..``; all have to hold. Empty means all.
     cube, cache, scheduler, workers, cluster, subscribers
         As for `run`.
     config
@@ -284,7 +280,7 @@ def upsample(
     Examples
     --------
     >>> import evalcube as ec
-    >>> ec.upsample("results/sweep.zarr", trials=12, models=["small"]).sent
+    >>> ec.upsample("results/sweep.zarr", trials=12, where=["model=small"]).sent
     16
     """
     known: Any = source
@@ -293,12 +289,12 @@ def upsample(
     _refuse_several(repeats, trials=trials, precision=precision, budget=budget)
     if budget is None and purpose != "ranking":
         raise SweepError("`purpose` goes with `budget`", "Give one, or leave `purpose` out")
-    no_bare_text(models=models, tasks=tasks, tiers=tiers, where=where)
+    no_bare_text(where=where)
     _refuse_numbers(("trials", trials, MOST_TRIALS), ("repeats", repeats, MOST_REPEATS))
     settings = acting_config(
         known, cube=cube, cache=cache, config=config, endpoints=endpoints, key_envs=key_envs
     )
-    selection = Selection(tuple(models), tuple(tasks), tuple(tiers), tuple(where))
+    selection = Selection(tuple(where))
     sampling: Sampling = Fixed(trials, repeats, selection)
     if precision is not None:
         sampling = Adaptive.of(_named(precision), repeats or 1, selection)

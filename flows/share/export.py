@@ -355,7 +355,7 @@ def _generation(evaluation: Evaluation) -> dict[str, Any]:
         "generation_args": {
             **{name: sampler[name] for name in _SENT if isinstance(sampler.get(name), int | float)},
             **({"max_tokens": limit} if limit else {}),
-            "prompt_template": template if isinstance(template, str) else json.dumps(template),
+            "prompt_template": json.dumps(template),
         },
         "additional_details": _texts(
             {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -33,20 +32,22 @@ _LOCAL_ADDRESS = (
     rf"(?:(?:10|127)(?:\.{_OCTET}){{3}}|(?:192\.168|172\.(?:1[6-9]|2\d|3[01]))(?:\.{_OCTET}){{2}})(?!\w|\.\d)"
 )
 
-_LOCAL = ("10.", "127.", "192.168.", "172.")
-_PRIVATE_HOSTS = (
-    (("://",), rf"(?:https?|tcp|rediss?|wss?)://(?:{_USER})?(?!{_USER})(?:{_PRIVATE})[^\s\"'<>)\\]*"),
-    (_LOCAL, r"(?<![\d.])(?:10|127|192\.168|172\.(?:1[6-9]|2\d|3[01]))(?:\.\d{1,3}){2,3}:\d{2,5}(?!\d)"),
-    (_LOCAL, _LOCAL_ADDRESS),
-    # Eight groups, or fewer around a gap: no time of day and no list of numbers is like that.
+_PRIVATE_HOST = "|".join(
     (
-        ("fc", "fd"),
+        rf"(?:https?|tcp|rediss?|wss?)://(?:{_USER})?(?!{_USER})(?:{_PRIVATE})[^\s\"'<>)\\]*",
+        r"(?<![\d.])(?:10|127|192\.168|172\.(?:1[6-9]|2\d|3[01]))(?:\.\d{1,3}){2,3}:\d{2,5}(?!\d)",
+        _LOCAL_ADDRESS,
+        # Eight groups, or fewer around a gap: no time of day and no list of numbers is like that.
         r"(?<![\w:.])f[cd][0-9a-f]{2}(?=[0-9a-f:]{0,35}::|(?::[0-9a-f]{1,4}){7})[0-9a-f:]{2,35}(?![\w:])",
-    ),
-    (("localhost",), r"(?<![\w.-])(?:[\w-]{1,63}\.){0,5}localhost(?:\.localdomain)?(?::\d{2,5})?(?![\w-])"),
+        r"(?<![\w.-])(?:[\w-]{1,63}\.){0,5}localhost(?:\.localdomain)?(?::\d{2,5})?(?![\w-])",
+    )
 )
 _PRIVATE_TEXTS = (
-    *(Pattern("private-host", anchors, re.compile(text, re.IGNORECASE)) for anchors, text in _PRIVATE_HOSTS),
+    Pattern(
+        "private-host",
+        ("://", "10.", "127.", "192.168.", "172.", "fc", "fd", "localhost"),
+        re.compile(_PRIVATE_HOST, re.IGNORECASE),
+    ),
     Pattern(
         "e-mail",
         ("@",),
@@ -171,7 +172,7 @@ class SecretFinder:
             raise SecretsError(sorted(self._found.values(), key=lambda one: (one.kind, one.place)))
 
     def _matches(self, text: str) -> Iterator[tuple[str, str, bool]]:
-        """Kind, content and secrecy of all that is found; what lies within a find of its kind is no other."""
+        """Yield kind, content and secrecy of each match."""
         hidden, lower = self._without_secrets(text), text.lower()
         for name, value in self._values.items():
             if value in text:
@@ -179,19 +180,12 @@ class SecretFinder:
         for host in self._hosts:
             if host in lower:
                 yield "endpoint", host, False
-        spans: dict[str, list[tuple[int, int]]] = {}
         for pattern in (*SECRETS, *_PRIVATE_TEXTS):
             if pattern.may_be_in(lower):
-                # Both come in the order of their beginnings: of very many each is looked at once.
-                earlier, reach = deque(sorted(spans.get(pattern.kind, ()))), -1
+                secret = pattern in SECRETS
                 # What is shown of a private host or folder has no secret within.
-                for match in pattern.expression.finditer(text if pattern in SECRETS else hidden):
-                    begin, end = match.span()
-                    while earlier and earlier[0][0] <= begin:
-                        reach = max(reach, earlier.popleft()[1])
-                    if end > reach:
-                        spans.setdefault(pattern.kind, []).append((begin, end))
-                        yield pattern.kind, match[0], pattern in SECRETS
+                for match in pattern.expression.finditer(text if secret else hidden):
+                    yield pattern.kind, match[0], secret
 
     def _without_secrets(self, text: str) -> str:
         """A text for messages, whatever secret it holds."""

@@ -35,7 +35,7 @@ models:
   - {name: judge, endpoint: "https://j/v1", batch: {requests: 9}, measured: false}
 templates:
   plain: [{role: user, content: "{{ prompt }}"}]
-  json: '[{"role": "user", "content": {{ prompt | tojson }}}]'
+  json: [{role: user, content: "{{ prompt | tojson }}"}]
 samplers:
   greedy: {temperature: 0, max_tokens: 512}
   warm: {top_p: 0.9, max_tokens: 64}

@@ -203,7 +203,7 @@ def test_from_mapping__round_trip() -> None:
         text(
             models="- {name: a, endpoint: http://h/v1, key_env: MY_KEY, headers: {X-Team: t}}\n"
             '  - {name: b, endpoint: "sim:", simulate: {ability: 3}, facets: {x: true}}',
-            templates="""j: '[{"role": "user", "content": {{ prompt | tojson }}}]'""",
+            templates='j: [{role: user, content: "{{ prompt | tojson }}"}]',
             evaluations="- {models: [a]}",
         )
     )

@@ -291,18 +291,10 @@ BAD = {
             'Write a list such as [{role: user, content: "{{ prompt }}"}]'
         ),
     ),
-    "template that quotes the prompt itself": (
-        text(templates="""t: '[{"role": "user", "content": "{{ prompt }}"}]'"""),
+    "template of one text": (
+        text(templates="t: '{{ prompt }}'"),
         (
-            "c.yaml:8: templates.t: renders no message list: no JSON "
-            "(Invalid control character at character 45). "
-            "Write contents as {{ prompt | tojson }}, without quotes"
-        ),
-    ),
-    "template that renders a text": (
-        text(templates="t: '{{ prompt | tojson }}'"),
-        (
-            "c.yaml:8: templates.t: renders no message list: renders a text, not a list of messages. "
+            "c.yaml:8: templates.t: is a text, not a list of messages. "
             'Write a list such as [{role: user, content: "{{ prompt }}"}]'
         ),
     ),

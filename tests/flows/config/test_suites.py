@@ -238,7 +238,7 @@ def test_load_sweep__models_take_the_place_of_the_files(tmp_path) -> None:
 
 def test_load_sweep__problems_of_the_file_keep_their_lines(tmp_path) -> None:
     path = tmp_path / "mine.yaml"
-    path.write_text("samplers: {g: {}}\ntasks: {arithmetic: {degree: 99.5, params: {}}}\n")
+    path.write_text("samplers: {g: {}}\ntasks: {arithmetic: {task: 99.5, params: {}}}\n")
 
     with pytest.raises(ConfigError) as caught:
         load_sweep(path, ["gpt-9"])

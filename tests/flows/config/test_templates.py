@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import sys
+from contextlib import suppress
 
 import jinja2
 import pytest
@@ -24,9 +25,8 @@ def user(content: str) -> list[dict[str, str]]:
 def test_render__puts_any_prompt_in_unchanged(prompt: str) -> None:
     plain = Template(user("{{ prompt }}"))
     spaced = Template(user("{{prompt}}"))
-    as_json = Template('[{"role": "user", "content": {{ prompt | tojson }}}]')
 
-    for template in (plain, spaced, as_json):
+    for template in (plain, spaced):
         assert template.render(prompt=prompt) == user(prompt)
 
 
@@ -84,7 +84,6 @@ def test_render__puts_fields_in_as_jinja_does(source: str, prompt: str) -> None:
      "{% raw %}{{ prompt }}{% endraw %}", "{{ params.__class__ }}", "{{ other }}"],
 )  # fmt: skip
 def test_code_of__is_all_that_is_more_than_fields(text: str) -> None:
-    assert code_of(text)
     assert code_of([{"role": "user", "content": "x"}, {"role": "user", "content": text}])
     assert not code_of([{"role": text, "content": "{{ prompt }}"}])
 
@@ -103,13 +102,10 @@ def test_render__prompt_is_data_not_code() -> None:
         ("{{ ''.__class__ }}", "unsafe"),
         ("{{ 1 / 0 }}", "fails: ZeroDivisionError"),
         ("{% include 'x' %}", "fails: TypeError"),
-        ("{{ 'a' * 10 ** 9 }}", "too large"),
-        ("{% macro m(x, n) %}{{ m(x * x, n - 1) if n else x % 7 }}{% endmacro %}{{ m(9, 60) }}", "too large"),
         (
             "{% set x %}{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}{% endset %}",
             "1 s",
         ),
-        ("{{ 10 ** 10 ** 10 }}", "too large"),
         ("{% for i in range(99999) %}{{ prompt }}{{ prompt }}{% endfor %}", "renders more than 4,000,000"),
         ("{% for i in range(10 ** 6) %}{% endfor %}", "fails: OverflowError"),
         (
@@ -139,6 +135,7 @@ def test_render__refuses(content: str, message: str) -> None:
         ([], "is an empty list of messages"),
         (5, "is 5, not a list of messages"),
         ({"role": "user"}, "is a mapping, not a list of messages"),
+        ("{{ prompt }}", "is a text, not a list of messages"),
         (["hi"], "message 1 is 'hi', not a mapping"),
         ([{"role": "user"}], "message 1 has no content"),
         ([{"content": "x"}], "message 1 has no role"),
@@ -152,12 +149,6 @@ def test_template__refuses_what_is_no_message_list(source: object, message: str)
         Template(source)  # type: ignore[arg-type]
 
     assert str(caught.value).startswith(message)
-
-
-@pytest.mark.parametrize("text", ["[]", "{}", "5", "[1]", '[{"role": "user"}]', "nope", "", "[" * 100_000])
-def test_render__refuses_json_that_is_no_message_list(text: str) -> None:
-    with pytest.raises(TemplateError, match="renders no message list"):
-        Template(text).render(prompt="x")
 
 
 def test_render__bounds_the_size_of_all_messages_together() -> None:
@@ -177,11 +168,9 @@ def test_template__error_says_the_line() -> None:
 
 @given(st.text("{}%# promt|()[]*.'\"\n1", max_size=40) | texts)
 def test_template__any_text_renders_or_is_refused(text: str) -> None:
-    for source in (text, user(text)):
-        try:
-            messages = Template(source).render(prompt="x")
-        except TemplateError:
-            continue
+    with suppress(TemplateError):
+        messages = Template(user(text)).render(prompt="x")
+
         assert all(isinstance(message["content"], str) for message in messages)
 
 

@@ -82,8 +82,8 @@ class Life:
         self.run()
 
     def upsample(self, number: int) -> None:
-        where = {"tasks": [TASKS[number % 2]], "models": [MODELS[number % self._models]]}
-        upsample(self.config, trials=self.config["trials"] + 5 * number, cluster=SHARED, **where)
+        where = [f"task={TASKS[number % 2]}", f"model={MODELS[number % self._models]}"]
+        upsample(self.config, trials=self.config["trials"] + 5 * number, cluster=SHARED, where=where)
 
     def budget(self, number: int) -> None:
         with suppress(SweepError):  # nothing may be left that tells where to spend

@@ -34,7 +34,9 @@ def test_cube__is_selected_by_labels_in_plain_xarray(config):
 def test_labels__are_different_though_names_are_the_same(config):
     plan = build_plan(from_mapping(config))
     first, last = plan.evaluations
-    template = NamedTemplate(name=first.template.name, source="Say: {{ prompt }}")
+    template = NamedTemplate(
+        name=first.template.name, source=[{"role": "user", "content": "Say: {{ prompt }}"}]
+    )
     other = Evaluation.of(template, first.sampler, model=first.model, request_model=first.request_model)
     assert (other.label, other.eval_id == first.eval_id) == (first.label, False)
 

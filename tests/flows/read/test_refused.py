@@ -6,7 +6,7 @@ import yaml
 from evalcube.flows.plan.evaluations import Evaluation, NamedSampler, NamedTemplate
 from evalcube.flows.read.status import refusal_lines
 
-PLAIN = NamedTemplate(name="plain", source="{{ prompt }}")
+PLAIN = NamedTemplate(name="plain", source=[{"role": "user", "content": "{{ prompt }}"}])
 PARAMS = {"temperature": 0, "max_tokens": 200}
 
 

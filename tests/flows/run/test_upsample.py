@@ -64,7 +64,7 @@ def test_upsample__asks_only_what_is_new_where_it_was_asked_for(finished, simula
     cube = finished["cube"]
     before = arrays(cube)
 
-    summary = upsample(cube, trials=40, models=["beta"], tiers=["hard"], cluster=SHARED)
+    summary = upsample(cube, trials=40, where=["model=beta", "tier=hard"], cluster=SHARED)
 
     assert (summary.reason, summary.trials, summary.done) == ("complete", 40, 40)
     assert simulator_stats(simulator)["requests"] == 38
@@ -87,8 +87,8 @@ def test_upsample__that_cannot_begin_leaves_the_plan_as_it_was(finished):
 
 
 def test_upsample__in_parts_makes_the_cube_that_one_run_makes(tmp_path, finished):
-    upsample(finished, trials=12, tasks=["boolean"], cluster=SHARED)
-    upsample(finished["cube"], trials=12, tasks=["arithmetic"], repeats=1, cluster=SHARED)
+    upsample(finished, trials=12, where=["task=boolean"], cluster=SHARED)
+    upsample(finished["cube"], trials=12, where=["task=arithmetic"], repeats=1, cluster=SHARED)
 
     at_once = {**finished, "trials": 12, "cube": str(tmp_path / "at_once.zarr")}
     run(at_once, cluster=SHARED)
@@ -168,7 +168,16 @@ def test_upsample__the_command_works_from_the_cube_alone(tmp_path, simulator):
     Path(path).unlink()
 
     code, output, errors = evalcube(
-        "upsample", "cube.zarr", "--trials", 12, "--task", "boolean", "--quiet", "--workers", 1, cwd=tmp_path
+        "upsample",
+        "cube.zarr",
+        "--trials",
+        12,
+        "--where",
+        "task=boolean",
+        "--quiet",
+        "--workers",
+        1,
+        cwd=tmp_path,
     )
 
     assert code == 0, errors
@@ -181,7 +190,7 @@ def test_upsample__refuses_what_makes_no_sense(tmp_path, simulator):
     refused(evalcube("upsample", path, cwd=tmp_path), "nothing to add", "--trials")
     (tmp_path / "empty").mkdir()
     for source, options, message in (
-        (path, {"trials": 9, "models": ["x"]}, "`models`: 'x'.*alpha"),
+        (path, {"trials": 9, "where": ["model=x"]}, "`where`: model is never 'x'.*alpha"),
         (path, {"precision": "best"}, "'best'.*low, medium, high"),
         (path, {"trials": 10**8}, "`trials`: must be .* 1 to 10,000,000, got 100000000"),
         (path, {"repeats": 0}, "`repeats`: must be .* 1 to 100,000, got 0"),

@@ -8,9 +8,9 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pytest
-from evalcube.flows.share.export import export
 
 from evalcube.flows.errors import SweepError
+from evalcube.flows.share.export import export
 from evalcube.stages.reply.status import Status
 from evalcube.storage.cube.cube import Cube
 from tests.flows.support import evalcube, refused, reset, sweep_config, write_config

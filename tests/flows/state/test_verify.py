@@ -284,7 +284,7 @@ def test_run__mends_what_all_models_share(sweep, simulator, array, damage):
 
 def test_run__keeps_what_was_measured_further_where_the_plan_is_damaged(sweep, simulator):
     cube, config = sweep
-    upsample(config, trials=12, tasks=["boolean"], cluster=SHARED)
+    upsample(config, trials=12, where=["task=boolean"], cluster=SHARED)
     expected, asked = content(cube), simulator_stats(simulator)["requests"]
     truncate(next(path for path in chunks(cube) if path.relative_to(cube).parts[0] == "planned_trials"), 21)
 

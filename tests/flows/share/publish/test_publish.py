@@ -43,7 +43,7 @@ def made(tmp_path_factory, _served):
     config = sweep_config(folder, _served.base_url, models=("alpha", "beta"), trials=8, repeats=2)
     config["models"][0]["facets"] = {"family": "greek"}
     run(config, cluster=SHARED)
-    upsample(config, trials=12, tasks=["boolean"], cluster=SHARED)
+    upsample(config, trials=12, where=["task=boolean"], cluster=SHARED)
     return folder
 
 
