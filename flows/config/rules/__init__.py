@@ -35,7 +35,7 @@ def check(config: Sweep) -> list[Finding]:
         judges.control(config),
         models.some_measured(config),
         models.only_measured_are_evaluated(config),
-        models.evaluations_fit(config, checked.samples),
+        models.evaluations_fit(config),
         models.judges_fit(config),
         iter(checked.findings),
         tasks.renders(config, checked.samples),

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 from evalcube.flows.config.findings import Finding, Path, unknown_name
 from evalcube.flows.config.secrecy import show
 from evalcube.flows.config.serving import SERVED
-from evalcube.flows.config.templates import Template
-from evalcube.flows.errors import TemplateError
 from evalcube.stages.infer.apis import APIS, Api, ApiError
 from evalcube.stages.process.judging import judge_messages
 from evalcube.stages.reply.forms import CHAT
@@ -132,23 +130,13 @@ def only_measured_are_evaluated(config: Sweep) -> Iterator[Finding]:
                 )
 
 
-Samples = Mapping[str, Mapping[str, object]]
-"""Task -> params of one of its points, to render templates with."""
-
-
-def evaluations_fit(config: Sweep, samples: Samples) -> Iterator[Finding]:
-    """Evaluations' samplers and templates go to models whose API can carry them.
-
-    Parameters
-    ----------
-    samples
-        Of the tasks that are valid.
-    """
+def evaluations_fit(config: Sweep) -> Iterator[Finding]:
+    """Evaluations' samplers and templates go to models whose API can carry them."""
     for model, template, sampler in config.combinations():
         if sampler in config.samplers:
             yield from _sampler(("samplers", sampler), config.samplers[sampler], APIS[model.api])
         if model.api != CHAT and template in config.templates:
-            yield from _template(template, config.templates[template], APIS[model.api], samples)
+            yield from _template(template, config.templates[template], APIS[model.api])
 
 
 def judges_fit(config: Sweep) -> Iterator[Finding]:
@@ -178,12 +166,8 @@ def _sampler(path: Path, sampler: Mapping[str, object], api: Api) -> Iterator[Fi
         yield Finding(where, error.rule, remedy=error.remedy, at_key=True)
 
 
-def _template(name: str, source: str | list[dict[str, str]], api: Api, samples: Samples) -> Iterator[Finding]:
-    template = Template(source)
+def _template(name: str, messages: list[dict[str, str]], api: Api) -> Iterator[Finding]:
     try:
-        for task, params in (samples or {"task": {}}).items():
-            api.write(template.render(prompt="?", task=task, params=params))
-    except TemplateError:
-        return  # `evalcube.flows.config.rules.tasks` says so
+        api.write(messages)
     except ApiError as error:
         yield Finding(("templates", name), error.rule, remedy=error.remedy, at_key=True)

@@ -93,9 +93,6 @@ def _rule(error: TaskError) -> str:
     return mask(" ".join(error.message.split())[:400].removesuffix("."))
 
 
-SAMPLE_PROMPT = 'What is 2 + 3?\n"Quoted" text, a back\\slash and a line break are in here on purpose.'
-
-
 def renders(config: Sweep, samples: Mapping[str, Mapping[str, object]]) -> Iterator[Finding]:
     """Each template renders, and uses the prompt.
 
@@ -115,7 +112,7 @@ def _tried(name: str, template: Template, samples: Mapping[str, Mapping[str, obj
     guesses: dict[str, Mapping[str, object]] = {} if "params" in template.uses else {"task": {}}
     for task, params in (samples or guesses).items():
         try:
-            template.render(prompt=SAMPLE_PROMPT, task=task, params=params)
+            template.render(prompt="What is 2 + 3?", task=task, params=params)
         except TemplateError as error:
             at = f" (with task {task})" if "params" in template.uses else ""
             return Finding(

@@ -125,7 +125,7 @@ def test_gpqa__letters_are_shuffled(tmp_path: Path) -> None:
 
 
 def test_suite_of_a_task__what_stands_beside_it_wins(tmp_path: Path) -> None:
-    config = as_task("gsm8k", tmp_path, degree=2)
+    config = as_task("gsm8k", tmp_path, reader={"name": "mine", "pattern": "x"})
     task = config.tasks["mine"]
 
     assert task.task == "dataset"
@@ -133,7 +133,8 @@ def test_suite_of_a_task__what_stands_beside_it_wins(tmp_path: Path) -> None:
     assert task.params is not None
     assert task.params["answer_after"] == "####"
     assert task.params["file"].endswith("gsm8k.jsonl")
-    assert task.degree == 2
+    assert task.reader is not None
+    assert task.reader.name == "mine"
 
 
 def test_suite_of_a_task__of_a_suite_with_several_the_one_of_that_name() -> None:

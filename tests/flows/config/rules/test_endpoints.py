@@ -35,7 +35,7 @@ def problems(source):
 
 
 TWO = '  two: [{role: system, content: x}, {role: user, content: "{{ prompt }}"}]'
-JSON = """  json: '[{"role": "assistant", "content": {{ prompt | tojson }}}, {"role": "tool", "content": "x"}]'"""
+TOOL = """  tool: [{role: assistant, content: "{{ prompt }}"}, {role: tool, content: x}]"""
 RUBRIC = "rubric: x, "
 BAD = {
     "unknown api": (
@@ -68,7 +68,7 @@ BAD = {
         text(api="completions", templates=TWO),
         ["c.yaml:6: templates.two: api: completions takes one text, and the template has system + user"],
     ),
-    "role of a JSON template": (text(templates=JSON), ["templates.json: api: messages knows no role tool"]),
+    "role of a tool": (text(templates=TOOL), ["templates.tool: api: messages knows no role tool"]),
     "judge without system messages": (
         text(api="completions", more="judges: [{model: a}]", task=RUBRIC),
         ["judges[0].model: judges are asked with a system message, and api: completions knows none"],
