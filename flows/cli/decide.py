@@ -254,7 +254,7 @@ def verdict(
     gold_variant: str | None = None,
     missing: Annotated[float | None, typer.Option(min=0.0, max=1.0)] = None,
     holdout: float | None = None,
-    tasks: options.Tasks = None,
+    tasks: Annotated[list[str] | None, typer.Option("--task")] = None,
     as_json: options.Json = False,
 ) -> None:
     """Tell whether a treatment may replace the control. Exit code 0: it may (PROGRESS, or a gate passed alone).
@@ -280,6 +280,8 @@ def verdict(
         Largest share of a variant's scores that may be missing; default: 0.1.
     holdout
         Share of the questions, such as 0.3, on which a gain is to hold that the others show.
+    tasks
+        Name of a task; may be given again.
     """
     from evalcube.flows.read.verdict import cube_verdict
 

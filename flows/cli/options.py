@@ -57,7 +57,6 @@ Configs = Annotated[list[str], typer.Argument(metavar="CONFIG")]
 Endpoints = Annotated[list[str] | None, typer.Option("--model")]
 Judges = Annotated[list[str] | None, typer.Option("--judge")]
 Keys = Annotated[list[str] | None, typer.Option("--key-env")]
-Tasks = Annotated[list[str] | None, typer.Option("--task")]
 Workers = Annotated[int | None, typer.Option(min=1, max=256)]
 
 
@@ -144,8 +143,6 @@ def _shared() -> None:
         Environment variable with the API key of the models at http(s) endpoints, or of one.
     grader
         Replies that an older version graded: current grades them again from the cache, pinned keeps them.
-    tasks
-        Name of a task; may be given again.
     cache
         Address of the response cache; default: the config's.
     scheduler

@@ -28,7 +28,7 @@ COMMANDS = [
     ("analyze", "hazard", "cube.zarr"),
     ("analyze", "clip", "cube.zarr", "--limits", "8"),
     ("leaderboard", "cube.zarr", "--trials", "1"),
-    ("export", "cube.zarr", "--to", "inspect", "-o", "exported"),
+    ("export", "cube.zarr", "-o", "exported"),
     ("cache", "stats", "cache"),
     ("tasks",),
 ]
