@@ -72,7 +72,6 @@ def report(
     version: options.Score = "auto",
     mode: str = "auto",
     weigh: str = "tasks",
-    outcomes: str = "mixed",
     part: Part,
 ) -> None:
     """Write a report of a cube, or of several as if merged: one HTML file that needs nothing else.
