@@ -19,7 +19,7 @@ from typing import Any
 from evalcube import __version__, known_as
 from evalcube.flows.config.secrecy import mask
 from evalcube.flows.cube_like import OneCube, need_address
-from evalcube.flows.errors import SweepError
+from evalcube.flows.errors import SweepError, need_path
 from evalcube.flows.plan.evaluations import Evaluation, Judge, token_limit
 from evalcube.flows.plan.plan import TaskPlan
 from evalcube.flows.read.outputs import new_folder
@@ -119,7 +119,7 @@ def export(
             "Give conditions on models, tasks and points; single trials are listed by evalcube trials",
         )
     source = Source(need_address(cube), where, cache, organization, time.time() if now is None else now)
-    with new_folder(Path(output), "export the cube") as folder:
+    with new_folder(Path(need_path("output", output)), "export the cube") as folder:
         files = [
             path.as_posix()
             for model, evaluation in source.evaluations()

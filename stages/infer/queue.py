@@ -33,10 +33,8 @@ from evalcube.stages.infer.wire import Sender
 from evalcube.stages.infer.writer import Writer
 
 _TLS = "tls"
-_FIRST_RETRIES = 2
-"""Of a model's first request, where it cannot be asked at all as it seems."""
-_FIRST_SECONDS = 5.0
-"""How long a model's first answer is waited for before others are sent."""
+_FIRST_RETRIES, _FIRST_SECONDS = 2, 5.0
+"""Retries of a model's first request, where it seems that it cannot be asked, and seconds before others are sent."""
 _LENT = 8
 """Requests for each connection that may wait for another attempt while others use it."""
 
@@ -44,11 +42,9 @@ _LENT = 8
 class HttpQueue(EndpointQueue):
     """Sends each request by itself: one coroutine per connection takes the next one, and stays with it to its end.
 
-    One whose request was refused and waits for another attempt lends its connection to another coroutine meanwhile.
-
-    Models at one address with one key share everything that is the endpoint's: connections, rates, and the finding
-    that it cannot be reached. A free connection goes to the model that has the fewest, so that one whose requests
-    take long, or fail again and again, leaves room for the others.
+    While a refused request waits for another attempt, it lends its connection to another coroutine.
+    Models at one address with one key share its connections and rates. A free connection goes to the model that has
+    the fewest.
     """
 
     def __init__(self, endpoint: Endpoint, quota: Quota, stats: Stats, writer: Writer) -> None:
@@ -212,8 +208,7 @@ class HttpQueue(EndpointQueue):
         while model.waiting:
             self._turn_away(model, model.waiting.popleft())
         self._fail_refusals(model)
-        # Those at the limits may wait for minutes, and nothing is to be sent for them any more.
-        self._admission.dismiss(model)
+        self._admission.dismiss(model)  # those at the limits may wait for minutes
 
     def _turn_away(self, model: ModelQueue, shared: SharedJob) -> None:
         # An order counts first: a request that was never sent because the run stops is no failure.
@@ -232,11 +227,11 @@ class HttpQueue(EndpointQueue):
         while len(self._tasks) <= self._most_tasks or me is None:
             model = self._next_model()
             if model is None:
-                # A bare future instead of a condition: putting a job wakes one coroutine, not all of them.
+                # A bare future, not a condition: putting a job wakes one coroutine.
                 idle = asyncio.get_running_loop().create_future()
                 self._idle.append(idle)
                 await idle
-                # The job may be gone by now, taken by one that was not idle: look for the next model again.
+                # The job may be gone by now, taken by another: look for the next model again.
                 continue
             shared = model.waiting.popleft()
             if not shared.wanted:  # its block was abandoned, which leaves it in the queue
@@ -254,8 +249,7 @@ class HttpQueue(EndpointQueue):
                 if model.refusals and not (model.held or model.waiting):
                     model.ask_control()  # nobody else's answer is to come
                     self._offer(model)
-        # At once, not with the task's end, which the loop reports a turn later: others that find too many of them in
-        # this turn must not leave as well.
+        # At once: the loop reports the task's end a turn later, and others must not leave as well in this turn.
         self._tasks.discard(me)
 
     def _next_model(self) -> ModelQueue | None:

@@ -57,7 +57,7 @@ class LoopShare:
                     await asyncio.sleep(work * neighbours)
 
 
-class Turns:
+class LoopTurns:
     """The turns in which one reply is worked off.
 
     Parameters
@@ -120,7 +120,7 @@ class Pieces:
         Of its reply.
     """
 
-    def __init__(self, content: aiohttp.StreamReader, turns: Turns) -> None:
+    def __init__(self, content: aiohttp.StreamReader, turns: LoopTurns) -> None:
         self._content = content
         self._turns = turns
         self._part = b""

@@ -26,7 +26,7 @@ from evalcube.stages.infer.posting import HEADER_BYTES, Poster
 from evalcube.stages.infer.reply import EndHabit, Reply, RetryClass, classify, one_line
 from evalcube.stages.infer.sse import TooLargeError
 from evalcube.stages.infer.streams import CutError, ReplyStream
-from evalcube.stages.infer.turns import PIECE_BYTES, LoopShare, Pieces, Turns
+from evalcube.stages.infer.turns import PIECE_BYTES, LoopShare, LoopTurns, Pieces
 from evalcube.stages.reply.body import parse_body, refused_parameter
 from evalcube.stages.reply.forms import Record
 
@@ -186,11 +186,11 @@ class Sender:
             return reply._replace(detail=one_line(f"{reply.detail}; {problem}"))
         return reply._replace(retry_class=RetryClass.RETRY) if renewed else reply
 
-    def _turns(self) -> Turns:
+    def _turns(self) -> LoopTurns:
         """Those of a reply to a request that is sent now."""
-        return Turns(self._share, time.monotonic() + self._timeout)
+        return LoopTurns(self._share, time.monotonic() + self._timeout)
 
-    async def _clean(self, body: bytes, turns: Turns) -> bytes:
+    async def _clean(self, body: bytes, turns: LoopTurns) -> bytes:
         """The bytes without the key, also without those that it was a moment ago."""
         for mask in self._masks:
             body = await turns.take(mask.steps(body))
@@ -208,7 +208,7 @@ class Sender:
         self,
         data: bytes,
         start: float,
-        turns: Turns,
+        turns: LoopTurns,
         status: int,
         headers: _Headers,
         content: aiohttp.StreamReader,

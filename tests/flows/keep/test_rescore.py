@@ -201,7 +201,17 @@ def test_upsample__grades_again_or_keeps_as_run_does(
     graded_by_an_older_one(sweep["cube"])
     (tmp_path / "sweep.yaml").write_text(json.dumps(sweep))
 
-    arguments = ("--trials", 9, "--task", "boolean", "--model", "alpha", "--workers", 1, "--quiet")
+    arguments = (
+        "--trials",
+        9,
+        "--where",
+        "task=boolean",
+        "--where",
+        "model=alpha",
+        "--workers",
+        1,
+        "--quiet",
+    )
     code, _, errors = evalcube("upsample", "sweep.yaml", *arguments, *options, cwd=tmp_path)
 
     assert code == 0

@@ -63,7 +63,7 @@ def test_run__a_cube_without_a_trial_takes_another_config(tmp_path, simulator):
 
 
 def test_run__a_cube_with_one_trial_keeps_its_config(tmp_path, simulator):
-    set_faults(simulator, [{"kind": "status", "status": 400, "share": 0.9}])
+    set_faults(simulator, [{"kind": "status", "status": 400, "share": 0.5}])
     config = sweep_config(tmp_path, simulator.base_url)
     assert run(tmp_path, config)[0] == 1
     before = Cube.open(config["cube"]).attrs

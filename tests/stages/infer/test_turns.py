@@ -16,7 +16,7 @@ from evalcube.stages.infer.engine import Engine
 from evalcube.stages.infer.keys import MASK, KeyMask
 from evalcube.stages.infer.sse import TooLargeError
 from evalcube.stages.infer.streams import ReplyStream
-from evalcube.stages.infer.turns import PIECE_BYTES, LoopShare, Pieces, Turns
+from evalcube.stages.infer.turns import PIECE_BYTES, LoopShare, LoopTurns, Pieces
 from tests.growth import grows_in_proportion
 from tests.stages.infer.batch.batching import batching
 from tests.stages.infer.conftest import make_jobs
@@ -50,7 +50,7 @@ def test_pieces__are_small_and_others_have_a_turn_between_any_two(monkeypatch):
     data, others = bytes(range(256)) * 1000, []
 
     async def read():
-        turns = Turns(LoopShare(), time.monotonic() + PATIENCE)
+        turns = LoopTurns(LoopShare(), time.monotonic() + PATIENCE)
         pieces, passed = [], []
         async for piece in Pieces(body_of(data), turns):
             asyncio.get_running_loop().call_soon(others.append, piece)
@@ -72,7 +72,7 @@ def test_pause__raises_where_the_reply_is_late_though_more_of_it_is_there(monkey
         pieces = []
         with suppress(TimeoutError):
             async for piece in Pieces(
-                body_of(bytes(1 << 20)), turns := Turns(LoopShare(), time.monotonic() + 60)
+                body_of(bytes(1 << 20)), turns := LoopTurns(LoopShare(), time.monotonic() + 60)
             ):
                 pieces.append(piece)
                 if len(pieces) == 3:
@@ -86,7 +86,9 @@ def test_pause__can_be_cancelled(monkeypatch):
     every_piece_is_a_turn(monkeypatch)
 
     async def read():
-        task = asyncio.create_task(Turns(LoopShare(lambda: 10**6), time.monotonic() + PATIENCE).pause(10**6))
+        task = asyncio.create_task(
+            LoopTurns(LoopShare(lambda: 10**6), time.monotonic() + PATIENCE).pause(10**6)
+        )
         await asyncio.sleep(0)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
