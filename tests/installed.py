@@ -53,7 +53,10 @@ def build(source: Path, out: Path, kind: str = "wheel") -> Path:
 def unpack(sdist: Path, folder: Path) -> Path:
     """Unpack an sdist; return the folder of its sources."""
     with tarfile.open(sdist) as archive:
-        archive.extractall(folder, filter="data")
+        archive.extraction_filter = getattr(
+            tarfile, "data_filter", None
+        )  # not in Python 3.11.2, which Debian has
+        archive.extractall(folder)  # noqa: S202 - our own file
     (sources,) = folder.iterdir()
     return sources
 

@@ -68,7 +68,7 @@ FIELDS = st.sampled_from(
 def test_render__puts_fields_in_as_jinja_does(source: str, prompt: str) -> None:
     params = {"n": 1.5, "s": ["<a>", None], "b": True}
     environment = jinja2.Environment(keep_trailing_newline=True)  # noqa: S701 - nothing of HTML
-    template = Template(user(source)) if code_of(source) == "" else None
+    template = Template(user(source)) if code_of(user(source)) == "" else None
 
     messages = template and template.render(prompt=prompt, task="sums", params=params)
 
