@@ -77,7 +77,8 @@ replies = st.builds(
         unique_by=lambda call: call["id"],
     ),
     st.sampled_from(["stop", "length", "content_filter"]),
-    st.none() | st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)),
+    # a stream of messages begins with one token of the completion, and the largest count wins
+    st.none() | st.tuples(st.integers(0, 10**6), st.integers(1, 10**6)),
 )
 
 
