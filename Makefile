@@ -55,6 +55,10 @@ release-check: $(VENV)/.packages ## build a release into dist/, try it on PYTHON
 	$(TEST) -m "not integration" tests/test_packaging.py
 	mkdir -p $(VENV)/release/sources
 	tar -xzf dist/evalcube-*.tar.gz -C $(VENV)/release/sources --strip-components=1
+	"$(PYTHON)" -m venv $(VENV)/release/quick
+	touch $(VENV)/release/quick/.created
+	VIRTUAL_ENV=$(abspath $(VENV))/release/quick $(MAKE) -C $(VENV)/release/sources quick \
+		VENV=$(abspath $(VENV))/release/quick PIP="$(abspath $(BIN))/uv --quiet pip"
 	cd $(VENV)/release/sources && rm -r evalcube deploy flows stages storage
 	set -e; for python in $(PYTHONS); do \
 		"$$python" -c "" 2>/dev/null || { echo "Not tried on $$python, which is not on this machine." >&2; continue; }; \

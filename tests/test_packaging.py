@@ -83,20 +83,6 @@ def test_sdist__is_installed_for_editing_without_links(sdist, tmp_path):
     assert Path(out.strip()) == sources / "evalcube" / "flows" / "__init__.py"
 
 
-@pytest.mark.integration
-@pytest.mark.timeout(3000)
-def test_sdist__passes_make_quick(sdist, tmp_path):
-    sources = unpack(sdist, tmp_path / "unpacked")
-    environment = tmp_path / "environment"
-    environment_without(environment)
-    for stamp in (".created", ".packages"):  # make installs evalcube alone
-        (environment / stamp).touch()
-
-    out = run("make", "quick", f"VENV={environment}", cwd=sources)
-
-    assert int(re.search(r"(\d+) passed", out)[1]) > 5000
-
-
 @pytest.mark.parametrize("name", ["PKG-INFO", "METADATA"])
 def test_metadata__is_what_an_index_takes(name, sdist, wheel):
     if name == "METADATA":
