@@ -13,7 +13,7 @@ PAGES = sorted(
     + [*(ROOT / "docs").glob("*.md")]
 )
 SERVICES = (
-    *("a Dask scheduler", "a fresh clone", "a GPU", "a model server", "a package index", "GitLab"),
+    *("a Dask scheduler", "a fresh clone", "a GPU", "a model server", "a package index", "GitHub", "GitLab"),
     *("Icechunk", "Slurm", "SSH hosts", "the Hugging Face Hub"),
 )
 """What blocks may need that is missing here: nothing else is a reason not to run one."""

@@ -105,6 +105,16 @@ def check(block):
         piece = YAML(typ="safe", pure=True).load(block.text)
         if isinstance(piece, dict) and piece.keys() <= Sweep.model_fields.keys() and not block.file:
             load_piece(piece)
+        for text in texts_of(piece):
+            check_command(text)
+
+
+def texts_of(piece):
+    """Every text in a piece of YAML, such as the commands of a pipeline."""
+    if isinstance(piece, str):
+        return [piece]
+    parts = piece.values() if isinstance(piece, dict) else piece if isinstance(piece, list) else ()
+    return [text for part in parts for text in texts_of(part)]
 
 
 def load_piece(piece):
@@ -125,6 +135,8 @@ def commands():
 
 def check_command(line):
     """Raise an error if a line calls a command of ours with what it does not take."""
+    if "evalcube " not in line:
+        return
     words = [word for word in shlex.split(line, comments=True) if not re.match(r"\w+=", word)]
     if not words or words[0].rpartition("/")[2] != "evalcube":
         return
