@@ -409,34 +409,21 @@ def _chosen_tasks(plan: Plan, wanted: Sequence[str], part: Selected | None) -> l
     return [row for row in graded if not wanted or plan.task_names[row] in wanted]
 
 
-MOST = 8
-"""Evaluations up to which each is compared with the first, where no variant is declared to be in use."""
-
-
 def shown_standing(reader: Reader) -> tuple[ShownVerdict | None, str]:
-    """The verdict on all evaluations of a cube against the one in use, and why there is none.
+    """Return the verdict on all evaluations of a cube against its declared control, and why there is none.
 
-    Returns
-    -------
-    tuple
-        The verdict and an empty text; None and the reason in a sentence; None and nothing where outputs have no layers.
+    Without a declared control there is a verdict on a single evaluation alone: nobody asked for a decision on others.
     """
     plan = reader.plan
-    if not plan.layers:
-        return None, ""
     control = composite_settings(reader.notes)[1]
-    labels = [str(place) for place in range(len(plan.labels))]
-    if control is None and len(labels) > MOST:
-        return None, (
-            f"There is no verdict: the config does not say which of the {len(labels)} variants is in use. Write "
-            "composite: {control: NAME} there, or ask evalcube verdict."
-        )
+    if not plan.layers or (control is None and (len(plan.labels) > 1 or plan.has_imported)):
+        return None, ""
     try:
-        place = 0 if control is None else reader.evaluation_index(control, "composite.control")
-        others = [label for label in labels if label != str(place)]
-        found = cube_verdict(reader.cube.url, str(place), others)
+        index = 0 if control is None else reader.evaluation_index(control, "composite.control")
+        treatments = [str(number) for number in range(len(plan.labels)) if number != index]
+        result = cube_verdict(reader.cube.url, str(index), treatments)
     except SweepError as error:
-        # Nothing is measured yet, or the variant in use is not in this part of a cube.
+        # Nothing is measured yet, or the control is not in this part of a cube.
         return None, f"There is no verdict: {error.message}."
     ids = {label: row.eval_id for label, row in zip(plan.labels, plan.evaluations, strict=True)}
-    return shown_verdict(found.verdict, ids, declared=control is not None), ""
+    return shown_verdict(result.verdict, ids), ""

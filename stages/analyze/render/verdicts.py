@@ -77,16 +77,8 @@ class ShownVerdict:
     """Of the differences' intervals, such as "97.5 %": several treatments share the error of one."""
 
 
-def shown_verdict(found: Verdict, ids: Mapping[str, str], *, declared: bool) -> ShownVerdict:
-    """A verdict as it is shown.
-
-    Parameters
-    ----------
-    ids
-        The `eval_id` of each variant, by its name there.
-    declared
-        Whether somebody said which variant is in use; else it is the first one.
-    """
+def shown_verdict(found: Verdict, ids: Mapping[str, str]) -> ShownVerdict:
+    """Return a verdict as it is shown; `ids` has the `eval_id` of each variant by its name there."""
     control = found.arms[0].name
     several = len(found.arms) > 1
     who = (
@@ -94,11 +86,6 @@ def shown_verdict(found: Verdict, ids: Mapping[str, str], *, declared: bool) -> 
     )
     worst = f", the worst of {len(found.pairs)} treatments" if len(found.pairs) > 1 else ""
     levels = [f"{100 * (1 - pair.composite.alpha):.4g} %" for pair in found.pairs]
-    first = (
-        ""
-        if declared or not several
-        else f"No variant is declared to be in use: {control}, the first, is taken."
-    )
     return ShownVerdict(
         verdict=found.verdict,
         words=f"{who}{worst}" if who else control,
@@ -106,7 +93,7 @@ def shown_verdict(found: Verdict, ids: Mapping[str, str], *, declared: bool) -> 
         reasons=found.reasons,
         next_step=found.next_step,
         badges=tuple((name, getattr(found.badges, field), words) for field, (name, words) in BADGES.items()),
-        notes=tuple(filter(None, (first, *found.notes))),
+        notes=tuple(found.notes),
         control=ids[control] if several else "",
         pairs={ids[pair.treatment]: _pair(pair) for pair in found.pairs},
         level=levels[0] if levels else "",

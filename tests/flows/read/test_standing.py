@@ -32,36 +32,27 @@ def declare(monkeypatch, weights, control):
     monkeypatch.setattr(verdict, "composite_settings", lambda _: (weights, control))
 
 
-def test_shown_standing__takes_the_first_and_says_so(written):
-    found, why = shown_standing(Reader(written))
+def test_shown_standing__is_of_the_declared_control(written, monkeypatch):
+    for control, decision, words in (
+        ("before", "PROGRESS", "after against before"),
+        ("after", "REGRESS", "before against after"),
+    ):
+        declare(monkeypatch, None, control)
 
-    assert (found.verdict, found.words, why) == ("PROGRESS", "after against before", "")
-    assert "before, the first, is taken" in found.notes[0]
-    assert [pair.verdict for pair in found.pairs.values()] == ["PROGRESS"]
-    assert [name for name, _, _ in found.badges] == [
-        "judges agree",
-        "difference significant",
-        "saturated",
-        "human-aligned",
-    ]
+        standing, why = shown_standing(Reader(written))
 
-
-def test_shown_standing__takes_the_declared_one(written, monkeypatch):
-    declare(monkeypatch, None, "after")
-
-    found, _ = shown_standing(Reader(written))
-
-    assert (found.verdict, found.words) == ("REGRESS", "before against after")
-    assert not any("No variant is declared" in text for text in found.notes)
+        assert (standing.verdict, standing.words, why) == (decision, words, "")
+        assert [pair.verdict for pair in standing.pairs.values()] == [decision]
+        assert [name for name, _, _ in standing.badges] == [
+            "judges agree",
+            "difference significant",
+            "saturated",
+            "human-aligned",
+        ]
 
 
-def test_shown_standing__many_without_a_declared_one_have_no_verdict(written, monkeypatch):
-    monkeypatch.setattr(verdict, "MOST", 1)
-
-    found, why = shown_standing(Reader(written))
-
-    assert found is None
-    assert "composite: {control: NAME}" in why
+def test_shown_standing__decides_nothing_that_nobody_asked(written):
+    assert shown_standing(Reader(written)) == (None, "")
 
 
 def test_shown_standing__a_control_that_is_not_here_is_said(written, monkeypatch):
@@ -73,7 +64,9 @@ def test_shown_standing__a_control_that_is_not_here_is_said(written, monkeypatch
     assert "elsewhere" in why
 
 
-def test_report__has_composites_the_pill_and_the_badges(written, tmp_path):
+def test_report__has_composites_the_pill_and_the_badges(written, tmp_path, monkeypatch):
+    declare(monkeypatch, None, "before")
+
     whole = report(written, tmp_path / "whole.html").read_text("utf-8")
 
     assert 'class="pill progress"' in whole
@@ -99,7 +92,8 @@ def test_report__of_a_part_has_composites_and_no_verdict(written, tmp_path):
     assert 'class="pill' not in found
 
 
-def test_ranking__has_composites_and_the_verdict_of_the_whole_cube(written):
+def test_ranking__has_composites_and_the_verdict_of_the_whole_cube(written, monkeypatch):
+    declare(monkeypatch, None, "before")
     explored = Explored([written])
 
     whole = ask(explored, "ranking", Query())
