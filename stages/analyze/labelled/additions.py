@@ -57,7 +57,9 @@ PEOPLE_SCORE = "people_score"
 def with_composites(
     board: Leaderboard, ds: Dataset, weights: Mapping[str, float] | None = None
 ) -> Leaderboard:
-    """The board with the composite of each row whose outputs have layer scores; the same board without any.
+    """The board with the composite of each row whose outputs have layer scores.
+
+    It is the same board without any, and where they say no more than right and wrong, but for declared weights.
 
     A unit is a question, whose repeats are averaged first; the mean is that over tasks of base-weighted means over
     points. The interval is that of the mean over units, or their clusters, by sign flips, at the board's level, within
@@ -90,6 +92,9 @@ def with_composites(
     for row, place in zip(board.rows, row_order(ds, board), strict=True):
         units = _units(scores.isel(model=place).compute(), base[place], pair_units(ds, place))
         found.append(replace(row, composite=_composite(units, shares, board)))
+    measured = {name for row in found if row.composite is not None for name in row.composite.layers}
+    if weights is None and not people and measured <= {"fact"}:
+        return board  # right and wrong alone are the accuracy, on another scale
     board = replace(board, cautions=(*board.cautions, *_told_of_people(found, bool(people))))
     declared = {} if weights is None else {name: float(weights.get(name, 0.0)) for name in LAYERS}
     return replace(board, rows=tuple(found), layer_weights=declared)

@@ -47,7 +47,7 @@ def board_of(ds):
 def test_with_composites__are_those_of_the_verdict(values):
     ds = layered(values)
 
-    board = with_composites(board_of(ds), ds)
+    board = with_composites(board_of(ds), ds, dict.fromkeys(("fact", "behavior", "judge"), 1.0))
 
     # the same answers as runs of a comparison
     expected = verdict(
@@ -66,6 +66,18 @@ def test_with_composites__are_those_of_the_verdict(values):
             assert 1 <= one.score.lower <= one.score.value + 1e-9
             assert one.score.value <= one.score.upper + 1e-9
             assert one.score.upper <= 5
+
+
+def test_with_composites__right_and_wrong_alone_have_none():
+    values = np.full((3, 2, 6, 1), math.nan)
+    values[0] = 5.0
+    plain = layered(values)
+    values[1, 0, 0] = 3.0
+    layers = layered(values)
+
+    boards = [with_composites(board_of(ds), ds) for ds in (plain, layers)]
+
+    assert [{row.composite is None for row in board.rows} for board in boards] == [{True}, {False}]
 
 
 def test_with_composites__questions_of_a_cluster_are_one_draw():
