@@ -98,6 +98,16 @@ class Hub:
 
         self.faults.append(fault)
 
+    def answer(self, part: str, body: bytes) -> None:
+        """Answer all requests whose path has a part as a proxy would, with a page."""
+
+        def fault(handler: BaseHTTPRequestHandler) -> bool:
+            if part in handler.path:
+                send(handler, 200, body, {"Content-Type": "text/html"})
+            return part in handler.path
+
+        self.faults.append(fault)
+
     def cut(self, part: str, times: int = 1) -> None:
         """Break the connection amid the next downloads whose path has a part."""
         left = [times]

@@ -1,13 +1,15 @@
 """Which files of a repository on the hub hold the rows that an address names.
 
 The rule: the file of `path`; else what the card's `configs` list for config and split; else the files whose folders or
-names have both as a word. What is left must be one file, or the numbered parts of one.
+names have both as a word; else, as `datasets` has it, all as `train` where no name has a split's. What is left must be
+one file, or the numbered parts of one.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from itertools import chain, islice
 from typing import Any
@@ -19,6 +21,7 @@ _LISTED = 12
 """Files that a message lists."""
 _MOST_ENTRIES, _MOST_PATTERNS = 2000, 20
 _WORD = re.compile(r"[^A-Za-z0-9]+")
+_SPLITS = frozenset("train training test testing eval evaluation validation valid val dev".split())
 
 
 def form_of(path: str) -> str:
@@ -62,6 +65,9 @@ def chosen(asked: Address, files: Sequence[str], configs: object) -> list[str]:
     if len(declared) == 1:
         return declared[0]
     found = list(chain(*declared)) or [file for file in there if _named(file, asked)]
+    if not found and asked.split == "train" and not any(_SPLITS & _words(file) for file in there):
+        whole = replace(asked, split="")
+        found = [file for file in there if _named(file, whole)]
     if found and not declared and len({re.sub(r"\d+", "0", file) for file in found}) == 1:
         return found
     what = "may mean several files" if found else "is in none of its files by name"
@@ -95,9 +101,12 @@ def _list(value: object) -> list[Any]:
 
 
 def _named(file: str, asked: Address) -> bool:
-    words = {*file.split("/")[:-1], *_WORD.split(file), *_WORD.split(file.rpartition("/")[2])}
     stem = file.rpartition("/")[2].split(".")[0]
-    return all(wanted in ("", stem) or wanted in words for wanted in (asked.config, asked.split))
+    return all(wanted in ("", stem) or wanted in _words(file) for wanted in (asked.config, asked.split))
+
+
+def _words(file: str) -> set[str]:
+    return {*file.split("/")[:-1], *_WORD.split(file)}
 
 
 def _listed(files: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -36,6 +37,8 @@ _CONVERTED = "refs/convert/parquet"
 """Where the hub itself keeps Parquet files of data sets that are made by a script."""
 _TRIES = 4
 _LONGEST_WAIT = 60.0
+_SHOWN_AFTER = 5.0
+"""Seconds of a download from which on its progress is shown."""
 _BUSY = (408, 429, 500, 502, 503, 504)
 _OF_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS)
 _T = TypeVar("_T")
@@ -106,14 +109,25 @@ def _fetched(asked: Address) -> shelf.FetchedRows:
     return record
 
 
+class _BrokenOffError(TaskError):
+    """The hub cannot be reached, or is busy: what came so far serves the next try."""
+
+
 @contextmanager
 def _parts(pinned: Address) -> Iterator[Path]:
-    """A folder for downloads, which goes when all is done: files that are whole stay for the next try."""
+    """A folder for downloads; only what a broken connection left stays, and the next try goes on from there."""
     name = hashlib.sha256(str(pinned).encode()).hexdigest()[:16]
     parts = shelf.folder() / "parts" / name
     parts.mkdir(parents=True, exist_ok=True)
-    yield parts
-    shutil.rmtree(parts, ignore_errors=True)
+    useful = False
+    try:
+        yield parts
+    except (_BrokenOffError, KeyboardInterrupt):
+        useful = True
+        raise
+    finally:
+        if not useful:
+            shutil.rmtree(parts, ignore_errors=True)
 
 
 def _licence(value: object) -> str:
@@ -158,17 +172,17 @@ class _Hub:
             )
         found = []
         for file in files:
-            path = self._said(lambda file=file: self._file(pinned, file, parts))  # type: ignore[misc]
+            most = listed[file].size or MOST_BYTES
+            path = self._said(lambda file=file, most=most: self._file(pinned, file, parts, most))  # type: ignore[misc]
             if not _as_listed(path, listed[file]):
-                path.unlink()
                 raise self.asked.problem(
-                    f"{file} came with another content than the hub says it has; try again, and if that does not help "
-                    "tell its owners"
+                    f"{file} came with another content than the hub says it has; try again without a proxy, and if "
+                    "that does not help tell its owners"
                 )
             found.append(path)
         return found
 
-    def _file(self, pinned: Address, file: str, parts: Path) -> Path:
+    def _file(self, pinned: Address, file: str, parts: Path, most: int) -> Path:
         return Path(
             self._api.hf_hub_download(
                 pinned.repo,
@@ -176,7 +190,7 @@ class _Hub:
                 repo_type="dataset",
                 revision=pinned.revision,
                 local_dir=parts,
-                tqdm_class=_bounded(self.asked),
+                tqdm_class=_bounded(self.asked, file, most),
             )
         )
 
@@ -195,7 +209,11 @@ class _Hub:
                     if status not in _BUSY or tried == _TRIES - 1:
                         raise self._told(error, status) from None
                     sleep(_wait(error.response.headers.get("retry-after"), tried))
+                except (errors.FileMetadataError, json.JSONDecodeError) as error:
+                    raise self._no_hub() from error
                 except (OSError, self._transport()) as error:
+                    if isinstance(error.__cause__, errors.FileMetadataError):
+                        raise self._no_hub() from error
                     if getattr(error, "errno", None) in _OF_DISK:
                         raise
                     if os.environ.get("HF_HUB_OFFLINE") or tried == _TRIES - 1:
@@ -211,11 +229,17 @@ class _Hub:
 
     def _unreached(self, error: Exception) -> TaskError:
         cause = error.__cause__ or error
-        return TaskError(
+        return _BrokenOffError(
             f"the hub cannot be reached ({type(cause).__name__}), and these rows are not on this machine; where there "
             f"is a network, run: evalcube data fetch '{self.asked}', or fetch by the suite's name all that it reads",
             field="file",
             value=str(self.asked),
+        )
+
+    def _no_hub(self) -> TaskError:
+        return self.asked.problem(
+            f"was asked for at {self._api.endpoint}, and what answers there is not the hub: a proxy or a login page "
+            "may stand in between. Open that address in a browser, and correct HTTPS_PROXY or HF_ENDPOINT"
         )
 
     def _told(self, error: Exception, status: int) -> TaskError:
@@ -235,7 +259,12 @@ class _Hub:
             why = f"is refused ({status}): the token in HF_TOKEN has no leave for it; see {page}"
         else:
             why = f"is not given by the hub (HTTP {status}); try again later"
-        return self.asked.problem(why)
+        problem = self.asked.problem(why)
+        return (
+            _BrokenOffError(problem.message, field=problem.field, value=problem.value)
+            if status in _BUSY
+            else problem
+        )
 
 
 def _wait(said: str | None, tried: int) -> float:
@@ -258,20 +287,32 @@ def _as_listed(path: Path, listed: Any) -> bool:  # noqa: ANN401
     return digest.hexdigest() == str(listed.blob_id)
 
 
-def _bounded(asked: Address) -> type[Any]:
-    """A progress bar that shows nothing, and ends a download that has become too long."""
+def _bounded(asked: Address, file: str, most: int) -> type[Any]:
+    """A progress bar that shows itself when a download is slow, and ends one that is larger than announced."""
     from huggingface_hub.utils.tqdm import tqdm
 
     class Bounded(tqdm):
         total_bytes = 0
 
         def __init__(self, *args: object, **named: object) -> None:
-            super().__init__(*args, **{**named, "disable": True})  # type: ignore[no-untyped-call]
+            # On a terminal often, elsewhere, such as in a log, a line now and then.
+            every = 0.5 if sys.stderr.isatty() else 30
+            more = {
+                "delay": _SHOWN_AFTER,
+                "mininterval": every,
+                "leave": False,
+                "desc": file[-40:],
+                "disable": False,
+            }
+            super().__init__(*args, **{**named, **more})  # type: ignore[no-untyped-call]
 
         def update(self, n: float | None = 1) -> None:
             self.total_bytes += int(n or 0)
-            if self.total_bytes > MOST_BYTES:
-                raise asked.problem(f"sends more than {MOST_BYTES >> 20:,} MiB, and more than it said")
+            if self.total_bytes > most:
+                raise asked.problem(
+                    f"sends more of {file} than the {most:,} bytes that it announced; try again without a proxy"
+                )
+            super().update(n)  # type: ignore[no-untyped-call]
 
     return Bounded
 

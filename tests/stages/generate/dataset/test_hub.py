@@ -6,10 +6,13 @@ import errno
 import gzip
 import hashlib
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from evalcube.flows.config.recipes import recipe_names
+from evalcube.flows.keep.data import addresses
 from evalcube.stages.generate import Cell, TaskError
 from evalcube.stages.generate.dataset import Dataset, DatasetParams
 from evalcube.stages.generate.dataset.hub import fetch, shelf
@@ -135,13 +138,71 @@ def test_resolve__says_how_to_get_leave_and_keeps_no_token(hub: Hub, monkeypatch
 @pytest.mark.usefixtures("sums")
 def test_resolve__refuses_other_content_than_the_hub_lists(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "tests.hub._sibling", lambda name, _: {"rfilename": name, "size": 1, "blobId": "0" * 40}
+        "tests.hub._sibling",
+        lambda name, data: {"rfilename": name, "size": len(data), "blobId": "0" * 40},
     )
 
     with pytest.raises(TaskError, match="another content than the hub says"):
         resolved("hf://acme/sums?split=test")
 
-    assert list(shelf.records()) == []
+    assert left_over() == []
+
+
+def left_over() -> list[str]:
+    """What lies where rows are kept."""
+    return sorted(path.name for path in shelf.folder().rglob("*") if path.is_file())
+
+
+HTML = b"<!doctype html><title>Log in to the network</title>"
+
+
+@pytest.mark.parametrize("part", ["/api/datasets", "resolve"])
+def test_resolve__takes_a_page_for_a_proxys_and_says_so_at_once(sums: Hub, part: str) -> None:
+    sums.answer(part, HTML)
+
+    with pytest.raises(TaskError, match="what answers there is not the hub: a proxy"):
+        resolved("hf://acme/sums?split=test")
+
+    assert sum(part in asked for asked in sums.asked) <= 2
+    assert left_over() == []
+
+
+def test_resolve__ends_a_file_that_is_larger_than_announced(
+    sums: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.hub._sibling", lambda name, _: {"rfilename": name, "size": 9, "blobId": None})
+
+    with pytest.raises(TaskError, match=r"sends more of main/test-0.parquet than the 9 bytes"):
+        resolved("hf://acme/sums?split=test")
+
+    assert left_over() == []
+    assert len(sums.asked) < 9  # it is not tried again
+
+
+def test_resolve__keeps_what_came_before_a_broken_connection(hub: Hub) -> None:
+    hub.add("acme/parts", {f"test-{i}.jsonl": jsonl(GSM[i : i + 1]) for i in range(2)})
+    hub.cut("test-1.jsonl", 1000)
+
+    with pytest.raises(TaskError, match="cannot be reached"):
+        resolved("hf://acme/parts?split=test")
+    assert "test-0.jsonl" in left_over()
+    hub.faults.clear()
+    hub.asked.clear()
+
+    assert resolved("hf://acme/parts?split=test").rows == 2
+    assert not any(asked.startswith("GET") and "test-0.jsonl" in asked for asked in hub.asked)
+
+
+@pytest.mark.usefixtures("sums")
+@pytest.mark.parametrize(("after", "shown"), [(0.0, True), (60.0, False)])
+def test_resolve__shows_progress_once_it_is_slow(
+    after: float, shown: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(fetch, "_SHOWN_AFTER", after)
+
+    resolved("hf://acme/sums?split=test")
+
+    assert ("main/test-0.parquet" in capsys.readouterr().err) is shown
 
 
 def test_resolve__follows_a_data_set_that_was_renamed(sums: Hub) -> None:
@@ -155,10 +216,6 @@ def test_resolve__bounds_what_is_downloaded(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(fetch, "MOST_BYTES", 1000)
     with pytest.raises(TaskError, match="at most"):
         resolved("hf://acme/sums?split=test")
-    monkeypatch.setattr("tests.hub._sibling", lambda name, _: {"rfilename": name, "size": 1, "blobId": None})
-
-    with pytest.raises(TaskError, match="more than it said"):
-        resolved("hf://acme/sums?split=test")
 
 
 def test_resolve__bounds_what_all_parts_unpack_to_before_the_last_is_written(
@@ -170,7 +227,7 @@ def test_resolve__bounds_what_all_parts_unpack_to_before_the_last_is_written(
 
     with pytest.raises(TaskError, match="makes more than"):
         resolved("hf://acme/packed?split=test")
-    assert sum(path.stat().st_size for path in shelf.folder().rglob("*.jsonl")) <= fetch.MOST_BYTES
+    assert left_over() == []
 
 
 def test_resolve__bounds_how_many_parts_there_are(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,6 +316,51 @@ def test_chosen__follows_the_card(address: str, files: list[str]) -> None:
     there = ["x.jsonl", "y.jsonl", "z.jsonl", "algebra/test.parquet", "algebra/train.parquet"]
 
     assert chosen(Address.parse(f"hf://a/b{address}"), there, CARD) == files
+
+
+LISTS = json.loads((Path(__file__).parents[3] / "data" / "hub_files.json").read_text("utf-8"))
+"""Files of the commits that recipes pin, as the hub and those who mirror it list them, and what is to be chosen."""
+
+
+@pytest.mark.parametrize(
+    ("repo", "query"), [(repo, query) for repo, listed in LISTS.items() for query in listed["chosen"]]
+)
+def test_chosen__takes_the_right_file_of_each_pinned_commit(repo: str, query: str) -> None:
+    listed = LISTS[repo]
+
+    assert (
+        chosen(Address.parse(f"hf://{repo}{query}"), listed["files"], listed["configs"])
+        == listed["chosen"][query]
+    )
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_lists__are_of_every_address_of_the_recipes(name: str) -> None:
+    for address in addresses(name):
+        repo, _, query = address.removeprefix("hf://").partition("?")
+
+        assert f"?{query}" in LISTS[repo]["chosen"]
+
+
+@pytest.mark.parametrize(
+    ("address", "there"),
+    [
+        ("?split=train", ["a.csv", "b.csv"]),  # which may be anything
+        ("?split=train", ["dev.csv"]),
+        ("?split=train", ["data.csv", "my-test.csv"]),
+        ("?split=test", ["data.csv"]),
+        ("?config=x&split=train", ["data.csv"]),
+    ],
+)
+def test_chosen__calls_nothing_else_train(address: str, there: list[str]) -> None:
+    with pytest.raises(TaskError, match="say which with config="):
+        chosen(Address.parse(f"hf://a/b{address}"), there, None)
+
+
+def test_chosen__takes_unnamed_parts_as_train() -> None:
+    parts = ["data/0000.parquet", "data/0001.parquet"]
+
+    assert chosen(Address.parse("hf://a/b?split=train"), parts, None) == parts
 
 
 @pytest.mark.parametrize(
