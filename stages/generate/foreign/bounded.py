@@ -56,6 +56,8 @@ class ProcessLimits:
     answer_bytes: int = 1 << 20
     file_bytes: int = 0
     """Size of the largest file that may be written."""
+    answers: int = 1
+    """Requests with these limits that one process may answer, each of which then sees what those before it left."""
 
 
 @dataclass(frozen=True, slots=True)

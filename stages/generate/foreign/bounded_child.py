@@ -1,5 +1,6 @@
-"""The process that runs code of others: it imports one door, and forks for each request, so that none leaves a trace.
+"""The process that runs code of others: it imports one door, and answers in forks of itself.
 
+So no request leaves a trace, or none but in those few that one fork answers where their limits let it.
 It is started by `evalcube.stages.generate.foreign.bounded` and says a line of JSON for each line of JSON it is told.
 """
 
@@ -17,7 +18,7 @@ import signal
 import sys
 import time
 from contextlib import suppress
-from typing import NoReturn
+from typing import Any, NoReturn
 
 _NEW_USER, _NEW_NET, _PDEATHSIG = 0x10000000, 0x40000000, 1
 _BLOCK = 1 << 16
@@ -59,10 +60,14 @@ def main(module: str, network: str) -> None:
     if "failed" in hello:
         return
     gc.freeze()  # what was imported stays shared with the forks
-    with os.fdopen(told, "rb") as requests:
-        while line := _line(requests.fileno()):
-            request = json.loads(line)
-            _say(said, _forked(request, door.answer, (told, said)))
+    fork: _Fork | None = None
+    while line := _line(told):
+        request = json.loads(line)
+        if fork and fork.left and fork.limits != request["limits"]:
+            fork.end()
+        if not (fork and fork.left):
+            fork = _Fork(request["limits"], door, (told, said))
+        _say(said, fork.answer(request["given"]))
 
 
 def _line(descriptor: int) -> bytes:
@@ -81,42 +86,59 @@ def _say(descriptor: int, message: object) -> None:
         data = data[os.write(descriptor, data) :]
 
 
-def _forked(request: dict[str, object], answer: object, ours: tuple[int, int]) -> dict[str, object]:
-    """What a fork makes of a request: ``{"said": ...}`` or ``{"failed": reason}``."""
-    limits: dict[str, int] = request["limits"]  # type: ignore[assignment]  # from our own side
-    heard, speaks = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(heard)
-        for descriptor in ours:
-            os.close(descriptor)
-        _work(request["given"], limits, answer, speaks)
-    os.close(speaks)
-    try:
-        data, ended = _heard(heard, ours[0], limits)
-    finally:
-        os.close(heard)
+class _Fork:
+    """A fork that answers requests of equal limits, until it fails to or has answered as many as they say."""
+
+    def __init__(self, limits: dict[str, int], door: Any, ours: tuple[int, int]) -> None:  # noqa: ANN401
+        self.limits, self.left = limits, limits["answers"]
+        self._told, self._signal = ours[0], 0
+        asked, self._asks = os.pipe()
+        self._hears, speaks = os.pipe()
+        self._child = os.fork()
+        if self._child == 0:
+            for descriptor in (self._asks, self._hears, *ours):
+                os.close(descriptor)
+            _work(asked, limits, door, speaks)
+        os.close(asked)
+        os.close(speaks)
+
+    def answer(self, given: object) -> dict[str, object]:
+        """What the fork makes of a request: ``{"said": ...}`` or ``{"failed": reason}``."""
+        with suppress(BrokenPipeError):
+            _say(self._asks, given)
+        data, ended = _heard(self._hears, self._told, self.limits)
+        said: dict[str, object] = {"failed": ended} if ended else json.loads(data or "{}")
+        self.left = self.left - 1 if "said" in said else 0
+        if not self.left:
+            self.end()
+        number = self._signal
+        if said:
+            return said
+        if number == signal.SIGXCPU:
+            return {"failed": "ran out of time"}
+        return {
+            "failed": f"ended with signal {number}" if number else "ended without a word",
+            "crashed": True,
+        }
+
+    def end(self) -> None:
+        """End it with whatever it started, unless it has ended by a signal of its own."""
+        self.left = 0
+        os.close(self._asks)
+        os.close(self._hears)
         with suppress(ProcessLookupError):
-            os.killpg(child, signal.SIGKILL)  # with whatever it started
+            os.killpg(self._child, signal.SIGKILL)
         with suppress(ProcessLookupError):
-            os.kill(child, signal.SIGKILL)
-        _, status = os.waitpid(child, 0)
-    if ended:
-        return {"failed": ended}
-    if data:
-        found: dict[str, object] = json.loads(data)
-        return found
-    number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-    if number == signal.SIGXCPU:
-        return {"failed": "ran out of time"}
-    return {"failed": f"ended with signal {number}" if number else "ended without a word", "crashed": True}
+            os.kill(self._child, signal.SIGKILL)
+        _, status = os.waitpid(self._child, 0)
+        self._signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
 
 
 def _heard(pipe: int, told: int, limits: dict[str, int]) -> tuple[bytes, str]:
-    """All that comes through a pipe until its end, and why that is not all."""
+    """The line that comes through a pipe, empty if none does before its end; and why it is not read."""
     deadline = time.monotonic() + limits["wall_seconds"]
     data = bytearray()
-    while True:
+    while not data.endswith(b"\n"):
         ready, _, _ = select.select([pipe, told], [], [], max(0.0, deadline - time.monotonic()))
         if not ready:
             return b"", "ran out of time"
@@ -124,21 +146,31 @@ def _heard(pipe: int, told: int, limits: dict[str, int]) -> tuple[bytes, str]:
             return b"", "is not needed any more"
         block = os.read(pipe, _BLOCK)
         if not block:
-            return bytes(data), ""
+            return b"", ""
         data += block
         if len(data) > limits["answer_bytes"]:
             return b"", f"said more than {limits['answer_bytes']} bytes"
+    return bytes(data), ""
 
 
-def _work(given: object, limits: dict[str, int], answer: object, speaks: int) -> NoReturn:
+def _work(asked: int, limits: dict[str, int], door: Any, speaks: int) -> NoReturn:  # noqa: ANN401
     """Answer in a fork, which ends here."""
     try:
         os.setsid()
         _bound(limits)
+        while line := _line(asked):
+            _bound_time(limits)
+            _say_answer(speaks, door, line)
+    finally:
+        os._exit(0)
+
+
+def _say_answer(speaks: int, door: Any, line: bytes) -> None:  # noqa: ANN401
+    try:
         random.seed(0)
         if "numpy" in sys.modules:
             sys.modules["numpy"].random.seed(0)
-        found = {"said": answer(given)}  # type: ignore[operator]  # a door's
+        found = {"said": door.answer(json.loads(line))}
     except MemoryError:
         found = {"failed": "ran out of memory"}
     except BaseException as error:  # noqa: BLE001 - whatever others' code raises, SystemExit too
@@ -147,13 +179,18 @@ def _work(given: object, limits: dict[str, int], answer: object, speaks: int) ->
         _say(speaks, found)
     except (MemoryError, TypeError, ValueError, RecursionError):
         _say(speaks, {"failed": "said what is no JSON"})
-    finally:
-        os._exit(0)
+
+
+def _bound_time(limits: dict[str, int]) -> None:
+    """Bound what the next answer takes of the processor."""
+    used = round(sum(resource.getrusage(resource.RUSAGE_SELF)[:2]))
+    most = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    resource.setrlimit(resource.RLIMIT_CPU, (min(used + limits["cpu_seconds"], most), most))
 
 
 def _bound(limits: dict[str, int]) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CPU, (limits["cpu_seconds"], limits["cpu_seconds"] + 1))
+    resource.setrlimit(resource.RLIMIT_CPU, ((limits["cpu_seconds"] + 1) * limits["answers"],) * 2)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limits["file_bytes"], limits["file_bytes"]))
     if _LINUX:
         ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL)

@@ -27,8 +27,8 @@ DOOR = "lm-eval"
 _RENDERING = ProcessLimits(
     cpu_seconds=3600, wall_seconds=7200, memory=8 << 30, answer_bytes=1 << 30, file_bytes=64 << 30
 )
-_GRADING = ProcessLimits(cpu_seconds=10)
-"""A task is built anew for each reply, which takes a part of it."""
+_GRADING = ProcessLimits(cpu_seconds=10, answers=500)
+"""A task is built once for so many replies, which takes a part of the first one's time."""
 _MOST_STOPS = 4
 """Stop sequences that servers take; a reply is cut at all of them anyway."""
 _WRONG = "(wrong)"

@@ -30,7 +30,7 @@ def warm() -> None:
 
 def answer(given: dict[str, Any]) -> object:
     """The rows of a task, or the scores of a reply to one of them."""
-    root = Path(given["root"]) if given["root"] else _packaged()
+    root = Path(given.pop("root") or _packaged())
     if "text" in given:
         return _scores(root, given)
     os.chdir(given["folder"])  # a task's own files may be named relative to it
@@ -212,13 +212,7 @@ def _scores(root: Path, given: dict[str, Any]) -> dict[str, object]:
     """By filter: what it leaves of a reply, and its score by each metric."""
     from lm_eval.api.instance import Instance
 
-    said, doc = given["task"], given["doc"]
-    path = (root / said["yaml"]).resolve()
-    if not path.is_relative_to(root.resolve()):
-        raise RefusedError(f"{said['yaml']} is not in {root}")
-    task = _made(_config(path), doc)
-    task.features = said["features"]
-    task.multiple_target, task.multiple_input = said["targets"], said["inputs"]
+    task, doc = _grader(root, given), given["doc"]
     reply = Instance("generate_until", doc, ("", {}), 0, resps=[given["text"]])
     found: dict[str, object] = {}
     for ensemble in task._filters:  # noqa: SLF001 - lm-eval has no other way to them
@@ -230,6 +224,25 @@ def _scores(root: Path, given: dict[str, Any]) -> dict[str, object]:
             "scores": {name: _number(score) for name, score in scores.items()},
         }
     return found
+
+
+_graders: dict[str, Any] = {}
+
+
+def _grader(root: Path, given: dict[str, Any]) -> Any:  # noqa: ANN401
+    """The task as it grades a reply, built once in a process unless its files are changed."""
+    said = given["task"]
+    path = (root / said["yaml"]).resolve()
+    written = [code.stat().st_mtime_ns for code in (path, *path.parent.glob("*.py"))]
+    key = json.dumps([str(path), said, written])
+    if key not in _graders:
+        if not path.is_relative_to(root.resolve()):
+            raise RefusedError(f"{said['yaml']} is not in {root}")
+        task = _made(_config(path), given["doc"])
+        task.features = said["features"]
+        task.multiple_target, task.multiple_input = said["targets"], said["inputs"]
+        _graders[key] = task
+    return _graders[key]
 
 
 def _number(score: Any) -> float | None:  # noqa: ANN401

@@ -312,7 +312,7 @@ def _bounded(asked: Address, file: str, most: int) -> type[Any]:
                 raise asked.problem(
                     f"sends more of {file} than the {most:,} bytes that it announced; try again without a proxy"
                 )
-            super().update(n)  # type: ignore[no-untyped-call]
+            super().update(n)
 
     return Bounded
 

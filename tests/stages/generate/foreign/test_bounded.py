@@ -56,6 +56,26 @@ def test_ask__forgets_one_request_before_the_next(door):
     assert door("grow()  # again") == ["warm", "used"]
 
 
+def test_ask__lets_one_fork_answer_as_many_as_the_limits_say(door):
+    assert [len(door(f"grow()  # {i}", answers=3)) for i in range(5)] == [2, 3, 4, 2, 3]
+
+
+@pytest.mark.parametrize("trouble", ["1 / 0", "loop()", "'a' * 2_000_000", "{1, 2}", "os._exit(1)"])
+def test_ask__lets_no_fork_go_on_that_failed(door, trouble):
+    assert len(door("grow()", answers=9)) == 2
+    assert isinstance(door(trouble, answers=9, cpu_seconds=1), Failure)
+
+    assert len(door("grow()  # again", answers=9)) == 2
+
+
+def test_ask__bounds_the_time_of_each_of_several_requests(door):
+    work = "[i for i in iter(lambda: sum(os.times()[:2]) > {}, True)] and os.times()[0]"
+    seconds = [door(work.format(end), answers=9, cpu_seconds=1) for end in (0.7, 1.3)]
+
+    assert not any(isinstance(one, Failure) for one in seconds)  # together they took more
+    assert door("loop()", answers=9, cpu_seconds=1) == Failure("grader ran out of time")
+
+
 def test_ask__remembers_what_it_said(door):
     assert door("os.getpid()") == door("os.getpid()")
     assert door("os.getpid()") != door("os.getpid() + 0")
