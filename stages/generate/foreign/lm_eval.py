@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import tempfile
 from collections.abc import Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any, ClassVar, Literal, cast
 
 from pydantic import Field, model_validator
@@ -20,13 +16,10 @@ from evalcube.stages.generate.dataset.matching import withheld
 from evalcube.stages.generate.dataset.params import DatasetParams
 from evalcube.stages.generate.errors import CodeError, TaskError
 from evalcube.stages.generate.foreign.bounded import Failure, ProcessLimits, ask
+from evalcube.stages.generate.foreign.lm_eval_kept import DOOR, rendering
 from evalcube.stages.generate.stream import Stream
 from evalcube.stages.named_code import folder_code, may_run
 
-DOOR = "lm-eval"
-_RENDERING = ProcessLimits(
-    cpu_seconds=3600, wall_seconds=7200, memory=8 << 30, answer_bytes=1 << 30, file_bytes=64 << 30
-)
 _GRADING = ProcessLimits(cpu_seconds=10, answers=500)
 """A task is built once for so many replies, which takes a part of the first one's time."""
 _MOST_STOPS = 4
@@ -35,6 +28,19 @@ _WRONG = "(wrong)"
 _LONGEST = 300
 _OWN = frozenset({"num_fewshot", "limit", "include_path", "filter", "metric", "graded_by", "order", "sha256"})
 """Params that a config may give; the others are those of the file that a task is rendered to."""
+_FORMS: Mapping[str, Mapping[str, object]] = {
+    "choice": {
+        "kind": "choice",
+        "answer": "letter",
+        "options": "choices",
+        "answer_is": "letter",
+        "option_order": "file",
+    },
+    "number": {"kind": "number", "answer": "target", "answer_after": "####"},
+    "text": {"kind": "text", "answer": "target"},
+    DOOR: {"kind": "text", "answer": ""},
+}
+"""How each reader has the fields of the file."""
 
 
 class LmEvalParams(DatasetParams):
@@ -51,10 +57,10 @@ class LmEvalParams(DatasetParams):
     )
     filter: str = Field("", description="Name of the task's filter that counts; default: its first one.")
     metric: str = Field("", description="Name of the task's metric that counts; default: its first one.")
-    graded_by: Literal["auto", "number", "text", "lm-eval"] = Field(
+    graded_by: Literal["auto", "choice", "number", "text", "lm-eval"] = Field(
         "auto",
-        description="What decides whether a reply is right: evalcube's reader of numbers or of texts, with lm-eval's "
-        "grade as the second reader's, or lm-eval alone; auto: a reader where it reads all references.",
+        description="What decides whether a reply is right: evalcube's reader of choices, numbers or texts, with "
+        "lm-eval's grade as the second reader's, or lm-eval alone; auto: the first reader that reads all references.",
     )
 
     @model_validator(mode="before")
@@ -65,8 +71,8 @@ class LmEvalParams(DatasetParams):
     @model_validator(mode="after")
     def _parts_go_together(self) -> LmEvalParams:
         # in place of the rules between a user's params; without `answer` lm-eval grades
-        if self.kind not in ("number", "text") or self.match != "auto":
-            raise ValueError("kind must be number or text: replies are read by numbers, texts or lm-eval")
+        if self.kind == "json" or self.match != "auto":
+            raise ValueError("kind and match are not for it: graded_by says how replies are read")
         return self
 
     def identity(self) -> dict[str, object]:
@@ -87,7 +93,7 @@ class LmEval(Dataset):
     """
 
     version: ClassVar[int] = 1
-    guess_rule: ClassVar[str] = "0: nothing is known of options"
+    guess_rule: ClassVar[str] = "1/options where the reference is an option's letter, else 0"
     Params: ClassVar[type[TaskParams]] = LmEvalParams
 
     def __init__(self, own_name: str) -> None:
@@ -103,8 +109,8 @@ class LmEval(Dataset):
     def resolve(self, params: TaskParams) -> TaskParams:
         """Render the task, and return the params with file, digest and number of rows, filter, metric and reader."""
         given = self._own(params)
-        rendered = self._rendered(given)
-        filters = cast("Mapping[str, Mapping[str, Any]]", rendered["filters"])
+        rendered = rendering(self.own_name, given.include_path, given.num_fewshot, given.limit)
+        filters = cast("Mapping[str, Mapping[str, Any]]", rendered["filters"]) or {"": {"scores": {"": 1.0}}}
         chosen = _known(given.filter, list(filters), "filter")
         scores = filters[chosen]["scores"]
         metric = _known(given.metric, list(scores), "metric")
@@ -114,7 +120,7 @@ class LmEval(Dataset):
                 field="metric",
                 value=metric,
             )
-        file, sha256 = _written(self.own_name, rendered)
+        sha256 = rendered["sha256"]
         if given.sha256 not in ("", sha256):
             raise TaskError(
                 f"{self.name} renders to the SHA-256 {sha256} now, and not to the one that is given: lm-eval, the "
@@ -122,25 +128,31 @@ class LmEval(Dataset):
                 field="sha256",
                 value=given.sha256,
             )
-        found: dict[str, object] = {"file": str(file), "sha256": sha256, "format": "jsonl", "id": "doc_id"}
-        found |= {"filter": chosen, "metric": metric}
-        return self._read(
-            given.model_copy(update=found), own=bool(rendered["own"]) or metric != "exact_match"
-        )
+        found: dict[str, object] = {"file": str(shelf.content(sha256)), "sha256": sha256, "format": "jsonl"}
+        found |= {"id": "doc_id", "filter": chosen, "metric": metric}
+        readers = ["choice"] if rendered["letters"] else []
+        if filters.keys() != {""}:
+            own = bool(rendered["own"]) or metric != "exact_match"
+            readers += [DOOR] if own else ["number", "text", DOOR]
+        return self._read(given.model_copy(update=found), readers)
 
-    def _read(self, params: LmEvalParams, *, own: bool) -> TaskParams:
+    def _read(self, params: LmEvalParams, readers: Sequence[str]) -> TaskParams:
         """The params with the reader that is asked for, or else the first one that reads all references."""
         asked = params.graded_by
-        names = [asked] if asked != "auto" else [DOOR] if own else ["number", "text", DOOR]
+        if asked == "choice" and asked not in readers:
+            raise TaskError(
+                f"references of {self.name} are no letters of options", field="graded_by", value=asked
+            )
+        if readers == ["choice"] and asked not in ("auto", "choice"):
+            raise TaskError(
+                f"{self.name} asks for letters, which lm-eval does not: only graded_by choice reads them",
+                field="graded_by",
+                value=asked,
+            )
+        names = readers if asked == "auto" else [asked]
         for name in names:
-            how: dict[str, object] = {
-                "graded_by": name,
-                "answer": "" if name == DOOR else "target",
-                "kind": "number" if name == "number" else "text",
-                "answer_after": "####" if name == "number" else "",
-            }
             try:
-                return super().resolve(params.model_copy(update=how))
+                return super().resolve(params.model_copy(update={"graded_by": name, **_FORMS[name]}))
             except TaskError:
                 if name == names[-1]:
                     raise
@@ -162,28 +174,6 @@ class LmEval(Dataset):
         if not Path(folder).is_dir():
             raise TaskError(f"{folder} is no folder", field="include_path", value=p.include_path)
         return p.model_copy(update={"include_path": folder})
-
-    def _rendered(self, given: LmEvalParams) -> Mapping[str, object]:
-        if find_spec("lm_eval") is None:
-            raise TaskError(f"{self.name} needs lm-eval: pip install 'evalcube[lm-eval]'", value=self.name)
-        request = {
-            "root": given.include_path,
-            "folder": str(Path.cwd()),
-            "name": self.own_name,
-            "num_fewshot": given.num_fewshot,
-            "limit": given.limit,
-        }
-        said = ask(DOOR, request, _RENDERING, fetches=True)
-        if isinstance(said, Failure):
-            raise TaskError(
-                f"lm-eval cannot make {self.name}: it {said.reason.removeprefix('grader ')}. Its data are fetched by "
-                "the machine that plans; where a package is missing, install what the task needs",
-                value=self.name,
-            )
-        rendered = cast("Mapping[str, object]", said)
-        if "refused" in rendered:
-            raise TaskError(f"{self.name} {rendered['refused']}", value=self.name)
-        return rendered
 
     # ---- trials
 
@@ -210,10 +200,13 @@ class LmEval(Dataset):
             "sampler": {**asked, "stop": stop} if stop else asked,
             "lm_eval": {"task": said, "doc": row["doc"]},
         }
+        prompt = cast("str", row["prompt"])  # not `item.question`, which is trimmed
+        if item.options:
+            names = tuple(ascii_uppercase[: len(item.options)])
+            extras |= {"accepted": [names[item.right]], "choices": list(item.options)}
+            return Trial(prompt, names[item.right], 1 / len(names), names, extras)
         answer = item.accepted[0] if item.accepted else cast("Sequence[str]", row["target"])[0][:_LONGEST]
-        return Trial(
-            cast("str", row["prompt"]), answer, extras=extras
-        )  # not `item.question`, which is trimmed
+        return Trial(prompt, answer, extras=extras)
 
     # ---- replies
 
@@ -222,9 +215,9 @@ class LmEval(Dataset):
         return True
 
     def second_reader(self, params: TaskParams) -> str:
-        """The filter's name, unless lm-eval is the first reader."""
+        """The filter's name, unless lm-eval is the first reader or has none."""
         p = LmEvalParams.of(params)
-        return "" if p.graded_by == DOOR else f"lm-eval {p.filter}"
+        return f"lm-eval {p.filter}" if p.filter and p.graded_by != DOOR else ""
 
     def theirs(self, text: str, params: TaskParams, trial: Trial) -> float | None:
         """The score of the filter and metric that count; None where the filter leaves nothing."""
@@ -301,24 +294,3 @@ def _known(asked: str, names: Sequence[str], field: str) -> str:
             f"there is no {field} {asked}; the task has {', '.join(names)}", field=field, value=asked
         )
     return asked or names[0]
-
-
-def _written(name: str, rendered: Mapping[str, object]) -> tuple[Path, str]:
-    """The file of a task, named by its digest, and this; each row says what made it."""
-    try:
-        package = f"lm_eval {version('lm_eval')}"
-    except PackageNotFoundError:
-        package = "lm_eval"
-    said = {**cast("Mapping[str, object]", rendered["task"]), "name": name, "package": package}
-    rows = cast("Sequence[Mapping[str, object]]", rendered["rows"])
-    lines = (json.dumps({**row, "task": said}, sort_keys=True, ensure_ascii=False) + "\n" for row in rows)
-    shelf.folder().mkdir(parents=True, exist_ok=True)
-    digest = hashlib.sha256()
-    with tempfile.NamedTemporaryFile("wb", dir=shelf.folder(), delete=False) as part:
-        for line in lines:
-            data = line.encode("utf-8", "surrogatepass")
-            digest.update(data)
-            part.write(data)
-    target = shelf.folder() / f"{digest.hexdigest()}.jsonl"
-    Path(part.name).replace(target)
-    return target, digest.hexdigest()

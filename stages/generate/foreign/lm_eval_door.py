@@ -1,4 +1,4 @@
-"""Render the questions of a task of lm-eval, and grade replies to them as lm-eval does; runs in the bounded process."""
+"""Render the questions of tasks of lm-eval, and grade replies to them as lm-eval does; runs in the bounded process."""
 
 from __future__ import annotations
 
@@ -10,10 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from evalcube.stages.generate.foreign.lm_eval_letters import LETTERED, add_letters, lettered_task
+
 FEWSHOT_SEED = 1234
 """With which lm-eval draws examples unless it is told otherwise."""
 MOST_TOKENS = 256
 """What lm-eval asks an API for where a task does not say."""
+
+
+_PLAIN_MEMBER = frozenset({"task", "task_alias"})
 
 
 class RefusedError(Exception):
@@ -29,12 +34,14 @@ def warm() -> None:
 
 
 def answer(given: dict[str, Any]) -> object:
-    """The rows of a task, or the scores of a reply to one of them."""
+    """The members of a group, the rows of a task, or the scores of a reply to one of them."""
     root = Path(given.pop("root") or _packaged())
     if "text" in given:
         return _scores(root, given)
-    os.chdir(given["folder"])  # a task's own files may be named relative to it
     try:
+        if "members" in given:
+            return {"members": _members(root, given["members"])}
+        os.chdir(given["folder"])  # a task's own files may be named relative to it
         return _rows(root, given)
     except RefusedError as refusal:
         return {"refused": str(refusal)}
@@ -69,42 +76,81 @@ def _named(root: Path, name: str) -> Path:
     raise RefusedError(f"is {kinds[name]}; name one of its tasks" if name in kinds else f"is not in {root}")
 
 
+def _members(root: Path, name: str) -> list[str]:
+    """The tasks of a group or a tag, and of the groups and tags in it; none where it is neither."""
+    from lm_eval.tasks._yaml_loader import load_yaml
+
+    texts = {path: path.read_bytes() for path in sorted(root.rglob("*.yaml"))}
+    members, waiting, seen = dict[str, None](), [name], set[str]()
+    while waiting:
+        wanted = waiting.pop(0)
+        seen.add(wanted)
+        for path in (path for path, data in texts.items() if wanted.encode() in data):
+            config = load_yaml(path, resolve_func=False)
+            if config.get("group") == wanted:
+                waiting[:0] = [one for one in _listed(config) if one not in seen]
+            elif "group" not in config and wanted in (config.get("task"), *_tags(config)):
+                members[config["task"]] = None
+    return [] if list(members) == [name] else list(members)
+
+
+def _listed(group: dict[str, Any]) -> Iterator[str]:
+    """Names of what a group lists."""
+    for one in group.get("task") or ():
+        if isinstance(one, dict) and "group" in one:
+            yield from _listed(one)
+        elif isinstance(one, dict) and one.keys() - _PLAIN_MEMBER:
+            raise RefusedError(
+                f"is a group that changes its task {one.get('task')}; name its tasks one by one"
+            )
+        else:
+            yield one["task"] if isinstance(one, dict) else one
+
+
 def _tags(config: dict[str, Any]) -> Iterator[str]:
     tags = config.get("tag") or ()
     yield from [tags] if isinstance(tags, str) else tags
 
 
-def _config(path: Path) -> dict[str, Any]:
+def _config(path: Path, *, lettered: bool = False) -> dict[str, Any]:
     """The definition with the functions that it names, unless it is one that is not asked here."""
     from lm_eval.tasks._yaml_loader import load_yaml
 
     plain = load_yaml(path, resolve_func=False)
-    for why in _reasons(plain):
+    for why in _reasons(plain, lettered=lettered):
         raise RefusedError(why)
     config = load_yaml(path, resolve_func=True)
     return {key: value for key, value in config.items() if key not in ("tag", "group", "task_list")}
 
 
-def _reasons(config: dict[str, Any]) -> Iterator[str]:
+def _reasons(config: dict[str, Any], *, lettered: bool) -> Iterator[str]:
     """Why a task is refused; told from its text, before any of its code runs."""
     from lm_eval.api.registry import metric_registry
 
     kind = config.get("output_type", "generate_until")
-    if "class" in config:
-        yield "is a class of Python and no definition in YAML"
-    if kind != "generate_until":
-        yield f"is of output type {kind}, which needs the probabilities of given texts; only generate_until is asked"
-    if config.get("unsafe_code"):
-        yield "runs code that models write (unsafe_code)"
-    if (config.get("dataset_kwargs") or {}).get("trust_remote_code"):
-        yield "runs code that comes with its data (trust_remote_code)"
-    if config.get("doc_to_image") or config.get("doc_to_audio"):
-        yield "asks about images or sounds"
-    if config.get("use_prompt"):
-        yield "takes its prompt from promptsource, which fetches code"
-    if int(config.get("repeats") or 1) > 1:
-        yield f"grades {config['repeats']} replies to a question together; take the task that grades one"
-    for metric in config.get("metric_list") or ():
+    chosen = (
+        "is of output type multiple_choice: lm-eval compares the likelihoods of its options, which is not done here. "
+        f"lm-eval:{LETTERED}{config.get('task')} asks for the letter of an option, which is another measure"
+    )
+    repeats = int(config.get("repeats") or 1)
+    reasons = {
+        "is a class of Python and no definition in YAML": "class" in config,
+        chosen: kind == "multiple_choice" and not lettered,
+        f"is of output type {kind}, which needs the probabilities of given texts; only generate_until is asked": kind
+        not in ("generate_until", "multiple_choice"),
+        f"has no options; leave out {LETTERED}": lettered and kind == "generate_until",
+        "has several right options, or grades likelihoods by code of its own (process_results)": lettered
+        and "process_results" in config,
+        "runs code that models write (unsafe_code)": config.get("unsafe_code"),
+        "runs code that comes with its data (trust_remote_code)": (config.get("dataset_kwargs") or {}).get(
+            "trust_remote_code"
+        ),
+        "asks about images or sounds": config.get("doc_to_image") or config.get("doc_to_audio"),
+        "takes its prompt from promptsource, which fetches code": config.get("use_prompt"),
+        f"grades {repeats} replies to a question together; take the task that grades one": repeats > 1,
+    }
+    yield from (why for why, holds in reasons.items() if holds)
+    for metric in () if lettered else config.get("metric_list") or ():
         name = metric.get("metric")
         called = isinstance(name, str) and ("/" in name or "." in name)  # a function, not resolved yet
         own = bool(config.get("process_results"))
@@ -141,8 +187,9 @@ def _made(config: dict[str, Any], doc: dict[str, Any] | None = None) -> Any:  # 
 
 
 def _rows(root: Path, given: dict[str, Any]) -> dict[str, object]:
-    path = _named(root, given["name"])
-    task = _made(_config(path))
+    lettered = given["name"].startswith(LETTERED)
+    path = _named(root, given["name"].removeprefix(LETTERED))
+    task = lettered_task(_config(path, lettered=True)) if lettered else _made(_config(path))
     _draw_examples(task, given["num_fewshot"])
     random.seed(0)
     task.build_all_requests(limit=given["limit"] or None, rank=0, world_size=1)
@@ -154,7 +201,7 @@ def _rows(root: Path, given: dict[str, Any]) -> dict[str, object]:
         "inputs": task.multiple_input,
         "sampler": _sampler(dict(task.config.generation_kwargs)),
     }
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "prompt": request.args[0],
             "target": _texts(task, request.doc),
@@ -163,9 +210,37 @@ def _rows(root: Path, given: dict[str, Any]) -> dict[str, object]:
         }
         for request in task.instances
     ]
-    # Filters and metrics are known by how the first reference would be graded as a reply.
-    filters = _scores(root, {"task": said, "doc": rows[0]["doc"], "text": rows[0]["target"][0]})
-    return {"task": said, "rows": rows, "filters": filters, "own": bool(task.config.process_results)}
+    filters: dict[str, object] = {}
+    if lettered:
+        rows = [row | task.letters(request.doc) for row, request in zip(rows, task.instances, strict=True)]
+        rows = [row for row in rows if row["letter"]]  # others have no right option
+    else:
+        add_letters(rows)
+        # Filters and metrics are known by how the first reference would be graded as a reply.
+        filters = _scores(root, {"task": said, "doc": rows[0]["doc"], "text": rows[0]["target"][0]})
+    return {
+        "task": said,
+        "rows": rows,
+        "filters": filters,
+        "own": bool(task.config.process_results),
+        "letters": all("letter" in row for row in rows),
+        "files": _files_read(task),
+    }
+
+
+def _files_read(task: Any) -> list[str]:  # noqa: ANN401
+    """Files on this machine that the data are from: those that the task names, and those that were fetched for it."""
+    named = (task.config.dataset_kwargs or {}).get("data_files") or ()
+    texts = [task.config.dataset_path, *(named.values() if isinstance(named, dict) else [named])]
+    flat = [each for text in texts for each in (text if isinstance(text, (list, tuple)) else [text])]
+    here = [Path(str(each)).absolute() for each in flat if each and Path(str(each)).exists()]
+    inside = [
+        path for each in here for path in (each.rglob("*") if each.is_dir() else [each]) if path.is_file()
+    ]
+    fetched = [
+        file["filename"] for split in task.dataset.values() for file in getattr(split, "cache_files", ())
+    ]
+    return sorted({*map(str, inside), *fetched})
 
 
 def _draw_examples(task: Any, number: int | None) -> None:  # noqa: ANN401

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from importlib.util import find_spec
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import yaml
 
 from evalcube.flows.plan.requests import with_defaults
 from evalcube.stages.generate import TASKS, Cell, Trial
 from evalcube.stages.generate.dataset.hub.address import shareable
 from evalcube.stages.generate.errors import CodeError, TaskError
-from evalcube.stages.generate.foreign import lm_eval
+from evalcube.stages.generate.foreign import bounded, lm_eval, lm_eval_kept
 from evalcube.stages.generate.foreign.bounded import Failure
 from evalcube.stages.generate.foreign.lm_eval import LmEvalParams, task
 from evalcube.stages.infer.apis import APIS
@@ -63,7 +65,8 @@ def resolved(folder, name="mine", changes=None, **params):
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"output_type": "multiple_choice"}, "output type multiple_choice, which needs the probabilities"),
+        ({"output_type": "loglikelihood"}, "output type loglikelihood, which needs the probabilities"),
+        ({"output_type": "multiple_choice"}, "lm-eval:lettered:mine asks for the letter of an option"),
         ({"unsafe_code": True}, "unsafe_code"),
         ({"dataset_kwargs": {"trust_remote_code": True}}, "trust_remote_code"),
         ({"class": "Mine"}, "is a class of Python"),
@@ -156,6 +159,192 @@ def test_cell__reads_each_reply_twice(folder):
 
 
 @pytest.mark.integration
+def test_resolve__renders_a_task_once_until_what_it_is_made_of_changes(folder, monkeypatch):
+    asked = []
+
+    def counted(*args, **named):
+        asked.append(args)
+        return bounded.ask(*args, **named)
+
+    monkeypatch.setattr(lm_eval_kept, "ask", counted)
+    first = resolved(folder)
+    (folder / "other.txt").write_text("nothing that it is made of")
+    again = task("mine").resolve(LmEvalParams(include_path="."))
+    assert len(asked) == 1
+    (folder / "mine.jsonl").write_text(json.dumps(QUESTIONS[1]) + "\n")
+    fewer = task("mine").resolve(LmEvalParams(include_path="."))
+    changed = resolved(folder, changes={"doc_to_text": "Now: {{question}}"})
+    Path(changed.file).unlink()
+    made_anew = task("mine").resolve(LmEvalParams(include_path="."))
+
+    assert first == again
+    assert (first.rows, fewer.rows, len(asked)) == (2, 1, 4)
+    assert len({params.sha256 for params in (first, fewer, changed)}) == 3
+    assert made_anew == changed
+    assert Path(changed.file).exists()
+
+
+# Letters
+
+CHOICES = [
+    {"query": "What burns?", "says": ["Ice", "Wood", "Sand"], "gold": 1},
+    {"query": "What flows?", "says": ["Water", "Stone"], "gold": 0},
+    {"query": "What is none?", "says": ["This", "That"], "gold": -100},
+]
+CHOSEN = {
+    "output_type": "multiple_choice",
+    "dataset_kwargs": {"data_files": {"test": "choices.jsonl"}},
+    "description": "Choose well.\n\n",
+    "doc_to_text": "Q: {{query}}\nAnswer:",
+    "doc_to_choice": "{{says}}",
+    "doc_to_target": "{{gold}}",
+    "metric_list": [{"metric": "acc"}],
+    "filter_list": None,
+}
+
+
+def lettered(folder, rows=CHOICES, changes=None, **params):
+    (folder / "choices.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    params = resolved(folder, "lettered:mine", CHOSEN | (changes or {}), order="file", **params)
+    cell = Cell(task("lettered:mine"), params, 1)
+    return cell, [cell.trial(number) for number in range(params.rows)]
+
+
+@pytest.mark.integration
+def test_lettered__asks_for_a_letter_and_reads_it(folder):
+    cell, trials = lettered(folder)
+
+    assert [trial.prompt for trial in trials] == [
+        f"Choose well.\n\nQ: {question}\n\n{options}\n\nWhich option answers or continues this best? End with a last "
+        "line of the form\nAnswer: <letter>"
+        for question, options in (
+            ("What burns?", "A) Ice\nB) Wood\nC) Sand"),
+            ("What flows?", "A) Water\nB) Stone"),
+        )
+    ]
+    assert [trial.answer for trial in trials] == ["B", "A"]
+    assert [trial.guess_chance for trial in trials] == [1 / 3, 1 / 2]
+    replies = ["Thus.\nAnswer: B", "The answer is (B).", "Answer: wood", "Answer: C", "I do not know"]
+    read = [cell.parse(reply, trials[0]) for reply in replies]
+    assert read == ["B", "B", "B", "C", None]
+    assert [answer and cell.grade(answer, trials[0]) for answer in read] == [True, True, True, False, None]
+    assert cell.task.second_reader(cell.params) == ""
+
+
+@pytest.mark.integration
+def test_lettered__shows_examples_as_they_are_to_be_answered(folder):
+    _, trials = lettered(folder, CHOICES[:2], {"fewshot_split": "test", "num_fewshot": 1})
+    assert trials[1].prompt.count("Answer: <letter>") == 2
+    assert "\nAnswer: <letter>\n\nAnswer: B\n\nQ: What flows?" in trials[1].prompt
+
+
+@pytest.mark.integration
+def test_lettered__moves_options_whose_right_one_is_always_the_first(folder):
+    rows = [{"query": f"{n}?", "says": [f"yes {n}", f"no {n}", f"maybe {n}"], "gold": 0} for n in range(30)]
+    _, trials = lettered(folder, rows)
+
+    assert {trial.answer for trial in trials} == set("ABC")
+    assert all(trial.extras["choices"]["ABC".index(trial.answer)].startswith("yes") for trial in trials)
+
+
+@pytest.mark.integration
+def test_lettered__leaves_options_in_the_text_where_they_are(folder):
+    text = "{{query}}\nA. {{says[0]}}\nB. {{says[1]}}\nAnswer:"
+    _, trials = lettered(folder, CHOICES[1:2], {"doc_to_text": text, "doc_to_choice": ["A", "B"]})
+
+    assert trials[0].prompt.startswith("Choose well.\n\nWhat flows?\nA. Water\nB. Stone\n\nWhich option")
+    assert trials[0].extras["choices"] == ["Water", "Stone"]
+
+
+@pytest.mark.integration
+def test_lettered__joins_beginnings_with_what_follows_all_of_them(folder):
+    changes = {"doc_to_text": "{{gold}}", "doc_to_target": "flows.", "doc_to_choice": "{{says}}"}
+    _, trials = lettered(folder, CHOICES[:2], changes)
+
+    assert trials[1].extras["choices"] == ["Water flows.", "Stone flows."]
+    assert trials[1].answer == "A"
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    ("changes", "params", "why"),
+    [
+        (PLAIN, {}, "has no options; leave out lettered:"),
+        ({"process_results": "!function code.results"}, {}, "several right options"),
+        ({}, {"graded_by": "text"}, "only graded_by choice reads them"),
+        ({}, {"filter": "strict"}, "there is no filter strict"),
+    ],
+)
+def test_lettered__says_what_it_cannot_ask(folder, changes, params, why):
+    with pytest.raises(TaskError, match=why):
+        lettered(
+            folder,
+            changes={"output_type": "generate_until", **changes} if changes is PLAIN else changes,
+            **params,
+        )
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    ("text", "targets", "reader", "options"),
+    [
+        ("{{query}}\n(A) {{says[0]}}\n(B) {{says[1]}}\nA:", ["(B)", "(A)"], "choice", ["Ice", "Wood"]),
+        ("{{query}} A. {{says[0]}} B. {{says[1]}}", ["B", "A"], "choice", ["Ice", "Wood"]),
+        ("{{query}} Say A, B or C.", ["A", "B", "C"], "choice", ["(A)", "(B)", "(C)"]),
+        ("Which letter begins {{query}}", ["W", "B"], "text", None),
+        ("{{query}}\n(A) {{says[0]}}\n(B) {{says[1]}}", ["B", "Wood"], "text", None),
+    ],
+)
+def test_resolve__takes_references_that_are_letters_of_options_as_choices(
+    folder, text, targets, reader, options
+):
+    rows = [{**CHOICES[0], "target": target} for target in targets]
+    (folder / "choices.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    changes = {"dataset_kwargs": CHOSEN["dataset_kwargs"], "doc_to_text": text, "doc_to_target": "{{target}}"}
+    params = resolved(folder, changes={**changes, "filter_list": None}, order="file")
+    cell = Cell(task("mine"), params, 1)
+    trial = cell.trial(0)
+
+    assert params.graded_by == reader
+    assert trial.extras.get("choices") == options
+    if options:
+        right = targets[0].strip("()")
+        assert (trial.answer, trial.guess_chance) == (right, 1 / len(options))
+        assert cell.parse(f"Hence **({right})**.", trial) == right
+        assert cell.task.theirs(targets[0], cell.params, trial) == 1.0
+    else:
+        with pytest.raises(TaskError, match="no letters of options"):
+            resolved(folder, changes={**changes, "filter_list": None}, graded_by="choice")
+
+
+# Groups
+
+
+@pytest.mark.integration
+def test_members__are_the_tasks_of_a_group_or_a_tag(folder):
+    tasks = {"one": {"tag": "easy"}, "two": {"tag": ["easy", "far"]}, "three": {}}
+    for name, more in tasks.items():
+        (folder / f"{name}.yaml").write_text(json.dumps({"task": name, **more}))
+    groups = {
+        "all": ["three", {"group": "inner", "task": [{"task": "one", "task_alias": "1"}]}, "tagged"],
+        "tagged": ["easy"],
+        "loop": ["loop", "three"],
+        "odd": [{"task": "one", "num_fewshot": 3}],
+    }
+    for name, listed in groups.items():
+        (folder / f"group_{name}.yaml").write_text(yaml.safe_dump({"group": name, "task": listed}))
+    (folder / "easy.yaml").write_text("task: four\ntag:\n  - easy\n")
+    root = str(folder)
+
+    assert lm_eval_kept.members("all", root) == ["three", "one", "four", "two"]
+    assert lm_eval_kept.members("easy", root) == ["four", "one", "two"]
+    assert lm_eval_kept.members("loop", root) == ["three"]
+    assert lm_eval_kept.members("one", root) == lm_eval_kept.members("nothing", root) == []
+    with pytest.raises(TaskError, match="changes its task one"):
+        lm_eval_kept.members("odd", root)
+
+
+@pytest.mark.integration
 def test_theirs__runs_no_code_of_a_folder_that_only_a_cube_names(folder):
     cell = Cell(task("mine"), resolved(folder), 1)
     trial = cell.trial(0)
@@ -176,8 +365,9 @@ def test_parse_reply__grades_a_reply_once(monkeypatch):
 
 
 def test_resolve__asks_for_the_extra(monkeypatch):
-    monkeypatch.setattr(lm_eval, "find_spec", lambda _: None)
+    monkeypatch.setattr(lm_eval_kept, "find_spec", lambda _: None)
 
+    assert lm_eval_kept.members("mmlu", "") == []
     with pytest.raises(TaskError, match=r"pip install 'evalcube\[lm-eval\]'"):
         TASKS["lm-eval:gsm8k"].resolve(LmEvalParams())
 
