@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import abc, files
+from itertools import chain
 from typing import Any
 
 from evalcube.flows.config.findings import Finding
@@ -12,6 +13,7 @@ from evalcube.flows.config.near_names import did_you_mean, listed
 from evalcube.flows.config.secrecy import show
 from evalcube.flows.config.text import YamlText
 from evalcube.flows.errors import SweepError, need_text
+from evalcube.stages.generate.errors import TaskError
 
 _SHOWN = 12
 """Tasks that a sentence names."""
@@ -102,7 +104,9 @@ def joined_suites(names: Sequence[str]) -> dict[str, Any]:
 
 
 def with_suites(raw: dict[str, Any]) -> tuple[dict[str, Any], list[Finding]]:
-    """A config whose tasks that name a suite say what that suite's task says, and what is wrong with such names.
+    """A config whose tasks that name a suite say what that suite's task says, with a group of lm-eval as its tasks.
+
+    What is wrong with such names comes beside it.
 
     Parameters
     ----------
@@ -113,7 +117,25 @@ def with_suites(raw: dict[str, Any]) -> tuple[dict[str, Any], list[Finding]]:
     if not isinstance(tasks, Mapping):
         return raw, found
     filled = {label: _filled(label, task, found) for label, task in tasks.items()}
-    return {**raw, "tasks": filled}, found
+    return {**raw, "tasks": dict(chain(*(_members(*item, found) for item in filled.items())))}, found
+
+
+def _members(label: object, task: object, found: list[Finding]) -> Iterator[tuple[object, object]]:
+    """A task by its label, or all tasks of the group that it names."""
+    said = task if isinstance(task, Mapping) else {}
+    name, params = str(said.get("task") or label), said.get("params")
+    names: list[str] = []
+    if name.startswith("lm-eval:"):
+        from evalcube.stages.generate.foreign.lm_eval import members_of
+
+        try:
+            names = members_of(name, str((isinstance(params, Mapping) and params.get("include_path")) or ""))
+        except TaskError as error:
+            found.append(Finding(("tasks", str(label)), error.message))
+    for member in names:
+        yield (member if name == label else f"{label} {member.rpartition(':')[2]}"), {**said, "task": member}
+    if not names:
+        yield label, task
 
 
 def _filled(label: object, task: object, found: list[Finding]) -> object:

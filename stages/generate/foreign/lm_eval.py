@@ -16,7 +16,8 @@ from evalcube.stages.generate.dataset.matching import withheld
 from evalcube.stages.generate.dataset.params import DatasetParams
 from evalcube.stages.generate.errors import CodeError, TaskError
 from evalcube.stages.generate.foreign.bounded import Failure, ProcessLimits, ask
-from evalcube.stages.generate.foreign.lm_eval_kept import DOOR, rendering
+from evalcube.stages.generate.foreign.lm_eval_kept import DOOR, members, rendering
+from evalcube.stages.generate.foreign.lm_eval_letters import LETTERED
 from evalcube.stages.generate.stream import Stream
 from evalcube.stages.named_code import folder_code, may_run
 
@@ -273,6 +274,22 @@ class LmEval(Dataset):
 def task(name: str) -> LmEval:
     """The task that lm-eval calls `name`; whether there is one is known when it is rendered."""
     return LmEval(name)
+
+
+def members_of(name: str, folder: str) -> list[str]:
+    """The tasks, by their names here, of a group or a tag of lm-eval; none where a name is neither.
+
+    Parameters
+    ----------
+    name
+        As of a task here, such as ``lm-eval:mmlu``.
+    folder
+        Of tasks of the user's; empty for lm-eval's own.
+    """
+    own_name = name.removeprefix(f"{DOOR}:")
+    kind = LETTERED if own_name.startswith(LETTERED) else ""
+    root = str(Path(folder).absolute()) if folder else ""
+    return [f"{DOOR}:{kind}{member}" for member in members(own_name.removeprefix(kind), root)]
 
 
 def _allowed(folder: str) -> None:

@@ -34,13 +34,13 @@ def warm() -> None:
 
 
 def answer(given: dict[str, Any]) -> object:
-    """The members of a group, the rows of a task, or the scores of a reply to one of them."""
+    """The groups of tasks, the rows of one, or the scores of a reply to one of them."""
     root = Path(given.pop("root") or _packaged())
     if "text" in given:
         return _scores(root, given)
     try:
-        if "members" in given:
-            return {"members": _members(root, given["members"])}
+        if "name" not in given:
+            return {"collections": _collections(root)}
         os.chdir(given["folder"])  # a task's own files may be named relative to it
         return _rows(root, given)
     except RefusedError as refusal:
@@ -76,22 +76,22 @@ def _named(root: Path, name: str) -> Path:
     raise RefusedError(f"is {kinds[name]}; name one of its tasks" if name in kinds else f"is not in {root}")
 
 
-def _members(root: Path, name: str) -> list[str]:
-    """The tasks of a group or a tag, and of the groups and tags in it; none where it is neither."""
+def _collections(root: Path) -> dict[str, list[str]]:
+    """By groups and tags what they list, which may be groups and tags, too; a changed task by what it is changed in."""
     from lm_eval.tasks._yaml_loader import load_yaml
 
-    texts = {path: path.read_bytes() for path in sorted(root.rglob("*.yaml"))}
-    members, waiting, seen = dict[str, None](), [name], set[str]()
-    while waiting:
-        wanted = waiting.pop(0)
-        seen.add(wanted)
-        for path in (path for path, data in texts.items() if wanted.encode() in data):
+    lists: dict[str, list[str]] = {}
+    for path in sorted(root.rglob("*.yaml")):
+        try:
             config = load_yaml(path, resolve_func=False)
-            if config.get("group") == wanted:
-                waiting[:0] = [one for one in _listed(config) if one not in seen]
-            elif "group" not in config and wanted in (config.get("task"), *_tags(config)):
-                members[config["task"]] = None
-    return [] if list(members) == [name] else list(members)
+        except Exception:  # noqa: BLE001, S112 - lm-eval skips what it cannot read, too
+            continue
+        if "group" in config:
+            lists.setdefault(config["group"], list(_listed(config)))
+        elif isinstance(config.get("task"), str):
+            for tag in _tags(config):
+                lists.setdefault(tag, []).append(config["task"])
+    return lists
 
 
 def _listed(group: dict[str, Any]) -> Iterator[str]:
@@ -100,9 +100,7 @@ def _listed(group: dict[str, Any]) -> Iterator[str]:
         if isinstance(one, dict) and "group" in one:
             yield from _listed(one)
         elif isinstance(one, dict) and one.keys() - _PLAIN_MEMBER:
-            raise RefusedError(
-                f"is a group that changes its task {one.get('task')}; name its tasks one by one"
-            )
+            yield f"{one.get('task')}, with {', '.join(sorted(one.keys() - _PLAIN_MEMBER))} of its own"
         else:
             yield one["task"] if isinstance(one, dict) else one
 

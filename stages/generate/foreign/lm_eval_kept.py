@@ -21,7 +21,6 @@ _RENDERING = ProcessLimits(
     cpu_seconds=3600, wall_seconds=7200, memory=8 << 30, answer_bytes=1 << 30, file_bytes=64 << 30
 )
 _CODE = (".yaml", ".yml", ".py")
-_COLLECTIONS = re.compile(rb'^["\']?(?:group|tag)["\']?:[ \t]*((?:.*)(?:\n[ \t]*- .*)*)', re.MULTILINE)
 
 
 def rendering(name: str, root: str, num_fewshot: int | None, limit: int) -> Mapping[str, Any]:
@@ -54,20 +53,27 @@ def members(name: str, root: str) -> list[str]:
     if find_spec(DOOR.replace("-", "_")) is None:
         return []
 
-    def collections() -> tuple[dict[str, Any], Iterable[str]]:
-        folder = Path(root or _package())
-        lists = (
-            match for path in folder.rglob("*.yaml") for match in _COLLECTIONS.findall(path.read_bytes())
-        )
-        return {
-            "names": sorted({name.decode() for names in lists for name in re.findall(rb"[\w.+-]+", names)})
-        }, ()
+    line = re.compile(
+        rb"^[\"']?task[\"']?:[ \t]*[\"']?" + re.escape(name.encode()) + rb"[\"']?\s*$", re.MULTILINE
+    )
 
-    if name not in _kept({"root": root}, root, collections)["names"]:
-        return []
-    request = {"root": root, "members": name}
-    found: list[str] = _kept(request, root, lambda: (_ask(name, request), ()))["members"]
-    return found
+    def known() -> tuple[dict[str, Any], Iterable[str]]:
+        paths = Path(root or _package()).rglob("*.yaml")
+        return {"task": any(line.search(path.read_bytes()) for path in paths)}, ()
+
+    if _kept({"root": root, "task": name}, root, known)["task"]:
+        return []  # which is sooner known than what all groups are
+    lists = _kept({"root": root}, root, lambda: (_ask(name, {"root": root}), ()))["collections"]
+    collections, found, waiting = {*lists}, dict[str, None](), [name] if name in lists else []
+    while waiting:
+        first = waiting.pop(0)
+        if " " in first:
+            raise TaskError(f"lm-eval:{name} lists {first}; name its tasks one by one instead", value=name)
+        if first in lists:
+            waiting[:0] = lists.pop(first)  # once, also where it lists itself
+        elif first not in collections:
+            found[first] = None
+    return list(found)
 
 
 def _package() -> Path:

@@ -22,6 +22,8 @@ from evalcube.flows.config.recipes import (
 from evalcube.flows.config.suites import load_suite, load_sweep
 from evalcube.flows.errors import ConfigError, SweepError
 from evalcube.flows.plan.build import build_plan
+from evalcube.stages.generate.errors import TaskError
+from evalcube.stages.generate.foreign import lm_eval
 
 MODELS = [{"name": "a", "endpoint": "sim:"}]
 SUBJECT = {"category": "law", "cot_content": "A: So it is. The answer is (J)."}
@@ -159,6 +161,34 @@ def test_suite_of_a_task__a_wrong_one_is_told(task: str, said: str) -> None:
         parse_config(f"tasks:\n  sums: {task}\n", "own.yaml", models=MODELS)
 
     assert f"own.yaml:2: {said}" in str(raised.value)
+
+
+def test_with_suites__takes_a_group_of_lm_eval_as_its_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    def members_of(name: str, folder: str) -> list[str]:
+        if name == "lm-eval:odd":
+            raise TaskError("lm-eval:odd lists one, with num_fewshot of its own")
+        return [f"lm-eval:{folder}{member}" for member in "ab"] if "group" in name else []
+
+    monkeypatch.setattr(lm_eval, "members_of", members_of)
+    tasks = {
+        "lm-eval:group": None,
+        "mine": {"task": "lm-eval:group", "params": {"limit": 3, "include_path": "f/"}},
+        "lm-eval:one": {},
+        "lm-eval:odd": {},
+    }
+
+    raw, (finding,) = with_suites({"tasks": tasks})
+
+    params = tasks["mine"]["params"]  # type: ignore[index]
+    assert raw["tasks"] == {
+        "lm-eval:a": {"task": "lm-eval:a"},
+        "lm-eval:b": {"task": "lm-eval:b"},
+        "mine f/a": {"task": "lm-eval:f/a", "params": params},
+        "mine f/b": {"task": "lm-eval:f/b", "params": params},
+        "lm-eval:one": {},
+        "lm-eval:odd": {},
+    }
+    assert finding.path == ("tasks", "lm-eval:odd")
 
 
 def test_with_suites__leaves_what_is_no_mapping_to_the_rules() -> None:

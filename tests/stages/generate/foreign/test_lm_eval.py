@@ -334,13 +334,14 @@ def test_members__are_the_tasks_of_a_group_or_a_tag(folder):
     for name, listed in groups.items():
         (folder / f"group_{name}.yaml").write_text(yaml.safe_dump({"group": name, "task": listed}))
     (folder / "easy.yaml").write_text("task: four\ntag:\n  - easy\n")
+    (folder / "after.yaml").write_text("include: easy.yaml\ntask: five\n")
     root = str(folder)
 
-    assert lm_eval_kept.members("all", root) == ["three", "one", "four", "two"]
-    assert lm_eval_kept.members("easy", root) == ["four", "one", "two"]
+    assert lm_eval_kept.members("all", root) == ["three", "one", "five", "four", "two"]
+    assert lm_eval_kept.members("easy", root) == ["five", "four", "one", "two"]
     assert lm_eval_kept.members("loop", root) == ["three"]
     assert lm_eval_kept.members("one", root) == lm_eval_kept.members("nothing", root) == []
-    with pytest.raises(TaskError, match="changes its task one"):
+    with pytest.raises(TaskError, match="lists one, with num_fewshot of its own; name"):
         lm_eval_kept.members("odd", root)
 
 
