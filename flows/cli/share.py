@@ -274,7 +274,7 @@ def import_command(
     into : CUBE
         Address of the new cube; nothing may be there.
     cache
-        Where the replies go; default: results/cache.
+        Where the replies go; default: beside the cube.
     data : DIR
         Where the questions go; default: beside the cube.
     map : NAME=FIELD,...
@@ -306,9 +306,13 @@ def import_command(
         show_json(summary.to_dict())
     else:
         _print_imported(summary)
+    if summary.left_out:
+        raise typer.Exit(ExitStatus.INCOMPLETE)
 
 
 def _print_imported(summary: ImportSummary) -> None:
+    for text in summary.left_out:
+        complain(f"left out: {text}")
     for note in summary.notes:
         show(safe(f"note: {note}"))
     replies = f"{summary.replies} answers of {len(summary.models)} evaluations to {len(summary.tasks)} tasks"

@@ -128,6 +128,9 @@ class Collection:
             If its score is none, it contradicts another one, or it is too large.
         """
         run, answer, where = sample.run, sample.answer, sample.where
+        graded = None if answer.failure else self._scale.grade(run, answer, where)
+        if graded and max(len(answer.text or ""), len(answer.reasoning)) > TEXT_LIMIT:
+            raise refused(where, f"its reply has more than {TEXT_LIMIT:,} characters", "Leave it out")
         self.samples += 1
         key = TaskKey(run.tool, run.task, self._scale.name(run.scorer))
         if len(key.identity) > _MOST_IDENTITY:
@@ -137,7 +140,7 @@ class Collection:
         task = questions.place
         asked = self._place(run, key, questions, where)
         row, sent = self._row(questions, (asked, task), sample)
-        record = self._record(run, answer, sent, where)
+        record = encode_reply(answer, *graded, sent) if graded else None
         self._enter(asked, questions, row, answer, record, where)
 
     def _place(self, run: Run, key: TaskKey, questions: Questions, where: str) -> int:
@@ -195,17 +198,6 @@ class Collection:
         line = json.loads(self._read(*questions.places[places]))
         if "cluster" not in line:
             questions.places[places] = array("q", self._keep(_as_line(line | {"cluster": cluster})))
-
-    def _record(self, run: Run, answer: Answer, sent: str | None, where: str) -> bytes | None:
-        """The reply as the cache keeps it; None if there is none."""
-        if answer.failure:
-            return None
-        graded = self._scale.grade(run, answer, where)
-        if graded is None:
-            return None
-        if max(len(answer.text or ""), len(answer.reasoning)) > TEXT_LIMIT:
-            raise refused(where, f"its reply has more than {TEXT_LIMIT:,} characters", "Leave it out")
-        return encode_reply(answer, *graded, sent)
 
     def _enter(
         self, asked: int, questions: Questions, row: int, answer: Answer, record: bytes | None, where: str

@@ -64,7 +64,8 @@ def read_inspect(path: Path, wanted: LogHints) -> Iterator[Sample]:
         document = mapping(parse(whole(path), str(path)))
         header = _Header(document, path, wanted)
         for number, sample in enumerate(items(document.get("samples")), 1):
-            yield header.sample(mapping(sample), f"{path}, sample {number}")
+            with wanted.sparing():
+                yield header.sample(mapping(sample), f"{path}, sample {number}")
         return
     with Archive(path) as archive:
         names = archive.names
@@ -79,7 +80,8 @@ def read_inspect(path: Path, wanted: LogHints) -> Iterator[Sample]:
         for name in names:
             if _SAMPLE.fullmatch(name):
                 where = f"{path}, {name}"
-                yield header.sample(mapping(parse(archive.read(name), where)), where)
+                with wanted.sparing():
+                    yield header.sample(mapping(parse(archive.read(name), where)), where)
             elif _CHUNKED.fullmatch(name):
                 raise refused(f"{path}, {name}", "samples in parts are not read by this version", _LATER)
 
@@ -124,20 +126,17 @@ class _Header:
         return Sample(run, question, self._answer(sample, value, epoch - 1), where)
 
     def _score(self, scores: Mapping[str, Any], where: str) -> tuple[str, Mapping[str, Any]]:
-        """The score that counts: the one asked for, or the log's first."""
-        asked, _, key = (self._wanted.score or "").partition(".")
-        wanted = self._wanted.score if self._wanted.score in scores else asked
-        name = wanted or next((one for one in self._scorers if one in scores), None) or next(iter(scores), "")
-        name = name or (self._scorers[0] if self._scorers else "score")
-        if wanted and scores and wanted not in scores:
-            raise refused(where, f"it has no score '{wanted}'", f"Take one of: {', '.join(map(str, scores))}")
-        found = mapping(scores.get(name))
-        if wanted != self._wanted.score and key and isinstance(found.get("value"), dict):
-            return f"{name}.{key}", {**found, "value": found["value"].get(key)}
-        if not wanted and len(scores) > 1:
-            others = ", ".join(one for one in scores if one != name)
+        """The score that counts: the one asked for, or the log's first; of one with several parts, a part."""
+        parts, asked = dict(_parts(scores)), self._wanted.score
+        known = list(dict.fromkeys([*(name for name in self._scorers if name in parts or not parts), *parts]))
+        names = [name for name in known if not asked or name == asked or name.endswith(f".{asked}")]
+        if parts and not names:
+            raise refused(where, f"it has no score '{asked}'", f"Take one of: {', '.join(known)}")
+        name = asked if asked in names else next(iter(names), asked or "score")
+        if not asked and len(parts) > 1:
+            others = ", ".join(one for one in known if one != name)
             self._wanted.note(f"task {self._task}: score '{name}' is taken; there is also {others}")
-        return name, found
+        return str(name), parts.get(str(name), {})
 
     def _answer(self, sample: Mapping[str, Any], score: Mapping[str, Any], repeat: int) -> Answer:
         failure = _failure(sample)
@@ -230,9 +229,20 @@ def _setup(spec: Mapping[str, Any], plan: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _scorers(spec: Mapping[str, Any], results: Mapping[str, Any]) -> list[str]:
-    """Names of the scores, the one that leads first."""
-    headline = text(mapping(results.get("headline")).get("score"))
-    listed = [
-        text(mapping(one).get("name")) for one in (*items(results.get("scores")), *items(spec.get("scorers")))
-    ]
-    return [name for name in dict.fromkeys([headline, *listed]) if name]
+    """Names of the scores as `_parts` has them, the one that leads first."""
+    head = mapping(results.get("headline"))
+    listed = [{**head, "name": head.get("score")}, *items(results.get("scores")), *items(spec.get("scorers"))]
+    pairs = [(text(mapping(one).get("scorer")), text(mapping(one).get("name"))) for one in listed]
+    parted = {scorer for scorer, name in pairs if scorer not in ("", name)}
+    names = [f"{scorer}.{name}" if scorer in parted else name for scorer, name in pairs]
+    return [name for name in dict.fromkeys(names) if name not in ("", *parted)]
+
+
+def _parts(scores: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The scores of a sample by name, and the parts of one that is an object by ``NAME.PART``."""
+    for name, score in scores.items():
+        value = mapping(score).get("value")
+        if isinstance(value, dict):
+            yield from ((f"{name}.{part}", {**score, "value": value[part]}) for part in value)
+        else:
+            yield str(name), mapping(score)

@@ -64,7 +64,8 @@ def read_lm_eval(path: Path, wanted: LogHints) -> Iterator[Sample]:
     reader = _Lines(path, match["task"] if match else "", results, wanted)
     for number, line in lines(path):
         where = f"{path}, line {number}"
-        yield from reader.samples(mapping(parse(line, where)), where)
+        with wanted.sparing():
+            yield from reader.samples(mapping(parse(line, where)), where)
     reader.conclude()
 
 
@@ -174,9 +175,9 @@ class _Asked:
         if not requests or not replies:
             raise refused(where, "it has no request, or no reply", "Take the log from a copy")
         prompt = _prompt(requests[0].get("arg_0"))
-        first = next(iter(items(replies[0])), None)
-        if isinstance(first, str):
-            return cls(prompt, first, (), requests[0].get("arg_1"))
+        first, asked = next(iter(items(replies[0])), None), requests[0].get("arg_1")
+        if isinstance(first, str) or isinstance(asked, dict):
+            return cls(prompt, text(first), (), asked)  # a request that failed has null for its reply
         options = tuple(str(one.get("arg_1", "")) for one in requests)
         likelihoods = [_likelihood(one) for one in replies]
         known = [number for number in likelihoods if number is not None]
@@ -191,7 +192,8 @@ def _answer(line: Mapping[str, Any], asked: _Asked, score: object) -> Answer:
     filtered = next(iter(items(line.get("filtered_resps"))), None)
     read = filtered if isinstance(filtered, str) and filtered != _UNREAD and not asked.compared else None
     failure = "" if score is not None else "not scored by lm-eval"
-    return Answer(0, asked.reply, score=score, parsed=read, unread=filtered == _UNREAD, failure=failure)
+    unread = filtered == _UNREAD or asked.reply == ""
+    return Answer(0, asked.reply, score=score, parsed=read, unread=unread, failure=failure)
 
 
 def _likelihood(replies: object) -> float | None:
@@ -287,14 +289,15 @@ def read_rows(path: Path, wanted: LogHints) -> Iterator[Sample]:
     absent = set(wanted.fields) - {"cluster"}
     for number, line in lines(path):
         where = f"{path}, line {number}"
-        row = parse(line, where)
-        if not isinstance(row, dict):
-            raise refused(where, "it is no JSON object", "Give a file with one object on each line")
-        said = {name: _value(lookup(row, field)) for name, field in fields.items()}
-        if said["response"] is None and fields["response"] in row:
-            said["response"] = ""  # an empty reply, and not a log without texts
-        absent -= {name for name in absent if said[name] is not None}
-        yield _sample(said, fields, wanted, path, where)
+        with wanted.sparing():
+            row = parse(line, where)
+            if not isinstance(row, dict):
+                raise refused(where, "it is no JSON object", "Give a file with one object on each line")
+            said = {name: _value(lookup(row, field)) for name, field in fields.items()}
+            if said["response"] is None and fields["response"] in row:
+                said["response"] = ""  # an empty reply, and not a log without texts
+            absent -= {name for name in absent if said[name] is not None}
+            yield _sample(said, fields, wanted, path, where)
     for name in sorted(absent):
         wanted.note(f"{path.name}: no line has '{fields[name]}', which is to be the {name}")
 

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,8 @@ class LogSource:
     """One of `READERS`."""
     digest: str
     """SHA-256 of the file."""
+    listed: bool
+    """Whether a folder has it; else it was named itself."""
 
 
 def find_sources(logs: Sequence[str | Path], wanted: LogHints) -> list[LogSource]:
@@ -61,20 +63,22 @@ def find_sources(logs: Sequence[str | Path], wanted: LogHints) -> list[LogSource
         If there is none, or it is not known who wrote it.
     """
     found: dict[str, LogSource] = {}
-    for path in _files(logs):
-        digest = _digest(path)
-        if digest in found:
-            wanted.note(f"{path.name}: the same as {found[digest].path.name}; it counts once")
-            continue
-        found[digest] = LogSource(path, _format(path, wanted), digest)
+    for path, listed in _files(logs):
+        with replace(wanted, lenient=listed).sparing():
+            digest = _digest(path)
+            if digest in found:
+                wanted.note(f"{path.name}: the same as {found[digest].path.name}; it counts once")
+                continue
+            found[digest] = LogSource(path, _format(path, wanted), digest, listed)
     return list(found.values())
 
 
-def _files(logs: Sequence[str | Path]) -> Iterator[Path]:
+def _files(logs: Sequence[str | Path]) -> Iterator[tuple[Path, bool]]:
+    """The files, and whether a folder has them."""
     for log in logs:
         path = Path(log)
         if not path.is_dir():
-            yield path
+            yield path, False
             continue
         named = sorted({file for pattern in _LOGS for file in path.rglob(pattern) if file.is_file()})
         inside = [file for file in named if file.suffix != ".json" or _is_inspect(file)]
@@ -82,7 +86,7 @@ def _files(logs: Sequence[str | Path]) -> Iterator[Path]:
             raise SweepError(
                 f"there is no log in '{path}'", f"Name the files; looked for: {', '.join(_LOGS)}"
             )
-        yield from inside
+        yield from ((file, True) for file in inside)
 
 
 def _is_inspect(path: Path) -> bool:
@@ -113,7 +117,6 @@ def _format(path: Path, wanted: LogHints) -> str:
     )
 
 
-DEFAULT_CACHE = "results/cache"
 _SHOWN = 6
 
 
@@ -138,6 +141,8 @@ class ImportSummary(MadeCube):
     """Samples that said again what another one said."""
     notes: tuple[str, ...]
     """What a reader of the cube should know."""
+    left_out: tuple[str, ...] = ()
+    """Logs and samples of folders that are wrong and were left out, and why."""
 
     def to_dict(self) -> dict[str, Any]:
         """The summary as JSON values."""
@@ -161,7 +166,8 @@ def import_logs(
 ) -> ImportSummary:
     """Read what other tools have measured into a cube.
 
-    Nothing is written unless all logs are found right.
+    Nothing is written unless all logs that are named are found right. What is wrong in a directory is left out, and
+    said.
 
     Parameters
     ----------
@@ -170,7 +176,7 @@ def import_logs(
     into
         The cube's address; nothing may be there.
     cache
-        Where the replies go; default: ``results/cache``.
+        Where the replies go; default: beside the cube, with its name and the ending ``.replies``.
     data
         Directory for the questions; default: beside the cube, with its name and the ending ``.data``.
     model, task
@@ -202,8 +208,8 @@ def import_logs(
     ('mine',)
     """
     wanted, scale = LogHints(model, task, score, parse_map(map)), Scale(correct_from)
-    address = str(cache or DEFAULT_CACHE)
-    folder = _data_folder(str(into), data)
+    folder = _beside(str(into), data, "data")
+    address = str(_beside(str(into), cache, "replies"))
     if Cube.exists(into):
         raise CubeExistsError(
             "cannot import into it: something is already there",
@@ -215,7 +221,8 @@ def import_logs(
         for source in sources:
             _read(source, collection, wanted)
         if not collection.asked:
-            raise SweepError("the logs have no samples", "Give logs that have some")
+            why = f" ({next(iter(wanted.left_out))})" if wanted.left_out else ""
+            raise SweepError(f"the logs have no samples{why}", "Give logs that have some")
         _note_setups(collection, wanted)
         table = collection.table()
         failed = int((table[:, 4] != REPLIED).sum())
@@ -225,7 +232,7 @@ def import_logs(
                 f"the logs have {failed:,} samples and no answer with a score ({causes}): there is nothing to import",
                 "Give logs with scored answers; of files of no known tool, `map` says which field has the score",
             )
-        plan, targets = import_plan(collection, write_data(collection, folder), table)
+        plan, targets = import_plan(collection, write_data(collection, Path(folder)), table)
         targets.refuse_too_many()
         notes = _notes(plan, address, sources)
         with closing(open_cache(address)) as store:
@@ -245,17 +252,21 @@ def import_logs(
             failed,
             collection.repeated,
             tuple(wanted.notes),
+            tuple(wanted.left_out),
         )
 
 
 def _read(source: LogSource, collection: Collection, wanted: LogHints) -> None:
     before, clustered = collection.samples, "cluster" not in wanted.fields
-    try:
-        for sample in READERS[source.format](source.path, wanted):
-            collection.add(sample)
-            clustered |= bool(sample.question.cluster)
-    except RecursionError:  # it could just be parsed
-        raise refused(str(source.path), "it is nested too deep", "Leave this log out") from None
+    hints = replace(wanted, lenient=source.listed)
+    with hints.sparing():
+        try:
+            for sample in READERS[source.format](source.path, hints):
+                with hints.sparing():
+                    collection.add(sample)
+                    clustered |= bool(sample.question.cluster)
+        except RecursionError:  # it could just be parsed
+            raise refused(str(source.path), "it is nested too deep", "Leave this log out") from None
     if collection.samples == before:
         wanted.note(f"{source.path.name}: it has no samples")
     elif not clustered:
@@ -272,16 +283,17 @@ def _note_setups(collection: Collection, wanted: LogHints) -> None:
             wanted.note(f"task {key.task}: asked in {len(questions.setups)} different ways ({shown})")
 
 
-def _data_folder(into: str, data: str | Path | None) -> Path:
-    if data is not None:
-        return Path(data)
+def _beside(into: str, given: str | Path | None, what: str) -> Path | str:
+    """Where the questions or replies of a cube go: where it is said, else beside it."""
+    if given is not None:
+        return given
     if not is_directory(into):
+        name = "cache" if what == "replies" else what
         raise SweepError(
-            f"`data` is missing: the questions of cube '{into}' need a directory",
-            "Give one, as its sweep would",
+            f"`{name}` is missing: the {what} of cube '{into}' need a place", "Give one, as its sweep would"
         )
     place = directory_of(into)
-    return place.with_name(f"{place.name.removesuffix('.zarr')}.data")
+    return place.with_name(f"{place.name.removesuffix('.zarr')}.{what}")
 
 
 def _notes(plan: Plan, cache: str, sources: Sequence[LogSource]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,20 @@ class LogHints:
     """Where lines of no known tool have what."""
     notes: dict[str, None] = field(default_factory=dict, compare=False)
     """What the reader has to say, in the order of first mention."""
+    lenient: bool = False
+    """Whether what is wrong in a log is left out, and the rest is taken."""
+    left_out: dict[str, None] = field(default_factory=dict, compare=False)
+    """What was left out, and why."""
+
+    @contextmanager
+    def sparing(self) -> Iterator[None]:
+        """Note what is wrong and go on, if that is wanted."""
+        try:
+            yield
+        except SweepError as error:
+            if not self.lenient:
+                raise
+            self.left_out[error.message] = None
 
     def cluster(self, *places: Mapping[str, Any]) -> str:
         """What a question has in common with others, by the field that was named: of the first place that has it."""

@@ -222,7 +222,7 @@ def _put(cache: Cache, batch: Sequence[tuple[str, bytes]]) -> None:
         if ours != theirs:
             raise SweepError(
                 "the cache has other replies of the same model to the same questions, from another import",
-                "Give this import a cache of its own with `cache`, or its model another name with `model`",
+                "Give this import a cache of its own with `cache`, or none, or its model another name with `model`",
             )
 
 

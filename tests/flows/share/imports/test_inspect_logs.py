@@ -100,19 +100,36 @@ def test_read_inspect__takes_a_cluster_from_the_metadata_of_a_sample(name):
     assert [one.question.cluster for one in found] == ["0", "1", "2"]
 
 
-def test_read_inspect__takes_a_part_of_a_score(tmp_path):
-    path = changed(tmp_path, samples__0__scores={"judge": {"value": {"style": 1, "truth": 0}}})
+PARTS = [
+    {"name": "num", "scorer": "two"},
+    {"name": "txt", "scorer": "two"},
+    {"name": "match", "scorer": "match"},
+]
 
-    first = next(samples_of_first(path, "judge.truth"))
 
-    assert (first.run.scorer, first.answer.score) == ("judge.truth", 0)
+@pytest.mark.parametrize(
+    ("asked", "name", "score"),
+    [("two.num", "two.num", 1), ("num", "two.num", 1), ("match", "match", "I"), (None, "two.num", 1)],
+)
+def test_read_inspect__takes_a_part_of_a_score(tmp_path, asked, name, score):
+    fields = {
+        f"samples__{i}__scores": {"two": {"value": {"txt": 0.5, "num": 1}}, "match": {"value": "I"}}
+        for i in range(3)
+    }
+    fields |= {"samples__1__scores": {}, "results__scores": PARTS, "results__headline": None}
+    wanted = LogHints(score=asked)
 
+    found = samples("inspect", changed(tmp_path, **fields), wanted)
 
-def samples_of_first(path, score):
-    """The first sample alone: the others have other scores."""
-    from evalcube.flows.share.imports.inspect_logs import read_inspect
-
-    yield next(read_inspect(path, LogHints(score=score)))
+    assert {sample.run.scorer for sample in found} == {name}  # also where nothing was scored
+    assert [sample.answer.score for sample in found if not sample.answer.failure] == [score] * 2
+    assert list(wanted.notes) == (
+        [] if asked else ["task sums: score 'two.num' is taken; there is also two.txt, match"]
+    )
+    with pytest.raises(
+        SweepError, match=r"no score 'two'\. Take one of: two.num, two.txt, match|no score 'two'"
+    ):
+        samples("inspect", changed(tmp_path, **fields), score="two")
 
 
 @pytest.mark.parametrize(

@@ -132,3 +132,16 @@ def test_read_lm_eval__knows_that_a_filter_found_no_answer(tmp_path):
     (sample,) = samples("lm-eval", write_lines(tmp_path / ALFA.name, [row]), model="m")
 
     assert (sample.answer.unread, sample.answer.parsed) == (True, None)
+
+
+def test_read_lm_eval__takes_a_reply_that_never_came_for_an_empty_one(tmp_path):
+    first, second, *_ = rows()
+    null = {**second, "resps": [[None]], "filtered_resps": [None], "exact_match": 0.0}
+    folder = tmp_path / "log"
+    shutil.copytree(LM_EVAL / "alfa", folder)
+    write_lines(next(folder.glob("samples_*")), [first, null])
+
+    found = samples("lm-eval", next(folder.glob("samples_*")))
+
+    assert found[0].run == found[1].run  # one way to ask, and so one evaluation
+    assert (found[1].answer.text, found[1].answer.unread, found[1].answer.failure) == ("", True, "")

@@ -1,11 +1,14 @@
 """Imported cubes beside others: merged, and graded by their tool alone."""
 
+import json
+import shutil
+
 import pytest
 
 from evalcube.flows.read.reader import Reader
 from evalcube.storage.cube.cube import Cube
 from tests.flows.read.merged.generated import Recipe, make_cube
-from tests.flows.share.imports.logs import write_lines
+from tests.flows.share.imports.logs import INSPECT, LM_EVAL, write_lines
 from tests.flows.support import evalcube
 
 pytestmark = pytest.mark.long
@@ -60,3 +63,43 @@ def test_rescore__says_what_it_leaves_to_the_other_tool(tmp_path):
     assert code == 0, errors
     assert "imported" not in output
     assert "1 imported regions are left as the tool graded them" in errors
+
+
+def test_import__of_two_logs_of_one_eval_needs_no_caches(tmp_path):
+    for name in "xy":
+        rows = [{"q": f"{i}?", "out": f"{name}{i}", "ok": i % 2, "m": "one"} for i in range(4)]
+        write_lines(tmp_path / f"{name}.jsonl", rows)
+        words = ("import", f"{name}.jsonl", "--into", f"{name}.zarr", "--map", MAP, "--task", "a")
+        assert evalcube(*words, cwd=tmp_path)[0] == 0
+
+    assert [Reader(tmp_path / f"{name}.zarr").view(0, 0, 0, 1).response for name in "xy"] == ["x1", "y1"]
+
+
+def test_import__leaves_out_of_a_folder_what_is_wrong_and_names_it(tmp_path):
+    logs = tmp_path / "logs"
+    shutil.copytree(INSPECT, logs / "inspect", ignore=shutil.ignore_patterns("*essays*", "*.py", "expected*"))
+    shutil.copytree(LM_EVAL / "dummy", logs / "dummy")
+    (logs / "broken.eval").write_bytes(b"PK and no more")
+    (logs / "samples_none_2026-11-22T10-08-59.jsonl").write_text('{"doc_id": 1}\n')
+    document = json.loads((logs / "inspect" / "charlie-sums.json").read_text())
+    document["samples"][1]["scores"]["match"]["value"] = "perhaps"
+    (logs / "inspect" / "charlie-sums.json").write_text(json.dumps(document))
+    log = next((logs / "dummy").glob("samples_*"))
+    log.write_bytes(log.read_bytes() + b"{broken\n")
+
+    code, output, errors = evalcube("import", "logs", "--into", "c.zarr", "--json", cwd=tmp_path)
+    named = evalcube("import", "logs/inspect/charlie-sums.json", "--into", "d.zarr", cwd=tmp_path)
+
+    summary = json.loads(output)
+    assert (code, errors) == (1, "")
+    parts = (
+        "broken.eval: ",
+        "9.234410.jsonl, line 5: ",
+        "sums.json, sample 2, score 'match': ",
+        "08-59.jsonl: ",
+    )
+    assert len(summary["left_out"]) == 4
+    assert all(any(part in text for text in summary["left_out"]) for part in parts), summary["left_out"]
+    assert len(summary["models"]) == 4
+    assert not (tmp_path / "d.data").exists()
+    assert named[0] == 2
