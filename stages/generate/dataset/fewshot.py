@@ -151,6 +151,8 @@ class Examples:
     def before(self, row: Row, item: Item, trial: Trial) -> Trial:
         """A question's trial with its examples before it."""
         found = self.of(row, item)
+        if self._shots.stop:
+            trial = replace(trial, extras={**trial.extras, "sampler": {"stop": list(self._shots.stop)}})
         if self._shots.form == "text":
             blocks = [f"{one.prompt}\n\n{one.reply}" for one in found]
             return replace(trial, prompt="\n\n".join([*blocks, trial.prompt]))

@@ -108,11 +108,16 @@ class FewShot(BaseModel):
     by: str = ""
     form: Literal["text", "turns"] = Field("text", alias="as")
     reply: Annotated[str, AfterValidator(_checked_template)] = ""
+    stop: tuple[Annotated[str, Field(min_length=1, max_length=100)], ...] = Field((), max_length=4)
+
+    def canonical(self) -> dict[str, object]:
+        """As JSON, without stop sequences where there are none: cells of cubes that do not know them stay."""
+        return self.model_dump(mode="json", by_alias=True, exclude=None if self.stop else {"stop"})
 
     def identity(self) -> dict[str, object]:
         """What decides which examples there are: of their file the digest, and not the path."""
         source = self.source.model_dump(mode="json", exclude={"file"})
-        return {**self.model_dump(mode="json", by_alias=True), "from": source}
+        return {**self.canonical(), "from": source}
 
 
 class DatasetParams(TaskParams):
@@ -160,12 +165,12 @@ class DatasetParams(TaskParams):
     where: Conditions = Field((), description="Field -> value or list of values; other rows are left out.")
     fewshot: Annotated[
         FewShot | None,
-        PlainSerializer(lambda shots: shots and shots.model_dump(mode="json", by_alias=True)),
+        PlainSerializer(lambda shots: shots and shots.canonical()),
         WithJsonSchema({"type": "object"}),
     ] = Field(
         None,
         description="Examples before each question: {n: 5, from: {file, split, where}, seed, by: a field whose value "
-        "they share with the question, as: text | turns, reply: a text with {fields}}.",
+        "they share with the question, as: text | turns, reply: a text with {fields}, stop: texts that end a reply}.",
     )
     order: Literal["shuffled", "file"] = Field(
         "shuffled", description="Trials are the rows in an order that the seed gives, or in the file's order."

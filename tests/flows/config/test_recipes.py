@@ -112,6 +112,8 @@ def test_recipe__says_where_it_is_from_and_that_nobody_verified_it(name: str) ->
     # A pin stands with whence it is copied, and no pin without.
     assert all(("@" in file) == bool(recipe.get("revision")) for file in files if file)
     assert "\nmodels:" not in suite_text(name)
+    if shots := task["params"].get("fewshot"):
+        assert shots["stop"]  # else a model goes on with questions of its own
 
 
 def test_gpqa__letters_are_shuffled(tmp_path: Path) -> None:

@@ -65,6 +65,15 @@ def test_fewshot__text_stands_before_the_question(file: Path) -> None:
     assert not trial.turns
 
 
+def test_fewshot__sends_stop_sequences_and_is_another_point_with_them_only(file: Path) -> None:
+    plain, stopping = (cell(file, fewshot={"n": 2, **more}) for more in ({}, {"stop": ["\nQ:"]}))
+
+    assert stopping.trial(0).extras["sampler"] == {"stop": ["\nQ:"]}
+    assert "sampler" not in plain.trial(0).extras
+    assert stopping.id != plain.id
+    assert "stop" not in plain.params.canonical()["fewshot"]  # type: ignore[operator]
+
+
 def test_fewshot__asks_the_same_questions_in_the_same_order(file: Path) -> None:
     alone, with_examples = trials(cell(file)), trials(cell(file, fewshot={"n": 2, "as": "turns"}))
 
