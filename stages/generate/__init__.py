@@ -43,7 +43,7 @@ def _bundled(name: str) -> Task:
 
 DOORS = {
     "gym": "what a generator of reasoning-gym makes (extra gym); `evalcube tasks gym:` names them",
-    "lm-eval": "the questions of a generative task of lm-eval, such as lm-eval:gsm8k (extra lm-eval)",
+    "lm-eval": "the questions of a task of lm-eval, such as lm-eval:gsm8k or lm-eval:lettered:arc_easy (extra lm-eval)",
 }
 """Packages whose tasks are named with a prefix and not listed -> what they ask; modules of `foreign` have them."""
 
