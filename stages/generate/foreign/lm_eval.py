@@ -277,15 +277,7 @@ def task(name: str) -> LmEval:
 
 
 def members_of(name: str, folder: str) -> list[str]:
-    """The tasks, by their names here, of a group or a tag of lm-eval; none where a name is neither.
-
-    Parameters
-    ----------
-    name
-        As of a task here, such as ``lm-eval:mmlu``.
-    folder
-        Of tasks of the user's; empty for lm-eval's own.
-    """
+    """The tasks of a group or a tag such as ``lm-eval:mmlu``, of a user's folder or lm-eval's own; none of a task."""
     own_name = name.removeprefix(f"{DOOR}:")
     kind = LETTERED if own_name.startswith(LETTERED) else ""
     root = str(Path(folder).absolute()) if folder else ""

@@ -39,8 +39,8 @@ def answer(given: dict[str, Any]) -> object:
     if "text" in given:
         return _scores(root, given)
     try:
-        if "name" not in given:
-            return {"collections": _collections(root)}
+        if "yaml" not in given:
+            return _index(root)
         os.chdir(given["folder"])  # a task's own files may be named relative to it
         return _rows(root, given)
     except RefusedError as refusal:
@@ -56,30 +56,11 @@ def _packaged() -> Path:
 # ---- the definition of a task
 
 
-def _named(root: Path, name: str) -> Path:
-    """The file that defines a task; lm-eval's own index reads all of its 14 000 files for that."""
+def _index(root: Path) -> dict[str, dict[str, Any]]:
+    """The file of each task; and by group and tag what they list, which may be groups and tags, too."""
     from lm_eval.tasks._yaml_loader import load_yaml
 
-    kinds: dict[str, str] = {}
-    for path in sorted(root.rglob("*.yaml")):
-        if name.encode() in path.read_bytes():
-            try:
-                config = load_yaml(path, resolve_func=False)
-            except Exception:  # noqa: BLE001, S112 - lm-eval skips what it cannot read, too
-                continue
-            if config.get("task") == name and "group" not in config:
-                return path
-            kinds |= dict.fromkeys(_tags(config), f"a tag of several tasks, such as {config.get('task')}")
-            if config.get("group") == name:
-                members = [one for one in config.get("task", ()) if isinstance(one, str)]
-                kinds[name] = f"a group of tasks: {', '.join(members[:8])}"
-    raise RefusedError(f"is {kinds[name]}; name one of its tasks" if name in kinds else f"is not in {root}")
-
-
-def _collections(root: Path) -> dict[str, list[str]]:
-    """By groups and tags what they list, which may be groups and tags, too; a changed task by what it is changed in."""
-    from lm_eval.tasks._yaml_loader import load_yaml
-
+    tasks: dict[str, str] = {}
     lists: dict[str, list[str]] = {}
     for path in sorted(root.rglob("*.yaml")):
         try:
@@ -89,20 +70,21 @@ def _collections(root: Path) -> dict[str, list[str]]:
         if "group" in config:
             lists.setdefault(config["group"], list(_listed(config)))
         elif isinstance(config.get("task"), str):
+            tasks.setdefault(config["task"], path.relative_to(root).as_posix())
             for tag in _tags(config):
                 lists.setdefault(tag, []).append(config["task"])
-    return lists
+    return {"tasks": tasks, "lists": lists}
 
 
 def _listed(group: dict[str, Any]) -> Iterator[str]:
     """Names of what a group lists."""
-    for one in group.get("task") or ():
-        if isinstance(one, dict) and "group" in one:
-            yield from _listed(one)
-        elif isinstance(one, dict) and one.keys() - _PLAIN_MEMBER:
-            yield f"{one.get('task')}, with {', '.join(sorted(one.keys() - _PLAIN_MEMBER))} of its own"
+    for member in group.get("task") or ():
+        if isinstance(member, dict) and "group" in member:
+            yield from _listed(member)
+        elif isinstance(member, dict) and (changes := sorted(member.keys() - _PLAIN_MEMBER)):
+            yield f"{member.get('task')}, with {', '.join(changes)} of its own"
         else:
-            yield one["task"] if isinstance(one, dict) else one
+            yield member["task"] if isinstance(member, dict) else member
 
 
 def _tags(config: dict[str, Any]) -> Iterator[str]:
@@ -131,18 +113,17 @@ def _reasons(config: dict[str, Any], *, lettered: bool) -> Iterator[str]:
         f"lm-eval:{LETTERED}{config.get('task')} asks for the letter of an option, which is another measure"
     )
     repeats = int(config.get("repeats") or 1)
+    unasked = kind not in ("generate_until", "multiple_choice")
+    remote = (config.get("dataset_kwargs") or {}).get("trust_remote_code")
+    by_likelihoods = lettered and "process_results" in config
     reasons = {
         "is a class of Python and no definition in YAML": "class" in config,
         chosen: kind == "multiple_choice" and not lettered,
-        f"is of output type {kind}, which needs the probabilities of given texts; only generate_until is asked": kind
-        not in ("generate_until", "multiple_choice"),
+        f"is of output type {kind}, which needs the probabilities of texts; only generate_until is asked": unasked,
         f"has no options; leave out {LETTERED}": lettered and kind == "generate_until",
-        "has several right options, or grades likelihoods by code of its own (process_results)": lettered
-        and "process_results" in config,
+        "has several right options, or grades likelihoods by code of its own (process_results)": by_likelihoods,
         "runs code that models write (unsafe_code)": config.get("unsafe_code"),
-        "runs code that comes with its data (trust_remote_code)": (config.get("dataset_kwargs") or {}).get(
-            "trust_remote_code"
-        ),
+        "runs code that comes with its data (trust_remote_code)": remote,
         "asks about images or sounds": config.get("doc_to_image") or config.get("doc_to_audio"),
         "takes its prompt from promptsource, which fetches code": config.get("use_prompt"),
         f"grades {repeats} replies to a question together; take the task that grades one": repeats > 1,
@@ -185,14 +166,13 @@ def _made(config: dict[str, Any], doc: dict[str, Any] | None = None) -> Any:  # 
 
 
 def _rows(root: Path, given: dict[str, Any]) -> dict[str, object]:
-    lettered = given["name"].startswith(LETTERED)
-    path = _named(root, given["name"].removeprefix(LETTERED))
+    lettered, path = given["lettered"], root / given["yaml"]
     task = lettered_task(_config(path, lettered=True)) if lettered else _made(_config(path))
     _draw_examples(task, given["num_fewshot"])
     random.seed(0)
     task.build_all_requests(limit=given["limit"] or None, rank=0, world_size=1)
-    said = {
-        "yaml": path.relative_to(root).as_posix(),
+    task_row = {
+        "yaml": given["yaml"],
         "version": str(task.VERSION),
         "features": list(task.features),
         "targets": task.multiple_target,
@@ -215,9 +195,9 @@ def _rows(root: Path, given: dict[str, Any]) -> dict[str, object]:
     else:
         add_letters(rows)
         # Filters and metrics are known by how the first reference would be graded as a reply.
-        filters = _scores(root, {"task": said, "doc": rows[0]["doc"], "text": rows[0]["target"][0]})
+        filters = _scores(root, {"task": task_row, "doc": rows[0]["doc"], "text": rows[0]["target"][0]})
     return {
-        "task": said,
+        "task": task_row,
         "rows": rows,
         "filters": filters,
         "own": bool(task.config.process_results),
@@ -228,17 +208,19 @@ def _rows(root: Path, given: dict[str, Any]) -> dict[str, object]:
 
 def _files_read(task: Any) -> list[str]:  # noqa: ANN401
     """Files on this machine that the data are from: those that the task names, and those that were fetched for it."""
-    named = (task.config.dataset_kwargs or {}).get("data_files") or ()
-    texts = [task.config.dataset_path, *(named.values() if isinstance(named, dict) else [named])]
-    flat = [each for text in texts for each in (text if isinstance(text, (list, tuple)) else [text])]
-    here = [Path(str(each)).absolute() for each in flat if each and Path(str(each)).exists()]
-    inside = [
-        path for each in here for path in (each.rglob("*") if each.is_dir() else [each]) if path.is_file()
-    ]
-    fetched = [
-        file["filename"] for split in task.dataset.values() for file in getattr(split, "cache_files", ())
-    ]
-    return sorted({*map(str, inside), *fetched})
+    texts = _texts_in([task.config.dataset_path, task.config.dataset_kwargs])
+    here = [Path(text).absolute() for text in texts if len(text) < 1000 and Path(text).exists()]
+    files = [file for path in here for file in ([path] if path.is_file() else path.rglob("*"))]
+    splits = [getattr(split, "cache_files", ()) for split in task.dataset.values()]
+    return sorted({*map(str, files), *(file["filename"] for split in splits for file in split)})
+
+
+def _texts_in(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (dict, list, tuple)):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _texts_in(inner)
 
 
 def _draw_examples(task: Any, number: int | None) -> None:  # noqa: ANN401

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any, cast
 from evalcube.stages.generate.dataset.hub import shelf
 from evalcube.stages.generate.errors import TaskError
 from evalcube.stages.generate.foreign.bounded import Failure, ProcessLimits, ask
+from evalcube.stages.generate.foreign.lm_eval_letters import LETTERED
 
 DOOR = "lm-eval"
 _RENDERING = ProcessLimits(
@@ -24,115 +25,91 @@ _CODE = (".yaml", ".yml", ".py")
 
 
 def rendering(name: str, root: str, num_fewshot: int | None, limit: int) -> Mapping[str, Any]:
-    """What a task renders to: digest of its file of rows, filters, and whether it grades by code of its own.
+    """What a task renders to: digest of its file of rows, filters, and whether it grades by code of its own."""
+    own_name = name.removeprefix(LETTERED)
+    index = _index(name, root)
+    if own_name not in index["tasks"]:
+        listed = ", ".join(index["lists"].get(own_name, ())[:8])
+        why = (
+            f"is a group or tag of {listed}; name one of its tasks"
+            if listed
+            else f"is not in {root or 'lm-eval'}"
+        )
+        raise TaskError(f"lm-eval:{name} {why}", value=name)
+    request = {"root": root, "folder": str(Path.cwd()), "yaml": index["tasks"][own_name]}
+    request |= {"lettered": name != own_name, "num_fewshot": num_fewshot, "limit": limit}
 
-    Raises
-    ------
-    TaskError
-        lm-eval is missing, or cannot render it.
-    """
-    request = {
-        "root": root,
-        "folder": str(Path.cwd()),
-        "name": name,
-        "num_fewshot": num_fewshot,
-        "limit": limit,
-    }
+    def render() -> tuple[dict[str, Any], Iterable[str]]:
+        answer = dict(_ask(name, request))
+        rows, files = answer.pop("rows"), answer.pop("files")
+        return {**answer, "sha256": _write(name, answer.pop("task"), rows)}, files
 
-    def rendered() -> tuple[dict[str, Any], Iterable[str]]:
-        said = dict(_ask(name, request))
-        rows = said.pop("rows")
-        files = said.pop("files")
-        return {**said, "sha256": _written(name, said.pop("task"), rows)}, files
-
-    return _kept(request, root, rendered)
+    return _once(request, root, render)
 
 
 def members(name: str, root: str) -> list[str]:
     """The tasks of a group or a tag; none where it is neither, or lm-eval is missing."""
-    if find_spec(DOOR.replace("-", "_")) is None:
+    if find_spec("lm_eval") is None:
         return []
-
-    line = re.compile(
-        rb"^[\"']?task[\"']?:[ \t]*[\"']?" + re.escape(name.encode()) + rb"[\"']?\s*$", re.MULTILINE
-    )
-
-    def known() -> tuple[dict[str, Any], Iterable[str]]:
-        paths = Path(root or _package()).rglob("*.yaml")
-        return {"task": any(line.search(path.read_bytes()) for path in paths)}, ()
-
-    if _kept({"root": root, "task": name}, root, known)["task"]:
-        return []  # which is sooner known than what all groups are
-    lists = _kept({"root": root}, root, lambda: (_ask(name, {"root": root}), ()))["collections"]
-    collections, found, waiting = {*lists}, dict[str, None](), [name] if name in lists else []
+    index = _index(name, root)
+    lists, tasks = dict(index["lists"]), dict[str, None]()
+    waiting = [name] if name in lists and name not in index["tasks"] else []
     while waiting:
         first = waiting.pop(0)
         if " " in first:
             raise TaskError(f"lm-eval:{name} lists {first}; name its tasks one by one instead", value=name)
         if first in lists:
             waiting[:0] = lists.pop(first)  # once, also where it lists itself
-        elif first not in collections:
-            found[first] = None
-    return list(found)
+        elif first not in index["lists"]:
+            tasks[first] = None
+    return list(tasks)
 
 
-def _package() -> Path:
-    spec = find_spec("lm_eval")
-    return Path(spec.origin or "").parent / "tasks" if spec else Path()
+def _index(name: str, root: str) -> Mapping[str, Any]:
+    return _once({"root": root}, root, lambda: (_ask(name, {"root": root}), ()))
 
 
 def _ask(name: str, request: Mapping[str, object]) -> dict[str, Any]:
     if find_spec("lm_eval") is None:
         raise TaskError(f"lm-eval:{name} needs lm-eval: pip install 'evalcube[lm-eval]'", value=name)
-    said = ask(DOOR, request, _RENDERING, fetches=True)
-    if isinstance(said, Failure):
+    answer = ask(DOOR, request, _RENDERING, fetches=True)
+    if isinstance(answer, Failure):
         raise TaskError(
-            f"lm-eval cannot make lm-eval:{name}: it {said.reason.removeprefix('grader ')}. Its data are fetched by "
+            f"lm-eval cannot make lm-eval:{name}: it {answer.reason.removeprefix('grader ')}. Its data are fetched by "
             "the machine that plans; where a package is missing, install what the task needs",
             value=name,
         )
-    found = cast("dict[str, Any]", said)
-    if "refused" in found:
-        raise TaskError(f"lm-eval:{name} {found['refused']}", value=name)
-    return found
+    rendered = cast("dict[str, Any]", answer)
+    if "refused" in rendered:
+        raise TaskError(f"lm-eval:{name} {rendered['refused']}", value=name)
+    return rendered
 
 
-def _kept(
+def _once(
     request: Mapping[str, object], root: str, make: Callable[[], tuple[dict[str, Any], Iterable[str]]]
 ) -> Mapping[str, Any]:
-    """What was made before of a request by this code and lm-eval, unless a file that it is made of has changed."""
-    own = sorted(Path(__file__).parent.glob("lm_eval*.py"))
-    made_by = [_lm_eval(), *(path.stat().st_mtime_ns for path in own), request]
-    record = (
-        shelf.folder() / "lm-eval" / f"{hashlib.sha256(json.dumps(made_by).encode()).hexdigest()[:32]}.json"
-    )
-    code = [str(path) for path in Path(root).rglob("*") if path.suffix in _CODE] if root else []
-    try:
-        known = json.loads(record.read_bytes())
-        if (
-            known["files"] == _state(known["files"])
-            and known["code"] == _state(code)
-            and _is_here(known["made"])
-        ):
-            return cast("Mapping[str, Any]", known["made"])
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
-    made, files = make()
+    """What came of a request before, by this code and lm-eval, unless a file that it is made of has changed."""
+    makers = [_lm_eval(), _state(map(str, Path(__file__).parent.glob("lm_eval*.py"))), request]
+    digest = hashlib.sha256(json.dumps(makers, sort_keys=True).encode()).hexdigest()
+    record = shelf.folder() / "lm-eval" / f"{digest[:32]}.json"
+    code = _state(str(path) for path in Path(root).rglob("*") if path.suffix in _CODE) if root else {}
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        before = json.loads(record.read_bytes())
+        there = "sha256" not in before["result"] or shelf.content(before["result"]["sha256"])
+        if there and before["code"] == code and before["files"] == _state(before["files"]):
+            return cast("Mapping[str, Any]", before["result"])
+    result, files = make()
     record.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", dir=record.parent, delete=False, encoding="utf-8") as part:
-        json.dump({"made": made, "files": _state(files), "code": _state(code)}, part)
+        json.dump({"result": result, "files": _state(files), "code": code}, part)
     Path(part.name).replace(record)
-    return made
-
-
-def _is_here(made: Mapping[str, Any]) -> bool:
-    return "sha256" not in made or shelf.content(made["sha256"]) is not None
+    return result
 
 
 def _state(files: Iterable[str]) -> dict[str, list[int]]:
     """Size and time of change of files, none of those that are gone."""
-    found = ((str(file), Path(file)) for file in files)
-    return {name: [path.stat().st_size, path.stat().st_mtime_ns] for name, path in found if path.is_file()}
+    paths = (path for path in map(Path, files) if path.is_file())
+    return {str(path): [path.stat().st_size, path.stat().st_mtime_ns] for path in paths}
 
 
 def _lm_eval() -> str:
@@ -142,16 +119,14 @@ def _lm_eval() -> str:
         return "lm_eval"
 
 
-def _written(name: str, said: Mapping[str, object], rows: Iterable[Mapping[str, object]]) -> str:
-    """The digest of the file of a task, which is named by it; each row says what made it."""
-    task = {**said, "name": name, "package": _lm_eval()}
+def _write(name: str, task: Mapping[str, object], rows: Iterable[Mapping[str, object]]) -> str:
+    """Write the file of a task, each row of which says what made it, and return the digest that names it."""
+    maker = {**task, "name": name, "package": _lm_eval()}
+    lines = (json.dumps({**row, "task": maker}, sort_keys=True, ensure_ascii=False) + "\n" for row in rows)
     shelf.folder().mkdir(parents=True, exist_ok=True)
     digest = hashlib.sha256()
     with tempfile.NamedTemporaryFile("wb", dir=shelf.folder(), delete=False) as part:
-        for row in rows:
-            data = (json.dumps({**row, "task": task}, sort_keys=True, ensure_ascii=False) + "\n").encode(
-                "utf-8", "surrogatepass"
-            )
+        for data in (line.encode("utf-8", "surrogatepass") for line in lines):
             digest.update(data)
             part.write(data)
     Path(part.name).replace(shelf.folder() / f"{digest.hexdigest()}.jsonl")

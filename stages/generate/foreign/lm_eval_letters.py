@@ -25,23 +25,20 @@ def lettered_task(config: dict[str, Any]) -> Any:  # noqa: ANN401
     from lm_eval.api.task import ConfigurableTask
 
     chosen = ConfigurableTask(config=config)
-    places = {_options_of(chosen, doc)[2] for doc in chosen.eval_docs}
-    fixed = len(places) == 1 and len(chosen.eval_docs) > 1
+    fixed = len({_options_of(chosen, doc)[2] for doc in chosen.eval_docs}) == 1 < len(chosen.eval_docs)
 
     def options(doc: dict[str, Any]) -> tuple[str, list[str], int]:
         text, texts, right = _options_of(chosen, doc)
         order = list(range(len(texts)))
         if fixed and not _are_letters(texts):  # else who always takes the first one may be always right
             random.Random(json.dumps(doc, sort_keys=True, default=str)).shuffle(order)
-        return text, [texts[place] for place in order], order.index(right) if right in order else -1
+        return text, [texts[index] for index in order], order.index(right) if right in order else -1
 
     def question(doc: dict[str, Any]) -> str:
         text, texts, _ = options(doc)
         if not _are_letters(texts):  # else they stand in the text
-            listed = "\n".join(
-                f"{letter}) {each.strip()}" for letter, each in zip(_LETTERS, texts, strict=False)
-            )
-            text = f"{_LAST_CUE.sub('', text)}\n\n{listed}".strip()
+            lines = (f"{letter}) {each.strip()}" for letter, each in zip(_LETTERS, texts, strict=False))
+            text = "\n".join([f"{_LAST_CUE.sub('', text)}\n", *lines]).strip()
         return f"{_LAST_CUE.sub('', text)}\n\n{_CLOSING}"
 
     class LetteredTask(ConfigurableTask):  # type: ignore[misc]  # lm-eval has no types
@@ -75,11 +72,8 @@ def _are_letters(texts: list[str]) -> bool:
 
 def _options_of(task: Any, doc: dict[str, Any]) -> tuple[str, list[str], int]:  # noqa: ANN401
     """The question of a document, its options, and the place of the right one; -1 if there is none."""
-    text, target, texts = (
-        task.doc_to_text(doc),
-        task.doc_to_target(doc),
-        list(map(str, task.doc_to_choice(doc))),
-    )
+    text, target = task.doc_to_text(doc), task.doc_to_target(doc)
+    texts = list(map(str, task.doc_to_choice(doc)))
     if isinstance(text, int):  # the options are beginnings, and what follows them is always the same
         return "", [f"{each.strip()} {str(target).strip()}" for each in texts], text
     right = target[0] if isinstance(target, list) and target else target
@@ -104,8 +98,12 @@ def add_letters(rows: list[dict[str, Any]]) -> None:
 def _listed_options(prompt: str, letter: str) -> list[str]:
     """The texts of the last options that a prompt lists with letters, among them a known one; else none."""
     marks = [*_MARK.finditer(prompt)]
-    for first in reversed([place for place, mark in enumerate(marks) if mark[1] == "A"]):
-        run = [mark for mark, known in zip(marks[first:], _LETTERS, strict=False) if mark[1] == known]
+    for first in reversed([index for index, mark in enumerate(marks) if mark[1] == "A"]):
+        run = [
+            mark
+            for mark, letter_there in zip(marks[first:], _LETTERS, strict=False)
+            if mark[1] == letter_there
+        ]
         ends = [mark.start() for mark in run[1:]] + [prompt.find("\n", run[-1].end()) % (len(prompt) + 1)]
         texts = [prompt[mark.end() : end].strip() for mark, end in zip(run, ends, strict=True)]
         if len(run) > max(1, _LETTERS.index(letter)) and all(map(re.compile(r"\w").search, texts)):

@@ -79,8 +79,8 @@ def resolved(folder, name="mine", changes=None, **params):
         ),
         ({"metric_list": [{"metric": "some_metric"}]}, "metric some_metric, whose code is fetched"),
         ({"task": "other"}, "lm-eval:mine is not in"),
-        ({"task": "other", "tag": "mine"}, "is a tag of several tasks, such as other"),
-        ({"task": ["one", "two"], "group": "mine"}, "is a group of tasks: one, two"),
+        ({"task": "other", "tag": "mine"}, "is a group or tag of other; name one"),
+        ({"task": ["one", "two"], "group": "mine"}, "is a group or tag of one, two; name one"),
         ({"doc_to_text": "{{question.none.none}}"}, "it raised UndefinedError"),
     ],
 )
@@ -170,7 +170,7 @@ def test_resolve__renders_a_task_once_until_what_it_is_made_of_changes(folder, m
     first = resolved(folder)
     (folder / "other.txt").write_text("nothing that it is made of")
     again = task("mine").resolve(LmEvalParams(include_path="."))
-    assert len(asked) == 1
+    assert len(asked) == 2  # which tasks there are, and what one renders to
     (folder / "mine.jsonl").write_text(json.dumps(QUESTIONS[1]) + "\n")
     fewer = task("mine").resolve(LmEvalParams(include_path="."))
     changed = resolved(folder, changes={"doc_to_text": "Now: {{question}}"})
@@ -178,7 +178,7 @@ def test_resolve__renders_a_task_once_until_what_it_is_made_of_changes(folder, m
     made_anew = task("mine").resolve(LmEvalParams(include_path="."))
 
     assert first == again
-    assert (first.rows, fewer.rows, len(asked)) == (2, 1, 4)
+    assert (first.rows, fewer.rows, len(asked)) == (2, 1, 6)
     assert len({params.sha256 for params in (first, fewer, changed)}) == 3
     assert made_anew == changed
     assert Path(changed.file).exists()
