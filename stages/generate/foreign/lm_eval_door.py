@@ -7,6 +7,8 @@ import logging
 import os
 import random
 from collections.abc import Iterator
+from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -60,11 +62,20 @@ def _index(root: Path) -> dict[str, dict[str, Any]]:
     """The file of each task; and by group and tag what they list, which may be groups and tags, too."""
     from lm_eval.tasks._yaml_loader import load_yaml
 
+    @cache  # by itself lm-eval reads what thousands of files include for each of them
+    def fields(path: Path) -> dict[str, Any]:
+        own = load_yaml(path, resolve_func=False, recursive=False)
+        names = own.get("include") or ()
+        included = [
+            fields((path.parent / name).resolve()) for name in ([names] if isinstance(names, str) else names)
+        ]
+        return dict(chain(*(config.items() for config in (*included, own))))
+
     tasks: dict[str, str] = {}
     lists: dict[str, list[str]] = {}
     for path in sorted(root.rglob("*.yaml")):
         try:
-            config = load_yaml(path, resolve_func=False)
+            config = fields(path.resolve())
         except Exception:  # noqa: BLE001, S112 - lm-eval skips what it cannot read, too
             continue
         if "group" in config:
