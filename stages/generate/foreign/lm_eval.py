@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Literal, cast
 from pydantic import Field, model_validator
 
 from evalcube.stages.generate.base import TaskParams, Trial
-from evalcube.stages.generate.dataset import Dataset, place_of
+from evalcube.stages.generate.dataset import Dataset
+from evalcube.stages.generate.dataset.books import RowView
 from evalcube.stages.generate.dataset.hub import shelf
 from evalcube.stages.generate.dataset.matching import withheld
 from evalcube.stages.generate.dataset.params import DatasetParams
@@ -30,13 +31,7 @@ _LONGEST = 300
 _OWN = frozenset({"num_fewshot", "limit", "include_path", "filter", "metric", "graded_by", "order", "sha256"})
 """Params that a config may give; the others are those of the file that a task is rendered to."""
 _FORMS: Mapping[str, Mapping[str, object]] = {
-    "choice": {
-        "kind": "choice",
-        "answer": "letter",
-        "options": "choices",
-        "answer_is": "letter",
-        "option_order": "file",
-    },
+    "choice": {"kind": "choice", "answer": "letter", "options": "choices", "answer_is": "letter"},
     "number": {"kind": "number", "answer": "target", "answer_after": "####"},
     "text": {"kind": "text", "answer": "target"},
     DOOR: {"kind": "text", "answer": ""},
@@ -178,29 +173,22 @@ class LmEval(Dataset):
 
     # ---- trials
 
-    def generate(self, params: TaskParams, stream: Stream) -> Trial:
-        """Make the trial of a row that `stream` draws."""
-        p = LmEvalParams.of(params)
-        return self._asked(p, stream.below(len(self._view(p).rows)))
-
-    def generate_at(self, params: TaskParams, index: int, key: bytes, stream: Stream) -> Trial:  # noqa: ARG002
-        """Make the trial of the row that comes at `index`."""
-        p = LmEvalParams.of(params)
-        return self._asked(p, place_of(p, self._view(p), index, key))
-
-    def _asked(self, params: LmEvalParams, place: int) -> Trial:
-        view = self._view(params)
+    def _trial(
+        self,
+        params: DatasetParams,  # noqa: ARG002
+        view: RowView,
+        place: int,
+        stream: Stream,  # noqa: ARG002
+        key: bytes | None = None,  # noqa: ARG002
+    ) -> Trial:
         row = view.source.row(view.rows[place])
         item = view.item(place)
-        said = cast("Mapping[str, Any]", row["task"])
-        stop = said["sampler"]["stop"][:_MOST_STOPS]
-        asked = {name: value for name, value in said["sampler"].items() if name != "stop"}
-        extras = {
-            **item.extras,
-            "accepted": list(item.accepted),
-            "sampler": {**asked, "stop": stop} if stop else asked,
-            "lm_eval": {"task": said, "doc": row["doc"]},
-        }
+        task = cast("Mapping[str, Any]", row["task"])
+        stop = task["sampler"]["stop"][:_MOST_STOPS]
+        sampler = {name: value for name, value in task["sampler"].items() if name != "stop"}
+        sampler |= {"stop": stop} if stop else {}
+        extras = {**item.extras, "accepted": list(item.accepted), "sampler": sampler}
+        extras |= {"lm_eval": {"task": task, "doc": row["doc"]}}
         prompt = cast("str", row["prompt"])  # not `item.question`, which is trimmed
         if item.options:
             names = tuple(ascii_uppercase[: len(item.options)])
