@@ -185,8 +185,8 @@ def typed(found, reader):
 NEW = [page for page in PAGES if needs_environment(page)] + [ROOT / "docs" / "tutorial.md"]
 PROGRESSIVE = [page for page in PAGES if runs(page) and not are_separate(page) and page not in NEW]
 SEPARATE = [page for page in PAGES if runs(page) and are_separate(page)]
-LENGTHY = {"statistics.md", "costs.md", "ci.md", "## Publish and pull", "## On object stores"}
-"""Pages and sections that take as long as all the others."""
+LENGTHY = {"statistics.md", "costs.md", "ci.md", "suites.md", "## Publish and pull", "## On object stores"}
+"""Pages and sections that take as long as all the others, or need packages that `make integration` installs."""
 
 
 def one(*parts, named):
