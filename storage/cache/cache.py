@@ -22,7 +22,6 @@ __all__ = [
     "EntryInfo",
     "ManagedCache",
     "find_cache",
-    "look_up",
     "open_cache",
     "prepare_cache",
 ]
@@ -83,17 +82,6 @@ def find_cache(url: str | Path) -> ManagedCache | None:
     if is_directory(url) and not is_cache(directory_of(url)):
         return None
     return open_cache(url, writable=False)
-
-
-def look_up(cache: Cache, keys: Sequence[str]) -> list[bytes | None]:
-    """What a cache has under each key, also what other processes stored a moment ago."""
-    found = dict(zip(keys, cache.get_many(keys), strict=True))
-    missing = [key for key, value in found.items() if value is None]
-    if missing:
-        # `get` refreshes what is known of others' entries at once; `get_many` may lack those of the last half second.
-        found[missing[0]] = cache.get(missing[0])
-        found.update(zip(missing[1:], cache.get_many(missing[1:]), strict=True))
-    return [found[key] for key in keys]
 
 
 class ChainedCache:

@@ -12,7 +12,6 @@ An entry is *visible* to every process, whole, once its put has returned, and ou
 from __future__ import annotations
 
 import os
-import time
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -36,7 +35,6 @@ from evalcube.storage.cache.writer import NewEntry, PackWriters
 from evalcube.storage.errors import NotWritableError, StorageError, guarded, storage_error
 from evalcube.storage.files import make_directory
 
-REFRESH_SECONDS = 0.5
 """How old what `get_many` knows of other processes' entries may be."""
 
 
@@ -124,7 +122,7 @@ class DirectoryCache:
             raise storage_error(error, self._root, "read the cache") from error
 
     def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
-        """`get` for many keys; what others put in the last `REFRESH_SECONDS` may be missing.
+        """`get` for many keys.
 
         Raises
         ------
@@ -136,9 +134,8 @@ class DirectoryCache:
         with guarded(self._root, "read the cache"):
             self._writer.detach_from_parent()
             self._fill(values, keys, raws, range(len(keys)))
-            # Not at each call: a sweep that begins asks for many keys that nobody has.
-            stale = time.monotonic() - self._index.refreshed > REFRESH_SECONDS
-            if stale and None in values and self._index.refresh():
+            if None in values:  # as there, whatever the refresh finds
+                self._index.refresh()
                 missing = [number for number, value in enumerate(values) if value is None]
                 self._fill(values, keys, raws, missing)
         return values

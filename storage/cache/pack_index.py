@@ -144,7 +144,6 @@ class PackIndex:
         Costs, if there is nothing, opening the directory and each pack that another process writes.
         """
         with self._refreshing:
-            self.refreshed = time.monotonic()
             names = self._directory.changed()
             # A pack that is gone was merged or rewritten: its records are elsewhere now, and only a new start finds
             # them all. Own packs may be registered and not made yet.
@@ -157,7 +156,6 @@ class PackIndex:
     def reload(self) -> None:
         """Forget packs that are gone."""
         with self._refreshing:
-            self.refreshed = time.monotonic()
             self._reload(self._directory.names())
 
     def _reload(self, names: set[str]) -> None:

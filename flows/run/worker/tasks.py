@@ -2,11 +2,12 @@
 
 ::
 
-    generate ─ indices ─> infer ─ Delivery ─> process ─ BlockResult ─> process (region) ─ Receipt ─> score ─> analyze
-                            └─> infer (judges) ─┘
+    generate ─ count ─> infer ─ Delivery ─> process ─ BlockResult ─> process (region) ─ Receipt ─> score ─> analyze
+                          └─> infer (judges) ─┘
 
-* ``generate`` makes a block's trials, looks them up in the cache, and returns which of them must be asked.
-* ``infer`` asks those; replies go to the cache, and it returns what could not be delivered and why.
+* ``generate`` makes a block's trials, and returns how many there are.
+* ``infer`` asks those that the cache does not answer; replies go to the cache, and it returns what could not be
+  delivered and why.
   Where the sweep has judges, a second task of this stage asks them about the answers.
 * ``process`` reads the block's replies from the cache and grades them, a few bytes per trial; one more task of this
   stage gathers a region's blocks and writes whole chunks, the only writer of that region
@@ -103,34 +104,31 @@ class BlockResult:
     """Trials by what the endpoint called the system that answered; of trials recorded before, none."""
 
 
-def generate(run: str, block: Block) -> npt.NDArray[np.int32]:
-    """Make a block's trials; return the indices of those that the cache does not answer."""
+def generate(run: str, block: Block) -> int:
+    """Make a block's trials; return how many may have to be asked."""
     work = workspace(run)
-    if work.drained:
-        return np.arange(block.size, dtype=np.int32)  # `infer` asks nothing of it
-    if block.recorded:
-        return np.zeros(0, dtype=np.int32)  # its answers were paid for once
-    cached = work.cached([item.request.digest for item in work.opened(block)])
-    return np.array([i for i, known in enumerate(cached) if not known], dtype=np.int32)
+    # A stop asks nothing more, and recorded ones were paid for once.
+    return 0 if work.drained or block.recorded else len(work.opened(block))
 
 
-def infer(run: str, block: Block, unanswered: npt.NDArray[np.int32]) -> Delivery:
+def infer(run: str, block: Block, made: int) -> Delivery:  # noqa: ARG001 - where they were made, they are at hand
     """Ask what the cache does not answer; every reply is durable in the cache before this returns."""
-    if not len(unanswered):
-        return Delivery()
     work = workspace(run)
     if work.drained:
-        return Delivery(skipped=frozenset(unanswered.tolist()), asked=len(unanswered))
+        return Delivery(skipped=frozenset(range(block.size)), asked=block.size)
+    if block.recorded:
+        return Delivery()
     trials = work.opened(block)
     evaluation = work.plan.evaluations[block.window.region.model]
-    indices, worker = unanswered.tolist(), get_worker()
-    # A worker may have been killed, or stopped, in the middle of asking them, and a look-up may lack what others stored
-    # in the half second before it: look them up again, so that no request is paid for twice.
-    replies = work.fetch([trials[i].request.digest for i in indices])
-    indices = [i for i, reply in zip(indices, replies, strict=True) if reply is None]
+    # Here, not where they are made: of a worker that was killed while it asked them, some were answered.
+    cached = work.cached([item.request.digest for item in trials])
+    indices = [i for i, known in enumerate(cached) if not known]
+    if not indices:
+        return Delivery()
     jobs = [_job(work, block, trials[i]) for i in indices]
     del trials  # a batch takes hours: what waits for it should be small
     # Waiting is not work: give the thread back, so that this worker keeps many blocks in flight.
+    worker = get_worker()
     secede()
     results = work.ask(evaluation.model, jobs, worker.get_current_task())
     hold_if_in_doubt(work, evaluation.model, results, worker)

@@ -29,7 +29,7 @@ from evalcube.stages.infer.counts import Report
 from evalcube.stages.infer.engine import Engine
 from evalcube.stages.infer.jobs import Job, Result, Slowdown
 from evalcube.stages.named_code import allow_code
-from evalcube.storage.cache.cache import Cache, look_up, open_cache
+from evalcube.storage.cache.cache import Cache, open_cache
 from evalcube.storage.clocks import elapsed
 from evalcube.storage.cube.address import space_of
 from evalcube.storage.cube.batch_notes import BatchNotes
@@ -117,7 +117,7 @@ class BatchBook(BatchNotes):
 
     def records(self, digests: Sequence[str]) -> Sequence[bytes | None]:
         """Cached replies, those that others stored a moment ago among them."""
-        return look_up(self._cache, digests)
+        return self._cache.get_many(digests)
 
 
 class Workspace:
@@ -170,7 +170,7 @@ class Workspace:
         return self.context.prices[block.window.region.model]
 
     def cached(self, keys: Sequence[str]) -> Iterator[bool]:
-        """Whether the cache answers each key, as far as this worker knows."""
+        """Whether the cache answers each key, be it with what another worker stored a moment ago."""
         for begin in range(0, len(keys), _FETCHED):
             yield from (value is not None for value in self.cache.get_many(keys[begin : begin + _FETCHED]))
 
@@ -180,7 +180,7 @@ class Workspace:
             some = keys[begin : begin + _FETCHED]
             found: dict[str, bytes | None] = {**self._written.take(some)}
             others = [key for key in some if key not in found]
-            found.update(zip(others, look_up(self.cache, others), strict=True))
+            found.update(zip(others, self.cache.get_many(others), strict=True))
             yield from (found[key] for key in some)
 
     def check_lease(self) -> None:

@@ -87,8 +87,8 @@ def block(tmp_path, monkeypatch):
 
 
 def run_chain(block):
-    order = tasks.generate("run", block.block)
-    delivery = tasks.judge("run", block.block, tasks.infer("run", block.block, order))
+    made = tasks.generate("run", block.block)
+    delivery = tasks.judge("run", block.block, tasks.infer("run", block.block, made))
     return tasks.process("run", block.block, delivery)
 
 
@@ -114,23 +114,29 @@ def test_chain__of_a_block_that_a_stop_finds_waiting_makes_nothing(block, record
 
 
 def test_chain__that_a_stop_finds_before_it_asks_asks_nothing(block):
-    order = tasks.generate("run", block.block)
+    made = tasks.generate("run", block.block)
     block.work.drain()
 
-    delivery = tasks.judge("run", block.block, tasks.infer("run", block.block, order))
+    delivery = tasks.judge("run", block.block, tasks.infer("run", block.block, made))
 
     assert (len(delivery.skipped), delivery.asked) == (TRIALS, TRIALS)
     assert block.counts == {"prepared": 1, "asked": 0}
 
 
-def test_infer__asks_nothing_that_another_worker_stored_after_the_look_up(block):
-    order = tasks.generate("run", block.block)
+def test_infer__looks_each_request_up_once_and_asks_nothing_that_another_worker_stored(block):
+    made = tasks.generate("run", block.block)
     first = block.work.opened(block.block)[0].request.digest
     with closing(open_cache(block.work.context.cache)) as of_another:
         of_another.put_many([(first, Record(200, 0.5, b"{}").encode())])
+    looked_up: list[str] = []
+    get_many = block.work.cache.get_many
+    block.monkeypatch.setattr(
+        block.work.cache, "get_many", lambda keys: (looked_up.extend(keys), get_many(keys))[1]
+    )
 
-    delivery = tasks.infer("run", block.block, order)
+    delivery = tasks.infer("run", block.block, made)
 
+    assert len(looked_up) == len(set(looked_up)) == TRIALS
     assert block.counts["asked"] == delivery.asked == TRIALS - 1
 
 
