@@ -24,6 +24,7 @@ from evalcube.flows.cli.output import (
 )
 
 if TYPE_CHECKING:
+    from evalcube.flows.config.models import Sweep
     from evalcube.flows.run.follow.events import Event, Subscriber
     from evalcube.flows.run.probe.checks import ProbeFinding
     from evalcube.flows.run.probe.probe import ProbeResult
@@ -180,7 +181,7 @@ def run(
     log: str | None = None,
     quiet: options.Quiet = False,
     grader: options.Grader = "current",
-    fresh: Annotated[bool, typer.Option("--fresh")] = False,
+    fresh: options.Fresh = None,
     wait: Annotated[float, typer.Option(min=0)] = 0.0,
     as_json: options.Json = False,
 ) -> None:
@@ -188,8 +189,9 @@ def run(
 
     Parameters
     ----------
-    fresh
-        Answer nothing from the cache: replies go into a new one beside it.
+    fresh : WHAT
+        all: answer nothing from the cache, replies go into a new one beside it; refused: ask refused trials again,
+        whose replies are forgotten.
     wait : SECONDS
         Wait so long for another run to leave the cube.
     """
@@ -200,6 +202,8 @@ def run(
 
     Only.of(only or (), trials)  # what is wrong with these is told before a data set is fetched
     sweep = load_sweep(config, models or (), key_envs or (), judges or ())
+    if fresh == "refused":
+        _forget_refused(sweep, cube, cache, only or ())
     with subscribers(log, quiet=quiet, draws=not as_json) as followers:
         try:
             summary = run_sweep(
@@ -213,13 +217,25 @@ def run(
                 trials=trials,
                 repeats=repeats,
                 grader=grader,  # type: ignore[arg-type]  # refused above if it is neither
-                fresh=fresh,
+                fresh=fresh == "all",
                 subscribers=followers,
                 wait=wait,
             )
         except RunInterrupted as stopped:
             summary = stopped.summary
     tell(summary, as_json=as_json)
+
+
+def _forget_refused(sweep: Sweep, cube: str | None, cache: str | None, only: Sequence[str]) -> None:
+    """Have the refused trials of a part be pending again."""
+    from evalcube.flows.config.load import as_config
+    from evalcube.flows.keep.choice import Choice
+    from evalcube.flows.keep.forget import forget
+    from evalcube.storage.cube.cube import Cube
+
+    settings = as_config(sweep, cube=cube, cache=cache)
+    if Cube.exists(settings.cube):
+        forget(settings.cube, Choice((*only, "status=refused")), cache=settings.cache)
 
 
 def upsample(

@@ -60,13 +60,17 @@ Keys = Annotated[list[str] | None, typer.Option("--key-env")]
 Workers = Annotated[int | None, typer.Option(min=1, max=256)]
 
 
-def _grader(value: str) -> str:
-    if value not in ("current", "pinned"):
-        raise typer.BadParameter("give current or pinned")
-    return value
+def _one_of(first: str, second: str) -> Any:  # noqa: ANN401 - typer's own
+    def check(value: str | None) -> str | None:
+        if value not in (None, first, second):
+            raise typer.BadParameter(f"give {first} or {second}")
+        return value
+
+    return typer.Option(callback=check)
 
 
-Grader = Annotated[str, typer.Option(callback=_grader)]
+Grader = Annotated[str, _one_of("current", "pinned")]
+Fresh = Annotated[str | None, _one_of("all", "refused")]
 PART: dict[str, tuple[Any, Any]] = {
     "where": (list[str] | None, None),
     "view": (str | None, None),
