@@ -104,9 +104,14 @@ def outlived() -> Iterator[None]:
         output.failure = None
 
 
+_LONGEST = 4000
+"""Characters of a line of a message: a stranger's names may be as long as they like."""
+
+
 def complain(message: str) -> None:
     """Write a message to standard error; what it quotes from cubes and endpoints does nothing to a terminal."""
-    sys.stderr.write(f"evalcube: {safe(message)}\n")
+    bounded = (line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…" for line in message.splitlines())
+    sys.stderr.write(f"evalcube: {safe(chr(10).join(bounded))}\n")
 
 
 def show(text: str) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from evalcube import EvalcubeError
 from evalcube.flows.config.suites import load_sweep
 from evalcube.flows.cube_like import OneCube, need_address
 from evalcube.flows.errors import SweepError, need_path
@@ -17,6 +18,7 @@ from evalcube.flows.state.growing import with_readers, with_said
 from evalcube.flows.state.records import read_notes
 from evalcube.flows.state.rescoring import Rescoring, forget_second, regrade_recorded
 from evalcube.flows.state.store import cube_plan
+from evalcube.flows.state.trust import remembered_config
 from evalcube.storage.cube.address import copy_cube, space_of
 from evalcube.storage.cube.cube import PUBLISHED, Cube
 from evalcube.storage.cube.holder import NAME as LEASE_NAME
@@ -94,7 +96,13 @@ def rescore_cube(
             ]
             forget_second(opened, [place for place, other in enumerate(others) if other])
             plan = with_readers(opened, plan, readers)
-        return regrade_recorded(opened, plan, found, older_only=False)
+        try:
+            return regrade_recorded(opened, plan, found, older_only=False)
+        except (ArithmeticError, LookupError, MemoryError, RecursionError, TypeError, ValueError) as error:
+            if isinstance(error, EvalcubeError) or remembered_config(source) is not None:
+                raise  # its run took the same description
+            what = f"what cube '{cube}' says of its tasks does not go with what it holds ({error!r:.200})"
+            raise SweepError(what, "Take the cube from whoever made it anew") from error
 
 
 def _readers(plan: Plan, config: str | Path) -> dict[str, Mapping[str, Any]]:

@@ -272,7 +272,7 @@ class Judge(AskedModel):
     name: str
     """Label of the judge."""
     sampler: Values
-    repeats: int = Field(ge=1)
+    repeats: int = Field(ge=1, le=100)
     prompt: str
     """Digest of the prompt that is put to judges."""
 

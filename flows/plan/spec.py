@@ -98,6 +98,9 @@ def parse_spec(spec: object, sizes: Mapping[str, int] | None = None) -> Spec:
         )
     try:
         parsed = Spec.model_validate(spec)
+        json.dumps(spec, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise damaged_at("spec", "it has half a character, which is no Unicode") from None
     except ValidationError as error:
         raise damaged(error) from None
     except RecursionError:

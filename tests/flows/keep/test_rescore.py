@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from evalcube.flows.errors import SweepError
+from evalcube.flows.keep import rescore as rescore_module
 from evalcube.flows.keep.cache import request_keys
 from evalcube.flows.keep.rescore import rescore_cube
 from evalcube.flows.plan.targets import RegionWork
@@ -251,6 +252,21 @@ def test_command__shows_old_and_new_counts(sweep: dict[str, Any], tmp_path: Path
     assert document["changed"] == spoiled
     assert {*document["rows"][0]} == {"model", "task", "old", "new"}
     assert "0 trials changed" in evalcube("rescore", sweep["cube"], cwd=tmp_path)[1]
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_rescore__a_strangers_description_that_does_not_fit_is_one_line_and_ones_own_a_defect(
+    sweep: dict[str, Any], monkeypatch: pytest.MonkeyPatch, own: bool
+) -> None:
+    def regrade(*_: object, **__: object) -> None:
+        raise IndexError("array index out of range")
+
+    monkeypatch.setattr(rescore_module, "regrade_recorded", regrade)
+    if not own:
+        monkeypatch.setattr(rescore_module, "remembered_config", lambda _: None)
+
+    with pytest.raises(IndexError if own else SweepError, match="index out of range"):
+        rescore_cube(sweep["cube"])
 
 
 def test_receipt__names_its_grader_and_old_lines_have_none(sweep: dict[str, Any]) -> None:
