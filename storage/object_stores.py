@@ -28,9 +28,11 @@ RETRIES: Any = {"max_retries": 8, "retry_timeout": timedelta(seconds=60)}
 _PATIENT: Any = {
     "max_retries": 40,
     "retry_timeout": timedelta(seconds=120),
-    "backoff": {"init_backoff": timedelta(seconds=0.1), "max_backoff": timedelta(seconds=5), "base": 2},
+    "backoff": {"init_backoff": timedelta(seconds=0.1), "max_backoff": timedelta(seconds=5), "base": 4},
 }
-"""The same for a store that has answered before: it is waited for while it restarts. Whoever mistypes is told soon."""
+"""The same for a store that has answered before: it is waited for while it restarts. Whoever mistypes is told soon.
+
+A pause is by chance between the first one and `base` times the one before: with 2 they would not grow."""
 
 _PART_BYTES = 2**20
 _VARIABLES = (*STORE_VARIABLES, "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")

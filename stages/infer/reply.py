@@ -364,12 +364,13 @@ _ELSEWHERE = ("text", "parts", "output", "response", "answer")
 
 def _has_message(answer: dict[str, object], form: ReplyForm) -> bool:
     """Whether there is something to read; what it holds may be null, as some say so that there is no text."""
-    if form.message is None:
-        return form.content in answer
-    message = answer.get(form.message)
-    return isinstance(message, dict) and (
-        bool(message.get(form.content)) or not any(map(message.get, _ELSEWHERE))
-    )
+    message = answer if form.message is None else answer.get(form.message)
+    if not isinstance(message, dict) or (form.message is None and form.content not in message):
+        return False
+    content = message.get(form.content)
+    if not isinstance(content, str | list | None):
+        return False
+    return bool(content) or form.message is None or not any(map(message.get, _ELSEWHERE))
 
 
 class EndHabit:

@@ -17,7 +17,7 @@ from obstore import exceptions
 
 from evalcube.storage.cube.space import Version, When
 from evalcube.storage.errors import StorageError
-from evalcube.storage.object_stores import has_no_place, translated
+from evalcube.storage.object_stores import answered, has_no_place, translated
 from evalcube.storage.urls import store_at
 
 if TYPE_CHECKING:
@@ -129,3 +129,4 @@ def probe_once(store: ObjectStore, address: str) -> None:
         remedy = "Use a store that honours it, such as S3, GCS, Azure or a current MinIO, or a directory."
         raise StorageError(what, address, remedy)
     _TRUSTED.add(address)
+    answered(address)

@@ -172,6 +172,22 @@ def test_redis__a_server_that_restarts_within_a_minute_is_waited_for(redis_place
     assert client.connection_pool.make_connection().retry.get_retries() == retry.get_retries()
 
 
+@pytest.mark.integration
+def test_bucket__a_store_that_took_a_probe_is_waited_for_while_it_is_away(monkeypatch):
+    pytest.importorskip("obstore")
+    with buckets.proxied() as store:
+        for name, value in store.environment.items():
+            monkeypatch.setenv(name, value)
+        cache = open_cache(f"{store.url}/away")
+        store.settings(down=True)
+        # Longer than a store is tried again that never answered.
+        timer = threading.Timer(4.0, store.settings)
+        timer.start()
+
+        assert cache.put_many([(KEY, b"1")]) == [True]
+        timer.join()
+
+
 def test_redis__databases_are_apart(redis_place):
     first, second = opened(redis_place), open_cache(redis_place.url[:-1] + "1")
     first.put_many([(KEY, b"1")])
