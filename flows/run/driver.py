@@ -23,12 +23,7 @@ from evalcube.deploy.clusters.base import PATIENCE_SECONDS
 from evalcube.flows.plan.targets import Block, RegionWork
 from evalcube.flows.run.counting import Counting
 from evalcube.flows.run.follow.events import Event, InDoubt, Noted, RegionWritten, Slowed, Traffic
-from evalcube.flows.run.in_flight import (
-    BlockQueue,
-    InFlightLimit,
-    RegionProgress,
-    blocks_to_submit,
-)
+from evalcube.flows.run.in_flight import BlockQueue, InFlightLimit, RegionProgress, blocks_to_submit
 from evalcube.flows.run.preflight import Members
 from evalcube.flows.run.worker import region_tasks, tasks
 from evalcube.flows.run.worker.context import RunContext
@@ -49,10 +44,11 @@ from evalcube.storage.cube.space import Space
 from evalcube.storage.errors import StorageError
 
 Future: TypeAlias = "DaskFuture[Any]"
+Key = tuple[int, ...]  # of a block
 
 _MOST_CAUSES = 8
 _POLL_SECONDS = 0.25
-_HALT_SECONDS = 1.0
+_HALT_SECONDS = 0.5
 _MOST_DEATHS = 3
 _RECEIPT_SECONDS = 2.0
 
@@ -79,12 +75,8 @@ class Driver:
         Evaluations whose counters in the cube are older than the ledger.
     uncompared
         Tasks whose prompts are to be compared with each other.
-    serials
-        Numbers for Dask's keys, different in all rounds of a run.
     sharing, reports
         The endpoints' limits that workers share, and what they report of their endpoints.
-    is_over
-        Returns whether a model's server was given up.
     patience
         Seconds without any worker after which the run gives up.
     admission
@@ -107,11 +99,11 @@ class Driver:
         judge_limits: Sequence[InFlightLimit] = (),
         stale: Sequence[int] = (),
         uncompared: Sequence[int] = (),
-        serials: Iterator[int] | None = None,
+        serials: Iterator[int] | None = None,  # for Dask's keys, different in all rounds of a run
         emit: Callable[[Event], None] = lambda _: None,
         sharing: Shared | None = None,
         reports: queue.SimpleQueue[InDoubt | Slowed | Traffic] | None = None,
-        is_over: Callable[[str], bool] = lambda _: False,
+        is_over: Callable[[str], bool] = lambda _: False,  # whether a model's server was given up
         flush_seconds: float,
         patience: float = PATIENCE_SECONDS,
         admission: Members | None = None,
@@ -157,6 +149,12 @@ class Driver:
             records, self._submit_chain, self._give_up, self._when_done, self._is_quiet
         )
         self._flying = 0
+        self._under_way: dict[
+            tuple[int, ...], tuple[Future, Callable[[list[tuple[Block, Future]]], None]]
+        ] = {}
+        """By block, its last task, and what takes its results."""
+        self._begun: PendingAnswer[dict[str, frozenset[tuple[int, ...]]]] | None = None
+        """By worker, the blocks of which it has something, asked for together with its stop."""
         self._halted_at = -math.inf
         self.stopped, self._hint = False, ""
         self.blocks = 0
@@ -236,9 +234,25 @@ class Driver:
         # Again and again: a worker that restarts meanwhile has not heard it yet.
         self._halted_at = time.monotonic()
         there = self._workers.there
-        PendingAnswer(
+        if self._begun is not None:
+            if not self._begun.done:
+                return
+            self._leave_untouched(self._begun, len(there))
+        self._begun = PendingAnswer(
             self._client, ask_each(self._client, _drain, plugin_name(self._context.run), workers=there)
         )
+
+    def _leave_untouched(self, answer: PendingAnswer[dict[str, frozenset[Key]]], workers: int) -> None:
+        """Wait no more for blocks of which nobody has anything: none that has stopped begins another one."""
+        begun: dict[str, frozenset[Key]] = {}
+        with suppress(OSError):
+            begun = answer.answer()
+        untouched = self._under_way.keys() - frozenset().union(*begun.values())
+        for key in untouched if len(begun) >= workers else ():
+            future, settle = self._under_way.pop(key)
+            self._flying -= 1
+            settle([])
+            future.release()
 
     def _is_busy(self) -> bool:
         if self.stopped and time.monotonic() - self._halted_at > _HALT_SECONDS:
@@ -339,6 +353,8 @@ class Driver:
             region.graded += results
 
         def done(future: Future) -> None:
+            if self._under_way.pop(block.key, None) is None:
+                return  # it is not waited for any more
             self._flying -= 1
             # A block that saw its workers die keeps its places in flight until it is taken apart: what kills should
             # not be joined by others.
@@ -348,7 +364,9 @@ class Driver:
                 limit.block_took(block.size, time.monotonic() - began)
                 settle([(block, future)])
 
-        self._when_done(self._submit_chain(block), done)
+        last = self._submit_chain(block)
+        self._under_way[block.key] = last, settle
+        self._when_done(last, done)
 
     def _write_due(self) -> None:
         now = time.monotonic()
@@ -426,7 +444,7 @@ class Driver:
         self._emit(RegionWritten(receipt.region.model, receipt.complete))
 
 
-def _drain(name: str, dask_worker: Any = None) -> None:  # noqa: ANN401 - Dask's own worker
-    """Runs on every worker: start no further request."""
-    if (work := workspace_on(dask_worker, name)) is not None:
-        work.drain()
+def _drain(name: str, dask_worker: Any = None) -> frozenset[Key]:  # noqa: ANN401 - Dask's own worker
+    """Runs on every worker: start no further request; the blocks of which it has something."""
+    work = workspace_on(dask_worker, name)
+    return frozenset() if work is None else work.drain()

@@ -123,6 +123,7 @@ def infer(run: str, block: Block, made: int) -> Delivery:  # noqa: ARG001 - wher
     # Here, not where they are made: of a worker that was killed while it asked them, some were answered.
     cached = work.cached([item.request.digest for item in trials])
     indices = [i for i, known in enumerate(cached) if not known]
+    work.begun.add(block.key)
     if not indices:
         return Delivery()
     jobs = [_job(work, block, trials[i]) for i in indices]
@@ -132,6 +133,8 @@ def infer(run: str, block: Block, made: int) -> Delivery:  # noqa: ARG001 - wher
     secede()
     results = work.ask(evaluation.model, jobs, worker.get_current_task())
     hold_if_in_doubt(work, evaluation.model, results, worker)
+    if len(results) == block.size and all(result.kind == "skipped" for result in results):
+        work.begun.discard(block.key)  # nothing will come of it: the run stops
     asked = dict(zip(indices, results, strict=True))
     work.meter.add(evaluation.model, requests=sum(result.attempts for result in asked.values()))
     failed = {i: result for i, result in asked.items() if result.kind == "failed"}
@@ -268,6 +271,7 @@ def judge(run: str, block: Block, delivery: Delivery) -> Delivery:
     jobs = _jobs_by_judge(work, block, delivery)
     if not jobs:
         return delivery
+    work.begun.add(block.key)
     task = get_worker().get_current_task()
     # Waiting is not work: give the thread back, so that this worker keeps many blocks in flight.
     secede()

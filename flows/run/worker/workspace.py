@@ -138,6 +138,8 @@ class Workspace:
         self._held = False
         self.drained = False
         """Whether no further request is to be started."""
+        self.begun: set[tuple[int, ...]] = set()
+        """Keys of blocks of which there is an answer, or may yet be one."""
         self._abandoned: set[Hashable] = set()
         # Task threads, the worker's event loop (plugin calls) and the engine's thread all come here. Nothing that
         # waits for the disk or the network is done under the lock: a heartbeat that waits looks like a death.
@@ -345,12 +347,13 @@ class Workspace:
             if self._engine is not None:
                 self._engine.stop()
 
-    def drain(self) -> None:
-        """Start no further request."""
+    def drain(self) -> frozenset[tuple[int, ...]]:
+        """Start no further request; returns the blocks of which there is an answer, or may yet be one."""
         with self._lock:
             self.drained = True
             if self._engine is not None:
                 self._engine.drain()
+        return frozenset(self.begun)
 
     def compared(self, cell: Cell, index: int) -> Trial:
         """A trial whose prompt is compared with others; it is at hand until it is asked, if there is room."""

@@ -121,6 +121,17 @@ def test_chain__that_a_stop_finds_before_it_asks_asks_nothing(block):
 
     assert (len(delivery.skipped), delivery.asked) == (TRIALS, TRIALS)
     assert block.counts == {"prepared": 1, "asked": 0}
+    assert not block.work.drain()
+
+
+@pytest.mark.parametrize("asked", [0, 1])
+def test_drain__names_blocks_of_which_something_was_asked(block, asked):
+    results = [Result("failed" if i < asked else "skipped") for i in range(TRIALS)]
+    block.monkeypatch.setattr(block.work, "ask", lambda *_: results)
+
+    tasks.infer("run", block.block, tasks.generate("run", block.block))
+
+    assert block.work.drain() == ({block.block.key} if asked else set())
 
 
 def test_infer__looks_each_request_up_once_and_asks_nothing_that_another_worker_stored(block):

@@ -1,6 +1,7 @@
 """A task whose result goes with its worker is waited for again, and ends no sweep."""
 
 import queue
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -39,6 +40,29 @@ def test_take_arrived__waits_again_for_what_was_lost_with_its_worker():
     future.computed_again()
     driver._take_arrived()
     assert handled == [future]
+
+
+@pytest.mark.parametrize(
+    ("begun", "left"),
+    [
+        ({"one": frozenset({(1,)}), "two": frozenset({(2,)})}, [(3,)]),
+        ({"one": frozenset({(1,)})}, []),  # of the other one nobody knows
+    ],
+)
+def test_leave_untouched__waits_for_blocks_of_which_a_worker_has_something(begun, left):
+    driver, settled, released = Driver.__new__(Driver), [], []
+    driver._flying = 3
+    driver._under_way = {
+        key: (SimpleNamespace(release=partial(released.append, key)), settled.append)
+        for key in ((1,), (2,), (3,))
+    }
+
+    driver._leave_untouched(SimpleNamespace(answer=lambda: begun), 2)
+
+    assert released == left
+    assert settled == [[]] * len(left)
+    assert driver._under_way.keys() == {(1,), (2,), (3,)} - set(left)
+    assert driver._flying == 3 - len(left)
 
 
 @pytest.mark.parametrize("status", ["finished", "lost"])
