@@ -156,7 +156,8 @@ def _failed(error: BaseException) -> int:
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         complain(f"this path is too long for its file system: {error.filename}. Give a shorter one")
         return ExitStatus.REFUSED
-    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _USED_UP):
+    no_thread = isinstance(error, RuntimeError) and str(error) == "can't start new thread"
+    if no_thread or isinstance(error, MemoryError) or getattr(error, "errno", None) in _USED_UP:
         complain(
             f"this machine has run out of memory, processes, open files or disk space ({error}): free some, and retry"
         )

@@ -77,8 +77,6 @@ class Driver:
         Tasks whose prompts are to be compared with each other.
     sharing, reports
         The endpoints' limits that workers share, and what they report of their endpoints.
-    patience
-        Seconds without any worker after which the run gives up.
     admission
         Which workers take part; default: all.
     group
@@ -105,7 +103,7 @@ class Driver:
         reports: queue.SimpleQueue[InDoubt | Slowed | Traffic] | None = None,
         is_over: Callable[[str], bool] = lambda _: False,  # whether a model's server was given up
         flush_seconds: float,
-        patience: float = PATIENCE_SECONDS,
+        patience: float = PATIENCE_SECONDS,  # without any worker
         admission: Members | None = None,
         group: str = "",
     ) -> None:

@@ -123,8 +123,12 @@ def test_failed__of_a_plugin_is_refused_and_of_evalcube_a_bug(grader, capsys):
     assert "defect of evalcube" in capsys.readouterr().err
 
 
-def test_failed__for_want_of_disk_space_is_no_bug(capsys):
-    assert app._failed(OSError(errno.ENOSPC, "No space left on device", "/tmp/x")) == ExitStatus.REFUSED
+@pytest.mark.parametrize(
+    "error",
+    [OSError(errno.ENOSPC, "No space left on device", "/tmp/x"), RuntimeError("can't start new thread")],
+)
+def test_failed__for_want_of_disk_space_or_threads_is_no_bug(capsys, error):
+    assert app._failed(error) == ExitStatus.REFUSED
 
     assert "disk space" in capsys.readouterr().err
 
