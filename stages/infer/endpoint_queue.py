@@ -163,9 +163,9 @@ class EndpointQueue(ABC):
         self._stats.failures[reply.cause] += 1
         shared.resolve(Result.failed(reply, attempts))
 
-    def _decide(self, model: ModelQueue, began: float, workers: int) -> None:
+    def _decide(self, model: ModelQueue, began: float, workers: int, rank: int) -> None:
         """Decide on the refusals before an answer: who is refused again and again while others are not, is refused."""
-        for (shared, reply, record, attempts, *_), is_outcome in model.decide(began, workers):
+        for (shared, reply, record, attempts, *_), is_outcome in model.decide(began, workers, rank):
             if is_outcome:
                 self._stats.count(model.endpoint.name, _REFUSED, (0.0, 0.0))
                 self._writer.put(shared, record, Result.stored(_REFUSED, attempts))
@@ -334,16 +334,18 @@ class ModelQueue:
             self.control.add(JobGroup(1), 0)
             self.waiting.appendleft(self.control)
 
-    def decide(self, began: float, workers: int) -> Iterator[tuple[Refusal, bool]]:
+    def decide(self, began: float, workers: int, rank: int) -> Iterator[tuple[Refusal, bool]]:
         """Decide on refusals before an answer to a request that began then; yields them, and whether they are outcomes.
 
-        Those that came once are sent again, unless there are more than may be.
+        Those that came once are sent again, unless there are more than may be: the parts of the workers, which differ
+        by their ranks, add up to that.
         """
         before = [refusal for refusal in self.refusals if refusal.came <= began]
         self.refusals = [refusal for refusal in self.refusals if refusal.came > began]
-        bound = self.endpoint.refusals
+        most = self.endpoint.refusals
+        part = None if most is None else most * (rank + 1) // workers - most * rank // workers
         for refusal in before:
-            if bound is not None and self._outcomes * workers >= bound:
+            if part is not None and self._outcomes >= part:
                 yield refusal, False
             elif refusal.is_again:
                 self._outcomes += 1

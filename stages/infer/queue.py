@@ -277,7 +277,7 @@ class HttpQueue(EndpointQueue):
             self._breaker.succeeded()
             model.succeeded(job.sampler)
             if model.refusals:
-                self._decide(model, began, self._workers)
+                self._decide(model, began, self._workers, self._admission.gate.rank)
                 self._offer(model)
             self._stats.count(model.endpoint.name, reply, model.estimate.taken(job.body, reply))
             if shared is model.control:

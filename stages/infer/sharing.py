@@ -65,8 +65,8 @@ class Gate:
         """Most requests in flight, now."""
         self.rate = 0.0
         """Share of the declared rates, in [0, 1]."""
-        self.phase = 0.0
-        """Part of an interval that this worker waits first, in [0, 1), so that the workers take turns."""
+        self.rank = 0
+        """Place of this worker among all, so that their parts add up."""
         self.offset = 0.0
         """What makes this worker's clock the one that all of them have, seconds."""
         self.controller: Controller | None = None
@@ -82,6 +82,11 @@ class Gate:
         """The epoch to come, and when."""
         self._looked = self._started = -math.inf
         self._row = 0
+
+    @property
+    def phase(self) -> float:
+        """Part of an interval that this worker waits first, in [0, 1), so that the workers take turns."""
+        return self.rank / max(self._workers, 1)
 
     @property
     def is_paced(self) -> bool:
@@ -130,7 +135,7 @@ class Gate:
         else:
             self.controller.resize(most, timeout, 1)
         if not self._asks:
-            self.window, self.rate, self.phase = int(self.controller.window), 1.0, 0.0
+            self.window, self.rate, self.rank = int(self.controller.window), 1.0, 0
 
     def stop(self, stops: int) -> None:
         """Start nothing until the driver answers after so many stops: others may have what this worker had."""
@@ -148,9 +153,8 @@ class Gate:
             self.window, self.rate = int(self.controller.window), 1.0
             return
         self.window, self.rate = min(loan.connections, self._most), loan.rate
-        rank = sum(name < worker for name in setting.loans)
-        self.phase = rank / self._workers
-        self._take_turns(setting, now, worker, rank)
+        self.rank = sum(name < worker for name in setting.loans)
+        self._take_turns(setting, now, worker, self.rank)
 
     def _take_turns(self, setting: Setting, now: float, worker: str, rank: int) -> None:
         """Follow a setting's pace, as one of those who take turns or in the place `rank` of all."""

@@ -4,9 +4,13 @@ import json
 from collections import Counter
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evalcube.stages.infer.endpoint import Endpoint
+from evalcube.stages.infer.endpoint_queue import ModelQueue, Refusal
 from evalcube.stages.infer.engine import Engine
+from evalcube.stages.infer.reply import Reply, RetryClass
 from evalcube.stages.process.reading import read_reply
 from evalcube.stages.reply.forms import Record
 from tests.stages.infer.conftest import make_jobs
@@ -108,7 +112,7 @@ BEHAVIOURS = {
     "all are refused": (lambda *_: refusal(400), 12, {}, {"http 400": 20}),
     "an outage that looks like refusals": (
         lambda count, _: refusal(400) if 5 < count < 8 else ANSWER,
-        28,
+        23,
         {"stop": 20},
         {},
     ),
@@ -193,6 +197,18 @@ def test_run__no_more_are_refused_than_may_be(store):
     causes = Counter(result.cause for result in results)
     assert causes == {"": 10, "refused": 4, "more than a fifth refused": 6}
     assert len(store.records) == 14
+
+
+@given(bound=st.integers(0, 40), workers=st.integers(1, 9))
+def test_decide__no_more_are_refused_by_all_workers_together_than_may_be(bound, workers):
+    outcomes = 0
+    for rank in range(workers):
+        model = ModelQueue(Endpoint("m", "http://127.0.0.1/v1", refusals=bound), None, 2)
+        reply = Reply(RetryClass.FAILED, "http 400")
+        model.refusals = [Refusal(None, reply, b"", 1, 0.0, is_again=True)] * (bound + 1)
+        outcomes += sum(is_outcome for _, is_outcome in model.decide(1.0, workers, rank))
+
+    assert outcomes == bound
 
 
 def test_run__a_refusal_that_nobody_is_left_to_be_held_against_takes_a_harmless_request(store):
