@@ -167,6 +167,11 @@ class FoundLimits:
     """Requests in flight that this worker found a use for, without being refused."""
 
 
+_TOTALS = (
+    "sent replies in_flight prompt_tokens completion_tokens usage late answered retries failures".split()
+)
+
+
 @dataclass
 class Stats:
     """Running totals of one engine; written by its loop, read by anyone."""
@@ -230,18 +235,8 @@ class Stats:
 
     def snapshot(self) -> dict[str, Any]:
         """The totals as plain values that travel as a message."""
-        return {
-            "sent": self.sent,
-            "replies": self.replies,
-            "in_flight": self.in_flight,
-            "prompt_tokens": self.prompt_tokens,
-            "completion_tokens": self.completion_tokens,
-            "usage": dict(self.usage),
-            "late": dict(self.late),
-            "answered": dict(self.answered),
-            "retries": dict(self.retries),
-            "failures": dict(self.failures),
-        }
+        totals = {name: getattr(self, name) for name in _TOTALS}
+        return {name: dict(total) if isinstance(total, dict) else total for name, total in totals.items()}
 
 
 class JobGroup:

@@ -55,8 +55,6 @@ class HttpQueue(EndpointQueue):
         """Those that have requests, and maybe some that had; most of many have none at a moment."""
         self._patience = max(2, min(quota.connections, 8))
         self._breaker = Breaker(self._patience)
-        self._distrusted: dict[str | None, Reply] = {}
-        """By file of authorities, why the server's certificate is not accepted with these."""
         self._resting: dict[str, tuple[float, str]] = {}
         """By digest, until when requests wait for another attempt, seconds on the loop's clock, and why."""
         self._workers = 1
@@ -93,7 +91,7 @@ class HttpQueue(EndpointQueue):
             share = LoopShare(partial(self._stats.neighbours, endpoint.name))
             sender = Sender(endpoint, self._connections(endpoint), self._keys, share)
             model = ModelQueue(endpoint, sender, self._patience)
-            model.down = self._down or self._distrusted.get(endpoint.ca_file)
+            model.down = self._down
             if self._halted or model.down is not None:
                 model.over.set()
             self._models[name] = model
@@ -141,7 +139,6 @@ class HttpQueue(EndpointQueue):
         if self._halted:
             return
         self._down, self._breaker = None, Breaker(self._patience)
-        self._distrusted.clear()
         self._feedback.begin_again()
         for model in self._models.values():
             if model.down is not None:
@@ -319,22 +316,13 @@ class HttpQueue(EndpointQueue):
             # Nothing was let through for so long: others would only wait as long again.
             self._end_all(reply)
             return
-        if reply.cause == _TLS:
-            if model.breaker.failed(reply) or not model.proven:
-                self._distrust(model.endpoint.ca_file, reply)
+        if concerns_model(reply) or reply.is_refusal or reply.page:
+            if model.breaker.failed(reply) or (reply.cause == _TLS and not model.proven):
+                self._end(model, reply)
         elif not model.proven and is_unreachable(reply):
             self._end_all(reply)
-        elif not (concerns_model(reply) or reply.is_refusal or reply.page):
+        else:
             self._record_failure(reply, self._breaker)
-        elif model.breaker.failed(reply):
-            self._end(model, reply)
-
-    def _distrust(self, ca_file: str | None, reply: Reply) -> None:
-        """Give up the models that believe these authorities; others at the address may believe the right ones."""
-        self._distrusted.setdefault(ca_file, reply)
-        for model in self._models.values():
-            if model.endpoint.ca_file == ca_file:
-                self._end(model, reply)
 
     def _prove(self, model: ModelQueue) -> None:
         """Send a model as much as the limits allow: what is wrong with its address, name or key shows at once."""
@@ -361,17 +349,12 @@ class HttpQueue(EndpointQueue):
             patient=lambda reply: is_beyond_limit(reply) and self._now() < deadline,
             turn=turn_of(self._admission.gate, endpoint.backoff_base),
         )
-        last, attempts = first[0], 1
 
-        async def attempt() -> tuple[Reply, bytes | None] | None:
-            nonlocal last, attempts
+        async def attempt(last: Reply, attempts: int) -> tuple[Reply, bytes | None] | None:
             # Once before all others; not again and again, as there may be other reasons why it alone is refused.
-            again = await self._attempt(model, job, first=attempts == 1 and is_refusal(last))
-            if again is not None:
-                last, attempts = again[0], attempts + 1
-            return again
+            return await self._attempt(model, job, first=attempts == 1 and is_refusal(last))
 
-        async def rest(seconds: float) -> bool:
+        async def rest(seconds: float, last: Reply) -> bool:
             with self._lending() if is_refusal(last) else nullcontext():
                 return await self._rest(model, job, seconds, last)
 

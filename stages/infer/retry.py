@@ -20,7 +20,8 @@ Policy = Generator[float, Reply, Reply]
 _MOST_DOUBLINGS = 30
 UNREACHABLE = frozenset({"connect", "dns", "tls"})
 _NO_WAY = UNREACHABLE | {"proxy", "address"}
-_OF_ONE_MODEL = frozenset({"http 403", "http 404", "http 405"})
+_OF_ONE_MODEL = frozenset({"http 403", "http 404", "http 405", "tls"})
+"""The last one as each model believes authorities of its own."""
 _REFUSAL = frozenset({"http 429", "http 498", "http 503", "http 529"})
 _OVERLOAD = _REFUSAL | {"http 408", "http 504", "http 524", "timeout"}
 _TOO_MANY = "http 429"
@@ -30,7 +31,7 @@ _LONGEST_REFILL = 60.0
 
 
 def concerns_model(reply: Reply) -> bool:
-    """Whether a fatal `reply` is about the model that was asked for, so that others at the endpoint may go on."""
+    """Whether `reply` is about the model that was asked for, so that others at the endpoint may go on."""
     return reply.cause in _OF_ONE_MODEL
 
 
@@ -161,9 +162,9 @@ def backoff(
 
 async def retry(
     first: tuple[Reply, T],
-    attempt: Callable[[], Awaitable[tuple[Reply, T] | None]],
+    attempt: Callable[[Reply, int], Awaitable[tuple[Reply, T] | None]],
     policy: Policy,
-    pause: Callable[[float], Awaitable[bool]],
+    pause: Callable[[float, Reply], Awaitable[bool]],
     retries: Counter[str],
 ) -> tuple[Reply, T, int]:
     """The last reply of a request after its first attempt, what came with it, and the number of all attempts.
@@ -173,11 +174,11 @@ async def retry(
     first
         The first attempt's reply, and what came with it.
     attempt
-        Makes another one; None if it could not even start, which ends it.
+        Makes another one after a reply and so many attempts; None if it could not even start, which ends it.
     policy
         A policy that has not begun yet.
     pause
-        Waits for some seconds; true if no further attempt is wanted.
+        Waits for some seconds because of a reply; true if no further attempt is wanted.
     retries
         Where further attempts are counted, by the cause of the one before.
     """
@@ -188,7 +189,7 @@ async def retry(
             wait = policy.send(reply)
         except StopIteration:
             return reply, value, attempts
-        again = None if await pause(wait) else await attempt()
+        again = None if await pause(wait, reply) else await attempt(reply, attempts)
         if again is None:
             return reply, value, attempts
         retries[reply.cause] += 1

@@ -38,6 +38,9 @@ _MASKED_KEYS = 4
 """Keys that are masked in replies: the present one, and those before it that requests in flight may have carried."""
 _REFUSED_KEY = "http 401"
 _UNCONNECTED = (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError, aiohttp.ConnectionTimeoutError)
+_CUT = (aiohttp.ClientPayloadError, aiohttp.ClientResponseError, HttpProcessingError, CutError)
+_NO_ADDRESS = (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError)
+_BROKEN = (aiohttp.ClientError, OSError)
 _REFUSED_BY_PROXY = (403, 407)
 _TRAILING_SECONDS = 1.0
 """How long a stream may go on after its reply is over; then its connection is not used again."""
@@ -336,33 +339,29 @@ async def read_body(headers: _Headers, content: aiohttp.StreamReader, limit: int
     return b"".join(parts)
 
 
+_CAUSES: tuple[tuple[tuple[type[BaseException], ...], Reply], ...] = (
+    (
+        (aiohttp.ClientConnectorDNSError,),
+        Reply(RetryClass.RETRY, "dns", "the endpoint's host name could not be resolved"),
+    ),
+    (
+        (aiohttp.ClientConnectorCertificateError,),
+        Reply(RetryClass.FATAL, "tls", "the endpoint's TLS certificate was not accepted"),
+    ),
+    ((aiohttp.ClientSSLError,), Reply(RetryClass.RETRY, "tls", "no TLS connection to the endpoint")),
+    (_UNCONNECTED, Reply(RetryClass.RETRY, "connect", "no connection to the endpoint")),
+    ((TimeoutError,), Reply(RetryClass.RETRY, "timeout", "no whole reply within the timeout")),
+    ((BadEventError,), Reply(RetryClass.RETRY, "invalid json", "a piece of the stream cannot be read")),
+    (_CUT, Reply(RetryClass.RETRY, "cut reply", "the reply ended early or was no valid HTTP")),
+    (_NO_ADDRESS, Reply(RetryClass.FATAL, "address", "the endpoint's address is no valid URL")),
+    (_BROKEN, Reply(RetryClass.RETRY, "reset", "the connection broke before a whole reply")),
+)
+"""What errors on the way mean, the first that fits; never in their own words, which may have the key."""
+
+
 def _transport_reply(error: BaseException) -> Reply:
-    """A name for what happened on the way. Never the error's own text: it may hold headers, and so the key."""
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return Reply(RetryClass.RETRY, "dns", "the endpoint's host name could not be resolved")
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return Reply(RetryClass.FATAL, "tls", "the endpoint's TLS certificate was not accepted")
-    if isinstance(error, aiohttp.ClientSSLError):
-        return Reply(RetryClass.RETRY, "tls", "no TLS connection to the endpoint")
-    if isinstance(error, _UNCONNECTED):
-        return _unconnected(getattr(error, "status", None))
-    if isinstance(error, TimeoutError):
-        return Reply(RetryClass.RETRY, "timeout", "no whole reply within the timeout")
-    if isinstance(error, BadEventError):
-        return Reply(RetryClass.RETRY, "invalid json", "a piece of the stream cannot be read")
-    if isinstance(
-        error, (aiohttp.ClientPayloadError, aiohttp.ClientResponseError, HttpProcessingError, CutError)
-    ):
-        return Reply(RetryClass.RETRY, "cut reply", "the reply ended early or was no valid HTTP")
-    if isinstance(error, (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError)):
-        return Reply(RetryClass.FATAL, "address", "the endpoint's address is no valid URL")
-    if isinstance(error, (aiohttp.ClientError, OSError)):
-        return Reply(RetryClass.RETRY, "reset", "the connection broke before a whole reply")
-    return Reply(RetryClass.FAILED, "client", f"unexpected {type(error).__name__}")
-
-
-def _unconnected(status: int | None) -> Reply:
-    """What it means that no connection came about; the status is that of a proxy which said so."""
-    if status in _REFUSED_BY_PROXY:
+    """A name for what happened on the way."""
+    if isinstance(error, _UNCONNECTED) and (status := getattr(error, "status", None)) in _REFUSED_BY_PROXY:
         return Reply(RetryClass.FATAL, "proxy", f"HTTP {status}: the proxy refuses the way to the endpoint")
-    return Reply(RetryClass.RETRY, "connect", "no connection to the endpoint")
+    replies = (reply for kinds, reply in _CAUSES if isinstance(error, kinds))
+    return next(replies, Reply(RetryClass.FAILED, "client", f"unexpected {type(error).__name__}"))

@@ -260,7 +260,8 @@ class BatchJob:
     ) -> tuple[Reply, T]:
         """The last reply of an exchange that is tried again where that is worth it, and what came with it."""
         policy = policy or backoff(self._endpoint.retries, base=self._endpoint.backoff_base)
-        reply, value, _ = await retry(await attempt(), attempt, policy, _sleep, self._stats.retries)
+        first = await attempt()
+        reply, value, _ = await retry(first, lambda *_: attempt(), policy, _sleep, self._stats.retries)
         return reply, value
 
     async def _write(self) -> None:
@@ -271,6 +272,6 @@ class BatchJob:
             await asyncio.to_thread(self._batches.remove, token)
 
 
-async def _sleep(seconds: float) -> bool:
+async def _sleep(seconds: float, _: Reply) -> bool:
     await asyncio.sleep(seconds)
     return False

@@ -98,11 +98,11 @@ def test_retry__counts_what_it_tries_again(case):
     replies, over, attempts, counted, waits = ENDS[case]
     rest, paused, retries = iter(enumerate(replies)), [], Counter()
 
-    async def attempt():
+    async def attempt(*_):
         number, reply = next(rest)
         return None if reply is None else (reply, number)
 
-    async def pause(seconds):
+    async def pause(seconds, _):
         paused.append(seconds)
         return seconds == over
 
