@@ -236,15 +236,11 @@ class Engine:
         # Copies, made in one step each: the loop's thread may add a queue meanwhile.
         queues = dict(self._queues)
         for account in dict.fromkeys((*queues, *tuple(self._lent))):
-            queue, reported, told = (
-                queues.get(account),
-                self._reported.get(account),
-                self._counted.get(account),
-            )
+            queue, told = queues.get(account), self._counted.get(account)
+            reported = self._reported.get(account, Learned())
             learned = Learned() if queue is None else queue.learned
             report = self._lent[account].report_unused(self._stops) if queue is None else queue.report
             self._reported[account], self._counted[account] = learned, report
-            reported = reported or Learned()
             if learned != reported or report != told:
                 # Seconds from now, as the clocks of two machines have nothing in common.
                 later = learned.paused_until > reported.paused_until

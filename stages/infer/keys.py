@@ -308,15 +308,6 @@ class KeyMask:
         self._escapable = any(character in key for character in '"/\\%')
         self._reach = _LONGEST_ESCAPE * (max(runs) + SHORTEST_PART)
 
-    def clean(self, body: bytes) -> bytes:
-        """The bytes without the key."""
-        steps = self.steps(body)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                return cast(bytes, end.value)
-
     def steps(self, body: bytes) -> Generator[int, None, bytes]:
         """Return the bytes without the key, after steps of some milliseconds at most."""
         masked: Flags | None = None

@@ -305,12 +305,8 @@ def _classify_ok(headers: Mapping[str, str], body: bytes, now: float, form: Repl
     document = parse_body(body)
     if document is None:
         page = _is_page(body)
-        return Reply(
-            RetryClass.RETRY,
-            "invalid json",
-            _PAGE if page else _shown(body) or "the reply is empty",
-            page=page,
-        )
+        detail = _PAGE if page else _shown(body) or "the reply is empty"
+        return Reply(RetryClass.RETRY, "invalid json", detail, page=page)
     if not isinstance(document, dict):
         return Reply(RetryClass.RETRY, "wrong shape", "the reply is no JSON object")
     if document.get("error"):  # whatever stands beside it

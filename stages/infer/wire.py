@@ -274,10 +274,7 @@ def get_document(endpoint: Endpoint, url: str) -> tuple[int, object]:
             finally:
                 await sender.close()
 
-    with (
-        ThreadPoolExecutor(1) as pool,
-        suppress(InferenceError),
-    ):  # there may be no key here, but on the workers
+    with ThreadPoolExecutor(1) as pool, suppress(InferenceError):  # the key may be on the workers only
         return pool.submit(asyncio.run, ask()).result()
     return 0, None
 
