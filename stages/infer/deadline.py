@@ -10,6 +10,9 @@ import asyncio
 from contextlib import suppress
 from typing import Protocol
 
+_STOPPED_SECONDS = 5.0
+"""How late a timer is where the process was stopped, and not only busy."""
+
 
 class _Waited(Protocol):
     def set_exception(self, exc: BaseException) -> None:
@@ -64,19 +67,22 @@ class Deadline:
         begun = Exchange(loop.time() + self._seconds)
         self._open[begun] = None
         if self._timer is None:
-            self._timer = loop.call_at(begun.due, self._look, loop)
+            self._timer = loop.call_at(begun.due, self._look, loop, begun.due)
         return begun
 
     def end(self, over: Exchange) -> None:
         """A request is over, late or not."""
         self._open.pop(over, None)
 
-    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _look(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
         """End those that are late, and look again when the next one may be."""
-        self._timer = None
+        self._timer, stop = None, loop.time() - due
+        for each in tuple(self._open):
+            # While this process was stopped no reply could be read: what has come meanwhile is read now.
+            each.due += stop + _STOPPED_SECONDS if stop > _STOPPED_SECONDS else 0.0
         for each in tuple(self._open):
             if each.due > loop.time():
-                self._timer = loop.call_at(each.due, self._look, loop)
+                self._timer = loop.call_at(each.due, self._look, loop, each.due)
                 return
             self.end(each)
             each.expire()

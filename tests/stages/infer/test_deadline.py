@@ -1,9 +1,11 @@
 """Tests of what ends requests that take too long: each at its own time, with one timer for all."""
 
 import asyncio
+import time
 
 import pytest
 
+from evalcube.stages.infer import deadline as module
 from evalcube.stages.infer.deadline import Deadline
 
 SECONDS = 0.05
@@ -28,6 +30,25 @@ def test_begin__each_is_late_after_the_same_time():
         return await asyncio.gather(first, late_after(deadline.begin(loop)))
 
     assert all(SECONDS - 0.005 < seconds < 10 * SECONDS for seconds in asyncio.run(main()))
+
+
+@pytest.mark.parametrize("limit", [SECONDS, 100.0])
+def test_look__the_time_for_which_the_process_was_stopped_is_nobodys(monkeypatch, limit):
+    monkeypatch.setattr(module, "_STOPPED_SECONDS", limit)
+
+    async def main():
+        loop, deadline = asyncio.get_running_loop(), Deadline(SECONDS)
+        exchange, part = deadline.begin(loop), loop.create_future()
+        exchange.waits_for(part)
+        time.sleep(4 * SECONDS)  # noqa: ASYNC251 - as a stop would
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        at_once = part.done()
+        assert await asyncio.wait([part], timeout=20 * SECONDS) == ({part}, set())
+        assert type(part.exception()) is TimeoutError
+        return at_once
+
+    assert asyncio.run(main()) is (limit == 100.0)
 
 
 def test_end__of_what_is_over_nobody_is_told():
