@@ -18,7 +18,7 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.part import Counters, Sampling, Selection
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.targets import MOST_TRIALS, SampleTargets
-from evalcube.flows.run.follow.events import Event, Traffic
+from evalcube.flows.run.follow.events import Event, Traffic, address_of
 from evalcube.flows.run.follow.progress import price_of
 from evalcube.flows.state.records import SPENT, Spent, read_spent
 from evalcube.stages.analyze.formulas.arguments import column
@@ -234,12 +234,15 @@ class Spending:
 
     @property
     def of_run(self) -> Spent:
-        """By this run so far."""
+        """By this run so far; of a worker that died, what it had in flight as if it had been answered."""
         tokens, usd = 0.0, 0.0
-        for report in self._workers.values():
+        there = {address_of(worker): worker for worker in self._workers}
+        for worker, report in self._workers.items():
+            died, answers = there[address_of(worker)] != worker, sum(report.answered.values())
+            share = 1.0 + report.in_flight / answers if died and answers else 1.0
             for model, used in report.usage.items():
-                tokens += sum(used[:2])
-                usd += price_of(self._prices.get(model, ()), used)
+                tokens += share * sum(used[:2])
+                usd += share * price_of(self._prices.get(model, ()), used)
         return Spent(tokens, usd)
 
     @property

@@ -112,7 +112,7 @@ class RunSummary(Shown, MadeCube):
     pending: int = 0
     """Trials of the plan that are not done and were not asked for, where a part of it was."""
     estimated_tokens: int = 0
-    """Tokens of this run that no endpoint counted, estimated from the bytes of prompts and answers."""
+    """Tokens of this run that no endpoint counted, estimated from bytes, or that workers had in flight as they died."""
     unknown_ends: dict[str, int] = field(default_factory=dict)
     """Finished trials of the cube by the word for a reply's end that nobody knows; ``(none)`` where there was none."""
     unnamed: Unnamed | None = None
@@ -297,7 +297,7 @@ def lines_of(summary: RunSummary) -> list[str]:
     sent = f"{summary.sent}" if summary.sent_exactly else f"at least {summary.sent}"
     paid = usd(summary.usd)
     if summary.estimated_tokens:
-        paid += f" (and an estimate of {summary.estimated_tokens:,} tokens, from the bytes of texts without usage)"
+        paid += f" (and an estimate of {summary.estimated_tokens:,} tokens that nobody counted)"
     lines = [
         f"{summary.done} of {summary.trials} trials done; this run: {summary.graded} in {seconds:.1f} s, {rate:.1f}/s",
         f"{sent} requests sent, {summary.cached} answers from the cache",

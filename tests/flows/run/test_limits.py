@@ -131,6 +131,15 @@ def test_spending__begins_with_what_the_cube_cost_and_adds_every_workers_last_wo
     assert spending.spent.usd == pytest.approx(0.25 + (35 * 1.0 + 46 * 10.0) / 1e6)
 
 
+def test_spending__counts_what_a_worker_had_in_flight_when_it_died(tmp_path, counters):
+    spending = Spending(Directory(tmp_path), counters, {"m": (1.0, 10.0)}, None)
+
+    for worker in ("tcp://h:1/one", "tcp://h:2/one", "tcp://h:1/two"):
+        spending(Traffic(usage={"m": (30, 50)}, answered={"m": 4}, in_flight=2, worker=worker))
+
+    assert spending.of_run.tokens == 80 * 1.5 + 80 + 80
+
+
 def test_spending__goes_on_from_what_was_kept(tmp_path, counters):
     records = Directory(tmp_path)
     first = Spending(records, counters, {}, None)
