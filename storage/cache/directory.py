@@ -105,21 +105,7 @@ class DirectoryCache:
         StorageError
             The key is malformed, or the disk fails.
         """
-        raw = self._raw(key)
-        try:  # costs less than a context manager
-            self._writer.detach_from_parent()  # a child must not append to its parent's pack
-            locations = self._index.find(raw)
-            value = self._reader.value(key, raw, locations)
-            if value is None:
-                # A miss costs a request, a refresh some microseconds: another process may have stored the entry just
-                # now. One that finds nothing new says nothing: another thread's may have found it since the look above.
-                self._index.refresh()
-                known = self._index.find(raw)
-                if known != locations:
-                    value = self._reader.value(key, raw, known)
-            return value
-        except OSError as error:
-            raise storage_error(error, self._root, "read the cache") from error
+        return self.get_many([key])[0]
 
     def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
         """`get` for many keys.
@@ -134,7 +120,9 @@ class DirectoryCache:
         with guarded(self._root, "read the cache"):
             self._writer.detach_from_parent()
             self._fill(values, keys, raws, range(len(keys)))
-            if None in values:  # as there, whatever the refresh finds
+            if None in values:
+                # A miss costs a request, a refresh some microseconds: another process may have stored the entry just
+                # now. One that finds nothing new says nothing: another thread's may have found it since the look above.
                 self._index.refresh()
                 missing = [number for number, value in enumerate(values) if value is None]
                 self._fill(values, keys, raws, missing)
