@@ -28,6 +28,7 @@ from evalcube.flows.read.judge_estimate import JudgeCount, JudgeTally
 from evalcube.flows.state.beside_config import Unnamed, unnamed
 from evalcube.flows.state.open_trials import OpenTrials, open_trials, pending_beside, unbegun
 from evalcube.flows.state.store import SweepStore, existing_store
+from evalcube.stages.generate.dataset import Dataset, DatasetParams
 from evalcube.stages.process.reading import read_reply
 from evalcube.stages.reply.forms import Record
 from evalcube.stages.reply.status import COUNTERS
@@ -232,7 +233,7 @@ def estimate(
         None if store is None or counters is None else unnamed(store.plan, counters),
         _power(plan),
         own.few_problems(most),
-        (*unverified(config.model_dump(include={"tasks"})["tasks"]), *_same_tiers(own)),
+        (*unverified(config.model_dump(include={"tasks"})["tasks"]), *_same_tiers(own), *_conflicts(own)),
     )
 
 
@@ -241,6 +242,17 @@ def _same_tiers(plan: Plan) -> Iterator[str]:
     for (one, first), (other, second) in combinations(zip(plan.tiers, plan.in_tier, strict=True), 2):
         if (first == second).all():
             yield f"the tiers {one} and {other} hold the same points"
+
+
+def _conflicts(plan: Plan) -> Iterator[str]:
+    """A sentence for each point whose file asks a question twice, with different answers."""
+    for task in plan.tasks:
+        for planned in task.cells:
+            source, params = planned.cell.task, planned.cell.params
+            if not (isinstance(source, Dataset) and isinstance(params, DatasetParams)):
+                continue
+            if conflict := source.conflict(params):
+                yield conflict
 
 
 def _sample_size(left: Sequence[list[OpenTrials]]) -> int:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import regex
 
@@ -58,7 +58,7 @@ class SecondReader:
         said = self.found(text)
         if not said:
             return None
-        return float(any(self._form(said) == self._form(one) for one in _references(trial)))
+        return float(any(self._form(said) == self._form(one) for one in accepted_by(trial)))
 
     def found(self, text: str) -> str | None:
         """What the pattern takes of a text; None if it does not occur or takes too long, or there is none."""
@@ -86,8 +86,3 @@ def _by_function(name: str, trial: Trial, text: str) -> float | None:
     context = context_of(trial)
     right = judged(name, load_grader(name)(text, context))
     return None if right is None else float(right)
-
-
-def _references(trial: Trial) -> Sequence[str]:
-    """Right answers as the source of the questions has them: what is compared strictly differs in case, too."""
-    return cast("Sequence[str]", trial.extras.get("written", accepted_by(trial)))

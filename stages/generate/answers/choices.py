@@ -130,6 +130,8 @@ def read_choice(text: str, labels: Sequence[str], options: Sequence[str]) -> str
 class _OptionReader(Form):
     """Some options, by their labels and their texts."""
 
+    name = "choice"
+    labels = True
     longest = 2000
 
     def __init__(self, labels: Sequence[str], options: Sequence[str]) -> None:
@@ -160,7 +162,9 @@ class _OptionReader(Form):
             if last is None or mention.start >= last.end + 1:
                 beside = last and _ITS_TEXT.fullmatch(line, last.end, mention.start)
                 if last and beside and last.end - last.start <= 3 < mention.end - mention.start:
-                    kept[-1] = last._replace(end=mention.end, weak=False)
+                    # a sentence that begins with the option's text is a reason, whatever it denies
+                    apart = line[last.end - 1] in ")]" and "." in line[last.end : mention.start]
+                    kept[-1] = last if apart else last._replace(end=mention.end, weak=False)
                     continue
                 kept.append(mention)
         return kept

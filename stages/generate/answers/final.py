@@ -16,7 +16,15 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from evalcube.stages.generate.answers import wording as words
-from evalcube.stages.generate.answers.passages import CHATTER, OTHER_TOPIC, TAIL, Passage, Rank, passages
+from evalcube.stages.generate.answers.passages import (
+    CHATTER,
+    OTHER_TOPIC,
+    TAIL,
+    Passage,
+    Rank,
+    passages,
+    without_next_question,
+)
 
 REFUSED = ""
 """What a place gives that denies a value, hedges between two, or says that there is none: the search ends there."""
@@ -72,7 +80,7 @@ _REACH = 400
 
 _BROKEN_OFF = re.compile(
     r"\b(?:but|and|or|though|although|because|since|as|if|while|unless|however|so|next|the|an|of|to)(?: (?:then"
-    r"|now))?[,.\s\u2026]*\Z|\b(?:is|are|was|were|be|have|has|with|for|than|by|from|I|we)[,\s\u2026]*\Z|:[\s*_]*\Z",
+    r"|now))?[,.\s\u2026]*\Z|\b(?:is|are|was|were|be|have|has|with|for|than|by|from|I|we)[,\s\u2026]*\Z|[:=][\s*_]*\Z",
     re.IGNORECASE,
 )
 """An end that is none."""
@@ -80,8 +88,9 @@ _SAYS_SO = re.compile(
     r"(?:\A|[.!?\n])[\s*_#>]*(?:(?:so|thus|hence|therefore),? )?(?:the|my|our) (?:final |correct )?answer is:?\Z",
     re.IGNORECASE,
 )
-_SHUT = re.compile(r"[\"'}\],\s]*(?:```)?")
-"""What ends a JSON document after its answer."""
+_SHUT = re.compile(r"[\"'}\]>$,]*(?:\s*```)?")
+"""What ends a box, or a JSON document after its answer."""
+_OR_ELSE = re.compile(r"[\W_]{0,12}or\s", re.IGNORECASE)
 _SAYS = re.compile(r"[^\W_]|[\u2717\u2718\u274c]")
 _EMPTY = re.compile(r"[\s*_`]*(?:<[^<>\n]{0,80}>[\s*_`.]*)?\Z")
 """What follows a mark that a reply was cut off after, or that it copied from its prompt."""
@@ -93,7 +102,7 @@ Read = Callable[[Passage], str | None]
 
 
 def read_final(
-    text: str, read: Read, end: Callable[[str], str | None], find: Find, worded: Later | None = None
+    text: str, read: Read, end: Callable[[str], str | None], find: Find | None, worded: Later | None = None
 ) -> str | None:
     """The value that a reply gives as its final answer; None if there is none, or if two of them contradict.
 
@@ -110,17 +119,20 @@ def read_final(
     worded
         Where any words may be a value, so that only a cue takes one back: what a text after one ends up with instead.
     """
-    free = worded is not None
+    free, find = worded is not None, find or _no_values
+    text = without_next_question(text)
     found = list(passages(text))
     place, value = next(((p, v) for p in found if (v := read(p)) is not None), (None, None))
     if place is None or value is None:
         return _unmarked(text, found, end, find, free=free) or None
     begin = _end_of(text, place, value, None if free else find)
-    if place.rank is Rank.MARKED and text[place.start : place.start + 1] in ('"', "'"):
+    if place.rank is Rank.MARKED:
         begin = _SHUT.match(text, begin).end()  # type: ignore[union-attr]  # it matches nothing too
     later = _contradiction(text, found, (place, value, begin), read)
     if later is None and begin < len(text):
         tail = text[begin:][-TAIL:]
+        if _OR_ELSE.match(tail):
+            return None
         if worded is not None:
             later = worded(tail, value, text[max(0, begin - _HEAD) : begin])
         elif value or words.TURNS.search(tail):
@@ -172,6 +184,10 @@ def _heading(text: str, find: Find) -> str | None:
             is_list = ", " in mention.value  # which may be the question's
             return mention.value if later is None else None if is_list else later
     return None
+
+
+def _no_values(text: str) -> Sequence[Mention]:  # noqa: ARG001 - as other ways to find them
+    return ()
 
 
 def _unmarked(

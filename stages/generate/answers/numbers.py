@@ -1,39 +1,125 @@
-"""Read the integer that a model's text ends up with, and write numbers of any kind in one way."""
+"""The grammar of numbers: one is read whole, and what looks like one and is not understood is a value of no kind."""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
+from evalcube.stages.generate.answers.cues import phrases
 from evalcube.stages.generate.answers.final import Mention
-from evalcube.stages.generate.answers.passages import normalised
+from evalcube.stages.generate.answers.passages import normalised, plain_digits
 from evalcube.stages.generate.answers.values import Form, read_value
 
 _UNITS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 _UNITS += [f"{stem}teen" for stem in "thir four fif six seven eigh nine".split()]
 _TENS = [f"{stem}ty" for stem in "twen thir for fif six seven eigh nine".split()]
-WORD = rf"(?=[efnostz])(?:{'|'.join(_UNITS)}|(?:{'|'.join(_TENS)})(?:[ -](?:{'|'.join(_UNITS[1:10])}))?)"
-"""Numbers that are read as words too, those below a hundred."""
+_SCALES = {
+    "dozen": 12, "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12,
+    "万": 10**4, "萬": 10**4, "만": 10**4, "亿": 10**8, "億": 10**8, "억": 10**8,
+}  # fmt: skip
+_SHORT_SCALES = {"k": 10**3, "m": 10**6, "mn": 10**6, "b": 10**9, "bn": 10**9, "tn": 10**12}
+"""Letters that may be units too, and multiply amounts of money alone."""
+_BELOW_HUNDRED = rf"(?:{'|'.join(_UNITS)}|(?:{'|'.join(_TENS)})(?:[ -](?:{'|'.join(_UNITS[1:10])}))?)"
+_SCALE_WORDS = "(?:hundred|thousand|million|billion|trillion)"
+WORD = (
+    rf"(?=[aefhnostz]){_BELOW_HUNDRED}(?!\w)(?>(?:[ -]{_SCALE_WORDS}(?!\w)"
+    rf"(?:(?:,? and|,)? {_BELOW_HUNDRED}(?!\w))?){{0,9}})"
+)
+"""Whole numbers in words."""
 
 
 def spelled(word: str) -> str:
-    """The digits of a number that is written as a word."""
-    parts = re.split("[ -]", word.casefold())
-    return str(sum(10 * _TENS.index(p) + 20 if p in _TENS else _UNITS.index(p) for p in parts))
+    """The digits of a number that is written in words.
+
+    Examples
+    --------
+    >>> spelled("twenty-one"), spelled("two thousand five hundred and six")
+    ('21', '2506')
+    """
+    whole = part = 0
+    for word_part in re.split(r"[ ,-]+", word.casefold()):
+        if word_part == "hundred":
+            part *= 100
+        elif word_part in _SCALES:
+            whole, part = whole + part * _SCALES[word_part], 0
+        elif word_part in _TENS:
+            part += 10 * _TENS.index(word_part) + 20
+        elif word_part in _UNITS:
+            part += _UNITS.index(word_part)
+    return str(whole + part)
 
 
-_SPACES = "\u00a0\u2009\u202f"
-_NUMBER = re.compile(
-    r"(?<![\w.])(?<![A-Za-z]-)(?<![0-9][:/])(?:(?<![\w)\]}-])(?<![0-9)\]}] )(?P<sign>[-+]|\A[-+] |negative |minus ))?"
-    rf"(?:(?P<digits>[0-9]{{1,3}}(?>(?: [0-9]{{3}}(?![0-9,._]))+)(?>(?:\.(?>0+))?)"
-    rf"|(?>[0-9]+)(?>(?:[.,_'’{_SPACES}](?>[0-9]+))*))(?![\w^]|/[0-9])|(?P<word>{WORD})(?![\w-]))",
+# ---- one way of writing
+
+_LATEX_FRACTION = re.compile(
+    r"\\[dtc]?frac\s?(?:\{\s?([0-9]{1,400})\s?\}\s?\{\s?([0-9]{1,400})\s?\}|([0-9])\s?([0-9]))"
+)
+_POWER_OF_TEN = re.compile(
+    r"(?<=[0-9])\s?(?:[×x*·]|\\times|\\cdot)\s?10(?:(?:\^|\*\*)(?:\{([-+]?[0-9]{1,3})\}|([-+]?[0-9]{1,3}))(?![0-9])"
+    r"|([⁺⁻]?[⁰¹²³⁴-⁹]{1,3}))"
+)
+_VULGAR = re.compile("[¼-¾⅐-⅞]")
+_RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-")
+_FORMULA = re.compile(r"(?<![\w$\\])\$(?=\S)([^$\n]{1,200}?)(?<=\S)\$(?![\w$])")
+_DEGREES = re.compile(r"\s?(?:\^\s?(?:\\circ|\{\s?\\circ\s?\})|\\degree|°)")
+
+
+def plain_numbers(text: str) -> str:
+    """A text with fractions and powers of ten written plainly."""
+    text = _FORMULA.sub(r"\1", text) if "$" in text else text
+    text = normalised(text if text.isascii() else _VULGAR.sub(_fraction, text))
+    if "\\" in text:
+        text = _LATEX_FRACTION.sub(
+            lambda match: f" {match[1] or match[3]}/{match[2] or match[4]}", text.replace("\\%", "%")
+        ).replace("\\$", "$")
+    text = _DEGREES.sub(" ", text) if "^" in text or "\\" in text or not text.isascii() else text
+    return _POWER_OF_TEN.sub(lambda match: f"e{(match[1] or match[2] or match[3]).translate(_RAISED)}", text)
+
+
+def _fraction(match: re.Match[str]) -> str:
+    value = Fraction(unicodedata.numeric(match[0])).limit_denominator(10)
+    return f" {value.numerator}/{value.denominator}"
+
+
+# ---- the grammar
+
+_SPACES = " \u00a0\u2009\u202f"
+_GROUPED = (
+    rf"[0-9]{{1,3}}(?P<sep>[,_'’{_SPACES}])[0-9]{{3}}(?:(?P=sep)[0-9]{{3}}){{0,99}}(?![0-9])"
+    r"|[0-9]{1,3}(?:\.[0-9]{3}){2,99}(?![.0-9])|[0-9]{1,3}(?:\.[0-9]{3}){1,99}(?=,[0-9]{1,2}(?![0-9,.]))"
+    r"|[0-9]{1,2}(?:,[0-9]{2}){1,9},[0-9]{3}(?![0-9,])"
+)
+_SCALE = rf"(?:\s?(?P<scale>{'|'.join(_SCALES)})(?![A-Za-z])|(?P<short>{'|'.join(_SHORT_SCALES)})\b)"
+_MONEY = r"(?:US|AU|CA|HK|NZ|[ACS])?[$€£¥₹₩]\s?|\b(?:USD|EUR|GBP|INR|Rs\.?)\s"
+NUMBER = re.compile(
+    rf"(?<![\w.^])(?:(?<![\w)\]}}%])(?<![0-9)\]}}%] )(?P<sign>[-+—](?=[0-9.$€£¥₹])|\A[-+] (?=[0-9])"
+    rf"|(?:minus|negative|plus)\s))?"
+    rf"(?:(?P<word>{WORD})(?![\w-])|(?P<money>{_MONEY})?(?P<inner>-(?=[0-9.]))?"
+    rf"(?:(?P<whole>{_GROUPED}|(?>[0-9]+)|(?=\.[0-9]))"
+    r"(?:(?:\.(?![.0-9]*\.[0-9])|,(?=[0-9]{1,2}(?![0-9]|[.,/^][0-9])))(?P<decimals>[0-9]{0,400}))?"
+    r"(?:[eE](?P<exponent>[-+]?[0-9]{1,3})|(?P<mixed>\s(?:and\s)?[0-9]{1,4})?\s?[/⁄]\s?(?P<under>[0-9]{1,400}))?)"
+    rf"{_SCALE}?)",
     re.IGNORECASE,
 )
-_PLAIN = re.compile(r"(?>[0-9]+)(?>(?:\.(?>0+)|,0{1,2})?)")
-_THOUSANDS = re.compile(
-    rf"[0-9]{{1,3}}(?:([,_'’ {_SPACES}])[0-9]{{3}})(?>(?:\1[0-9]{{3}})*)(?>(?:\.(?>0+))?)"
+_COMPOUND = phrases("units_with_parts")
+_NO_NUMBER_BEFORE = re.compile(
+    rf"(?:[√∛∜^±∓≥≤≠≪≫]|\\(?!{phrases('commands_around_numbers')})[a-z]+\s?\{{?|[\w}}^_]\{{|\}}\s?\{{"
+    r"|[\w)\]}]\s?(?:[<>]|(?<![-=])>)=?|(?:[0-9)\]}%]|(?<![^\W_])[a-z])\s?(?:[-+/×·÷^]|(?<!\*)\*(?!\*)"
+    r"|(?<=[0-9])\*\*|\\times|\\cdot|\\div)|[0-9][.,:]|[A-Za-z]-|[A-Za-z0-9]\("
+    rf"|[0-9]\s(?:{_COMPOUND},?\s(?:and\s)?|[a-z]{{1,12}}\sand\s|(?:out\s)?of\s)|\b{phrases('before_no_number')}\s?[({{]?)[\s$(]{{0,2}}\Z",
+    re.IGNORECASE,
 )
+"""What makes a number a part of something else: an argument, an operand, a bound, the end of a range or of a date."""
+_NO_NUMBER_AFTER = re.compile(
+    r"!(?!\[)|[√∛π∞²³¹⁰⁴-⁹⁺⁻]|\s?(?:\\(?!text|quad|approx|right|circ|end)[a-z]+|\^|\*\*(?=[0-9({])|[±∓]|\+/?-)"
+    r"|\s?[-+*/×·÷][\s$]?[0-9(\\]|_\{?[0-9]|[:/][0-9A-Za-z]|[.,][0-9]|[0-9]|\s?(?:\.\.\.?|…)\s?[0-9]|\([0-9a-z]"
+    rf"|(?!{phrases('units_that_touch')}(?![A-Za-z]))[A-Za-zα-ω]"
+    rf"|\s(?:{_COMPOUND},?\s(?:and\s)?|[a-z]{{1,12}}\sand\s)[0-9]|[ -]{phrases('after_no_number')}(?!\w)",
+    re.IGNORECASE,
+)
+"""What makes a number before it a part of something else."""
 
 
 class NumberForm(Form):
@@ -49,6 +135,7 @@ class NumberForm(Form):
         The pattern's group of numbers that are written as words.
     """
 
+    name = "number"
     counts = True
     counts_things = True
 
@@ -65,10 +152,87 @@ class NumberForm(Form):
         ]
 
 
+def number(match: re.Match[str]) -> str | None:
+    """The number of a match as `number_text` has it; None for one that is a part of something else."""
+    line, start, end = match.string, match.start(), match.end()
+    if _NO_NUMBER_AFTER.match(line, end) or _NO_NUMBER_BEFORE.search(line, max(0, start - 24), start):
+        return None
+    negative = (match["sign"] is not None and match["sign"][0] not in "+p") or match["inner"] is not None
+    if match["word"]:
+        value = Fraction(spelled(match["word"]))
+    else:
+        whole = "".join(filter(str.isdecimal, match["whole"]))
+        if not (match["decimals"] or match["under"] or match["exponent"] or match["scale"] or match["short"]):
+            digits = whole.lstrip("0")  # most numbers, for which fractions cost too much
+            return f"-{digits}" if digits and negative else digits or "0"
+        amount = _amount(match, whole)
+        if amount is None:
+            return None
+        value = amount
+    return number_text(-value if negative else value)
+
+
+def _amount(match: re.Match[str], whole: str) -> Fraction | None:
+    """The number of a match with decimals, an exponent, a fraction or a word that multiplies; None without a value."""
+    if len(whole) > LONGEST:
+        return None
+    decimals, under, short = match["decimals"] or "", int(match["under"] or 1), (match["short"] or "").lower()
+    if under == 0 or (short and not match["money"]) or (match["mixed"] and decimals):
+        return None
+    value = Fraction(int(whole + decimals), 10 ** len(decimals))
+    if match["mixed"]:
+        part = Fraction(int(match["mixed"].split()[-1]), under)
+        if part >= 1:
+            return None
+        value += part
+    else:
+        value /= under
+    scale = (match["scale"] or "").lower()
+    return (
+        value
+        * Fraction(10) ** int(match["exponent"] or 0)
+        * (_SCALES.get(scale) or _SHORT_SCALES.get(short, 1))
+    )
+
+
+LONGEST = 400
+"""Digits of a number that is compared."""
+
+
+def _short_number(match: re.Match[str]) -> str | None:
+    return None if len(match["whole"] or "") > LONGEST else number(match)
+
+
+def integer(match: re.Match[str]) -> str | None:
+    """The integer of a match, in plain digits; None for a number that is none."""
+    value = number(match)
+    parted = match["under"] is not None and " " in match[0]  # 0 / 1 is one of two
+    return None if value is None or parted or "." in value or "/" in value else value
+
+
+NUMBERS = NumberForm(NUMBER, _short_number)
+_INTEGERS = NumberForm(NUMBER, integer)
+
+
+def read_number(text: str, comparison: object = None) -> str | None:  # noqa: ARG001 - as the others
+    r"""The number a text ends up with, as a plain decimal or a fraction in lowest terms; None if there is none.
+
+    Understood are signs, separators of thousands, decimals, exponents, fractions, mixed numbers, their LaTeX, words
+    that multiply, and a currency before or a unit after the number.
+
+    Examples
+    --------
+    >>> read_number("Answer: $1,234.50"), read_number("so it is **\\frac{2}{6}**"), read_number("1.5 × 10^3 m")
+    ('1234.5', '1/3', '1500')
+    >>> read_number("Answer: 3√2") is None
+    True
+    """
+    return read_value(plain_numbers(text), NUMBERS)
+
+
 def last_integer(text: str) -> str | None:
     """The integer a text ends up with, in plain decimal digits; None if there is none.
 
-    Thousands separators, Unicode minus signs, LaTeX, a decimal part of zeros and words below a hundred are understood.
     The number is handled as text, so that one of any length is read without an error.
 
     Examples
@@ -80,67 +244,35 @@ def last_integer(text: str) -> str | None:
     >>> last_integer("half of it") is None
     True
     """
-    return read_value(text, _INTEGERS)
+    return read_value(plain_numbers(text), _INTEGERS)
 
 
-def integer(match: re.Match[str]) -> str | None:
-    """The integer of a match, in plain digits; None for a number that is none."""
-    negative = match["sign"] not in (None, "+", "+ ")
-    if match["word"]:
-        whole = spelled(match["word"]).lstrip("0")
-    else:
-        whole = match["digits"]
-        if not whole.isdecimal():
-            if not (_PLAIN.fullmatch(whole) or _THOUSANDS.fullmatch(whole)):
-                return None
-            whole = re.sub("[^0-9]", "", re.split(r"[.]|,0{1,2}$", whole)[0])
-        whole = whole.lstrip("0")
-    return ("-" if negative and whole else "") + (whole or "0")
+_AFTER_ALONE = re.compile(r"[\s%$€£¥₹]*(?:[A-Za-z°µ][\w./²³^ -]{0,40})?\.?\s*")
 
 
-_INTEGERS = NumberForm(_NUMBER, integer)
+def parse_number(text: str) -> str | None:
+    """The number that a text is, a currency and a unit aside; None if it is none, or more.
 
-# ---- fractions and decimals
-
-_WHOLE = r"[0-9]{1,3}(?P<sep>[,_ \u00a0\u2009\u202f'’])[0-9]{3}(?:(?P=sep)[0-9]{3}){0,99}|[0-9]{1,400}"
-NUMBER = re.compile(
-    rf"(?<![\w.^])(?<![0-9][,/])(?:(?<![\w)\]}}%])(?<![0-9)\]}}] )(?P<sign>[-+]|(?:minus"
-    rf"|negative) ))?(?:(?P<word>{WORD})(?![\w-])|[$€£]?(?P<whole>{_WHOLE}|(?=\.[0-9]))(?:(?:\."
-    rf"|,(?=[0-9]{{1,2}}(?![0-9]|[.,/^][0-9])))(?P<decimals>[0-9]{{1,400}}))?(?:[eE](?P<exponent>[-+]?[0-9]{{1,3}}))?"
-    r"(?:\s?/\s?(?P<under>[0-9]{1,400}))?(?![0-9^]|[.,][0-9]|/[0-9]))",
-    re.IGNORECASE,
-)
-_LATEX_FRACTION = re.compile(r"\\[dt]?frac\s?\{([0-9]{1,400})\}\s?\{([0-9]{1,400})\}")
-_POWER_OF_TEN = re.compile(
-    r"(?<=[0-9])\s?(?:[×x*·]|\\times|\\cdot)\s?10(?:\^|\*\*)(?:\{([-+]?[0-9]{1,3})\}|([-+]?[0-9]{1,3}))(?![0-9])"
-)
-
-
-def plain_numbers(text: str) -> str:
-    """A text with LaTeX fractions and powers of ten written plainly."""
-    text = _LATEX_FRACTION.sub(r"\1/\2", normalised(text).replace("\\%", "%"))
-    return _POWER_OF_TEN.sub(lambda match: f"e{match[1] or match[2]}", text)
-
-
-def number(match: re.Match[str]) -> str | None:
-    """The number of a match as `number_text` has it; None where it is divided by zero."""
-    if match["word"]:
-        number = Fraction(spelled(match["word"]))
-        return number_text(-number if match["sign"] not in (None, "+") else number)
-    whole = "".join(filter(str.isdecimal, match["whole"]))
-    if not (match["decimals"] or match["under"] or match["exponent"]):
-        digits = whole.lstrip("0")  # most numbers, for which fractions cost too much
-        return f"-{digits}" if digits and match["sign"] not in (None, "+") else digits or "0"
-    decimals = match["decimals"] or ""
-    under = int(match["under"] or 1)
-    if under == 0:
+    Examples
+    --------
+    >>> parse_number("18 dollars"), parse_number("48/2 = 24"), parse_number("2½")
+    ('18', None, '2.5')
+    """
+    plain = plain_digits(plain_numbers(text)).strip().strip("$").strip()
+    found = list(NUMBER.finditer(plain))
+    if len(found) != 1 or found[0].start() or not _AFTER_ALONE.fullmatch(plain, found[0].end()):
         return None
-    value = Fraction(int(whole + decimals), 10 ** len(decimals) * under)
-    value *= Fraction(10) ** int(match["exponent"] or 0)
-    return number_text(-value if match["sign"] not in (None, "+") else value)
+    return None if found[0]["word"] else _short_number(found[0])
 
 
-NUMBERS = NumberForm(NUMBER, number)
+def same_number(answer: str, reference: str, tolerance: Fraction, relative: Fraction) -> bool:
+    """Whether two numbers, as `read_number` gives them, differ by no more than a tolerance; exact."""
+    if answer == reference:
+        return True
+    if not tolerance and not relative:
+        return False  # of each number there is one form
+    right = Fraction(reference)
+    return abs(Fraction(answer) - right) <= max(tolerance, relative * abs(right))
 
 
 def number_text(value: Fraction) -> str:

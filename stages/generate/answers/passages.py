@@ -182,7 +182,7 @@ _BEFORE = re.compile(
 )
 _AFTER_ASKED = re.compile(
     r"s?[*_`\"'\])>~ \t]{0,8}(?:\((?:final|[a-z]{2,20})\)[*_ \t]{0,4})?(?:=>|[:=|]|-{1,3}>?(?![0-9])"
-    r"|[\u2014\u2192\u21d2\u27f6\u279c]|$|\n)[*_ \t]{0,8}(?:is\b:?)?",
+    r"|[\u2014\u2192\u21d2\u27f6\u279c]|$|\n)[*_ \t\u2192\u21d2]{0,8}(?:is\b:?)?",
     re.IGNORECASE,
 )
 _MARK_ITSELF = re.compile(r"(?:Answer|ANSWER)[*_]{0,3}:")
@@ -221,7 +221,7 @@ _TAG_BEFORE = re.compile(r"[<\[]\s?(?:[A-Za-z]{1,12}[_ -]?)?$")
 _TAG_AFTER = re.compile(r"s?\s?[>\]]")
 _CLOSING_TAG = re.compile(r"</|\[/|<\|")
 _UNWRAPPED = re.compile(
-    r"[\s*_`$>\"'“‘(\[|]{0,12}(?:\\(?:boxed|fbox)\s{0,3}\{|<(?:[A-Za-z]{1,12}[_ -]?)?(?:answer|result|solution|output"
+    r"[\s*_`$>\"'“‘(\[|\\]{0,12}(?:\\(?:boxed|fbox)\s{0,3}\{|<(?:[A-Za-z]{1,12}[_ -]?)?(?:answer|result|solution|output"
     r"|final)>)"
 )
 _TABLE = re.compile(r"[ \t|]{0,8}\n[ \t|:-]{3,}\n(?:[^\n|]*\|)*(?=[^\n|]+\|?[ \t]*(?:\n|\Z))")
@@ -243,6 +243,36 @@ def passages(text: str) -> Iterator[Passage]:
     for rank in _RANKS:
         for _, start, kind in islice((place for place in reversed(found) if place[0] is rank), CANDIDATES):
             yield _passage(text, rank, start, kind)
+
+
+_NEXT_QUESTION = re.compile(
+    r"\n[ \t#*]{0,8}(?:Question|Problem|Exercise|Q|Human|User|Instructions?|Example|Options|Choices)(?: ?[0-9]{1,3})?"
+    r"[*_ ]{0,4}[:.]"
+    r"|\n[ \t]{0,4}\(?A[).,、:][^\n]{0,300}\n{1,2}[ \t]{0,4}\(?B[).,、:]"
+)
+"""Where a reply begins to ask by itself: a section of prompts, or a list of options."""
+
+
+def without_next_question(text: str) -> str:
+    r"""A reply up to where it begins to ask the next question itself, after an answer.
+
+    Examples
+    --------
+    >>> without_next_question("The answer is B.\n\nQuestion: And now?\nA. x\nB. y\nAnswer: A")
+    'The answer is B.\n'
+    """
+    asks = next(_NEXT_QUESTION.finditer(text), None)
+    if asks is None:
+        return text
+    begin = min(
+        (start for at, part in _hits(text) if (place := _place(text, at, part)) and (start := place[1])),
+        default=-1,
+    )
+    if begin < 0:
+        return text
+    while asks is not None and (asks.start() <= begin or not text[begin : asks.start()].strip(" *_\n:")):
+        asks = _NEXT_QUESTION.search(text, asks.end())
+    return text if asks is None else text[: asks.start()]
 
 
 def _hits(text: str) -> list[tuple[int, str]]:
@@ -292,7 +322,7 @@ def _place(text: str, at: int, part: str) -> tuple[Rank, int, str] | None:
     if short is not None:
         return (Rank.ASKED, short.end(), "") if begins else None
     found = _tagged(text, before, end) or _subject(text, at, end)
-    if not begins and found is None and HEDGE.search(_STOP.split(before)[-1]):
+    if not begins and found is None and HEDGE.search(_STOP.split(before)[-1].rpartition(",")[2]):
         return None
     if found is None and (begins or _MARK_ITSELF.match(text, at) or _TABLE.match(text, end)):
         after = _AFTER_ASKED.match(text, end) or _ONE_VALUE.match(text, end)

@@ -60,12 +60,17 @@ _REASON = words.cue(
 class Form(ABC):
     """How the values of one kind are written."""
 
+    name = "value"
+    """What the kind is called."""
     counts = False
     """Whether values are numbers, so that a calculation may stand around them."""
     counts_things = False
     """Whether a noun may follow a value, as in "three apples" and "third place"."""
     word_operators: re.Pattern[str] | None = None
     """Words between two values that make a calculation of them, if an equals sign follows."""
+
+    labels = False
+    """Whether values are letters, which stand for much else: in running text one has to be stated."""
 
     longest = SEGMENT
     """Characters of a line that may be a value as a whole."""
@@ -89,6 +94,8 @@ _OPERATOR = words.cue(
     r"[\s$`)}*]{0,4}(?:[-+/×·÷^±]|(?<!\*)\*(?!\*)|(?<=[0-9])\*\*(?=[0-9])|\\times|\\cdot"
     r"|(?:times|plus|minus|divided by|multiplied by)\b)[\s$`*]{0,4}[-+(0-9]"
 )
+_LEFT_SIDE = re.compile(r"[^=.;:(\n]{0,60}(?<![<>!-])=[^=>]")
+"""The rest of an expression before an equals sign."""
 _SUM_RESULT = re.compile(r"(?:[=≈⇒→]|\b(?:is|gives|makes|equals|yields))[\s\"'`*_$(]{0,6}$", re.IGNORECASE)
 _LINE_END = re.compile(r"(?>[^\w?]*)$")
 _WEAK_END = re.compile(
@@ -116,7 +123,7 @@ def _unmarked(text: str, form: Form) -> str | None:
     block = fenced_block(text)
     if block is not None and len(block) <= form.longest and (found := _whole(" ".join(block.split()), form)):
         return found
-    return _at_end(text, form)
+    return _label_at_end(list(last_lines(text)), form) if form.labels else _at_end(text, form)
 
 
 def _in_passage(passage: Passage, form: Form) -> str | None:
@@ -157,6 +164,32 @@ _QUOTED = re.compile(r"\A(?:>[ \t]{1,4}){1,4}[*_`]{0,3}")
 def _window(line: str, longest: int) -> str:
     """The end of a line, beginning with a whole word."""
     return line if len(line) <= longest else line[line.rfind(" ", 0, len(line) - longest) + 1 :]
+
+
+_SAID_BY_NAME = re.compile(r"(?i:option|answer|choice|letter|is|be|are|to|choose|:)[\s*_:`\"'(]{1,6}[(\[]?\Z")
+_LINE_STOPS = re.compile(r"[.!)\]*_`$\"']\s*\Z")
+
+
+def _label_at_end(lines: Sequence[str], form: Form) -> str | None:
+    """The label that the last line is, begins with, has in bold or states in its last sentence."""
+    line = lines[0] if lines else ""
+    for part in (line, *bold_passages(line)):
+        if (value := _whole(part, form)) is not None:
+            return value
+    near = line[-form.longest :] if _LINE_STOPS.search(line) or len(line) <= SEGMENT else ""
+    begin = max((stop.end() for stop in _SENTENCE.finditer(near)), default=0)
+    first = next(iter(form.mentions(near)), None)
+    if (
+        first is not None
+        and first.start == 0
+        and not any(m.start == 0 for m in form.mentions(lines[1] if lines[1:] else ""))
+    ):
+        return None if words.DOUBT.search(near) else read_line(near, form, loose=True)
+    last = [m for m in form.mentions(near) if m.start >= begin]
+    before = near[: last[-1].start] if last else ""
+    if _SAID_BY_NAME.search(before) or (words.stated(before, len(before)) and "=" not in before[-8:]):
+        return read_line(near, form, loose=False, last=True)
+    return None
 
 
 def _at_end(text: str, form: Form) -> str | None:
@@ -267,7 +300,8 @@ def _leading(line: str, mentions: Sequence[Mention], start: int, form: Form) -> 
     if first is None or not words.affirmed(line, first.start, first.end):
         return None
     joins = form.word_operators
-    if (form.counts and _OPERATOR.match(line, first.end)) or (joins and joins.match(line, first.end)):
+    calculates = form.counts and (_OPERATOR.match(line, first.end) or _LEFT_SIDE.match(line, first.end))
+    if calculates or (joins and joins.match(line, first.end)):
         return _result(line, mentions, first.end)
     return _accepted(line, mentions, first, form, last=False)
 
@@ -320,9 +354,9 @@ _OTHER_WORDS = words.any_of(
     "and & to through until till then else also even either not no oh hm+ if more likely probably it it['’]s is be "
     "the an? option answer just as well but rather position number of"
 )
-_GAP = words.cue(rf"(?>(?:(?>{_QUIET}+)|[/|±→⇒]|\+/-|(?:{_OR}|{_OTHER_WORDS})(?![\w'’]))*)")
-_GAP_OR = words.cue(rf"\b(?:{_OR})|[/|±→⇒]|[-=]>")
-_GAP_AND = words.cue(r"\band\b|&")
+_GAP = words.cue(rf"(?>(?:(?>{_QUIET}+)|[/|±→⇒]|\+/-|[a-z]\s?=|(?:{_OR}|{_OTHER_WORDS})(?![\w'’]))*)")
+ALTERNATIVE = words.cue(rf"\b(?:{_OR})|[/|±→⇒]|[-=]>")
+_GAP_AND = words.cue(r"\band\b|&|,\s?[a-z]\s?=")
 _GAP_RANGE = words.cue(r"\b(?:to|through|until|till)\b|(?<![.\w])\.\.\.?")
 
 
@@ -341,7 +375,7 @@ def _makes_alternatives(gap: str, *, weak: bool, ranges: bool) -> bool:
     """
     if len(gap) > 60 or not _GAP.fullmatch(gap):
         return False
-    if _GAP_OR.search(gap):
+    if ALTERNATIVE.search(gap):
         return True
     if weak:
         return False

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import ClassVar, cast
 
 from evalcube.stages.generate.answers.choices import read_choice
+from evalcube.stages.generate.answers.texts import read_text
 from evalcube.stages.generate.base import Task, TaskParams, Trial
 from evalcube.stages.generate.dataset.books import Book, Library, RowView
 from evalcube.stages.generate.dataset.fewshot import Examples, source_named
 from evalcube.stages.generate.dataset.files import format_of
 from evalcube.stages.generate.dataset.hub.fetch import located
 from evalcube.stages.generate.dataset.kept import kept_version
-from evalcube.stages.generate.dataset.kinds import READERS, read_text, same_number
+from evalcube.stages.generate.dataset.kinds import READERS, is_right
 from evalcube.stages.generate.dataset.matching import (
     accepted_by,
     context_of,
@@ -239,6 +240,24 @@ class Dataset(Task[DatasetParams]):
     def _examples(self, params: DatasetParams) -> Examples:
         return self._library.examples(params, lambda view: Examples(params, view, _trial))
 
+    def conflict(self, params: DatasetParams) -> str:
+        """Which two rows ask the same and have different answers; empty if none do, or nobody compares them."""
+        if not params.answer or params.imported or params.grader:
+            return ""
+        view, asked = self._view(params), dict[bytes, tuple[int, bytes]]()
+        for place, index in enumerate(view.rows):
+            item = view.item(place)
+            right = item.accepted or (item.options[item.right],)
+            answer = hashlib.sha256(repr(sorted(right)).encode("utf-8", "surrogatepass")).digest()[:8]
+            key = drawn(b"", item.asked, sorted(item.options))[:16]
+            earlier, known = asked.setdefault(key, (index, answer))
+            if known != answer:
+                return (
+                    f"{view.source.place(index)}: row {earlier + 1} asks the same and has another answer; one of them "
+                    "is graded wrongly whatever a reply says, so correct or remove one"
+                )
+        return ""
+
     def has_reference(self, params: DatasetParams) -> bool:
         """Whether the params name a field with the answer, or a grader."""
         return bool(params.answer or params.grader or params.imported)
@@ -306,13 +325,12 @@ class Dataset(Task[DatasetParams]):
             return answer == _RIGHT
         if params.imported or not params.answer:
             return False
-        accepted = accepted_by(trial)
+        accepted, comparison = accepted_by(trial), Comparison.of(params)
         if params.match == "judge":  # what is thought of it until judges have spoken
-            return read_declared(answer, "contains", "", accepted, Comparison.of(params)) in accepted
-        if params.kind != "number":
+            return read_declared(answer, "contains", "", accepted, comparison) in accepted
+        if params.kind == "choice" or params.match in ("contains", "prefix", "math"):
             return answer in accepted
-        comparison = Comparison.of(params)
-        return any(same_number(answer, reference, comparison) for reference in accepted)
+        return any(is_right(params.kind, answer, reference, comparison) for reference in accepted)
 
     def difficulty(self, params: DatasetParams) -> float:  # noqa: ARG002
         """1: nothing is known of how hard the rows are."""

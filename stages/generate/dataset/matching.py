@@ -13,9 +13,8 @@ from typing import cast
 import regex
 
 from evalcube.stages.generate.answers.passages import normalised
-from evalcube.stages.generate.answers.wording import affirmed
+from evalcube.stages.generate.answers.texts import bared, lines_after_marks, place_of_answer, read_text
 from evalcube.stages.generate.base import Trial
-from evalcube.stages.generate.dataset.kinds import LONGEST_TEXT, comparable, lines_after_marks, read_text
 from evalcube.stages.generate.dataset.params import Comparison
 from evalcube.stages.generate.errors import CodeError, TaskError
 from evalcube.stages.named_code import FOLDER, may_run
@@ -36,7 +35,7 @@ class GradingContext:
     prompt: str = ""
     """The question as it was asked."""
     reference: str = ""
-    """The row's reference answer, in the form that is compared; the first one of several. Empty without one."""
+    """The row's reference answer as the file has it; the first one of several. Empty without one."""
     accepted: tuple[str, ...] = ()
     """All reference answers."""
     row: int = 1
@@ -126,7 +125,7 @@ def judged(name: str, said: object) -> bool | None:
 def read_declared(
     text: str, match: str, pattern: str, accepted: Sequence[str], comparison: Comparison
 ) -> str | None:
-    """The answer in a reply, in the form that is compared; None if there is none.
+    """The answer in a reply; of those that are only looked for, the accepted one. None if there is none.
 
     Parameters
     ----------
@@ -135,11 +134,11 @@ def read_declared(
     pattern
         For ``regex``: its last match is the answer, or the first group of it.
     accepted
-        Accepted answers in the form that is compared.
+        Accepted answers as the file has them.
     """
     if match == "auto":
         most = max([_FEW_WORDS, *(len(answer.split()) for answer in accepted)])
-        return read_text(text, comparison, most_words=most)
+        return read_text(text, most_words=most)
     if match == "math":
         from evalcube.stages.generate.foreign.maths import read_math
 
@@ -148,37 +147,14 @@ def read_declared(
         found = matched(pattern, text)
         if found is None:
             return None
-        said = found[1] if found.re.groups and found[1] is not None else found[0]
-        return comparable(str(said), comparison.exact) or None
+        return str(found[1] if found.re.groups and found[1] is not None else found[0]).strip() or None
     text = normalised(text)
     line = next((line for line in lines_after_marks(text) if line), None)
-    said = comparable(text.strip() if line is None else line, comparison.exact)
-    if not said:
-        return None
-    if match == "exact":
-        return said[:LONGEST_TEXT]
-    places = ((answer, _place(said, answer)) for answer in sorted(accepted, key=len, reverse=True))
-    for answer, place in places:
-        if place >= 0 and (match == "contains" or place == 0):
-            return answer
+    said = bared(text) if line is None else line
+    if not said or match == "exact":
+        return said or None
     # A reply that gives something else is wrong, and one that neither has an answer line nor an answer is too.
-    return _UNMATCHED
-
-
-def _place(said: str, answer: str) -> int:
-    """Where an answer stands as whole words and is not denied; -1 if nowhere."""
-    at = said.find(answer)
-    for _ in range(1000):
-        if at < 0:
-            return -1
-        end = at + len(answer)
-        whole = not (said[at - 1 : at].isalnum() and answer[0].isalnum()) and not (
-            said[end : end + 1].isalnum() and answer[-1].isalnum()
-        )
-        if whole and affirmed(said, at, end):
-            return at
-        at = said.find(answer, at + 1)
-    return -1
+    return place_of_answer(said, accepted, comparison.exact, first=match == "prefix") or _UNMATCHED
 
 
 def matched(pattern: str, text: str, *, first: bool = False) -> regex.Match[str] | None:
@@ -194,7 +170,7 @@ def matched(pattern: str, text: str, *, first: bool = False) -> regex.Match[str]
 
 
 def accepted_by(trial: Trial) -> Sequence[str]:
-    """The right answers to a trial in the form that is compared."""
+    """The right answers to a trial as the file has them."""
     return cast("Sequence[str]", trial.extras.get("accepted", (trial.answer,) if trial.answer else ()))
 
 

@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property, lru_cache
 
-from evalcube.stages.generate.dataset.kinds import LONGEST_JSON, READERS, json_text, only_number
-from evalcube.stages.generate.dataset.params import PLACEHOLDER, Comparison, DatasetParams
+from evalcube.stages.generate.answers.documents import LONGEST_JSON, json_text
+from evalcube.stages.generate.answers.numbers import parse_number
+from evalcube.stages.generate.answers.texts import LONGEST_TEXT
+from evalcube.stages.generate.dataset.params import PLACEHOLDER, DatasetParams
 from evalcube.stages.generate.dataset.tables import Row, python_list
 from evalcube.stages.generate.dataset.turns import turns_of
 
@@ -23,8 +25,10 @@ MOST_TEXT = 1_000_000
 MOST_ACCEPTED = 1000
 """Accepted answers of one row."""
 
-_IN_FORM = re.compile(r"0|-?[1-9][0-9]{0,14}")
-"""Numbers that are read as they are written."""
+_PLAIN = re.compile(r"0|-?[1-9][0-9]{0,14}")
+"""Numbers, which are most references and an answer of any kind."""
+_ONE_LINE = ("auto", "math")
+"""Ways to match that read one line of a reply."""
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -47,7 +51,7 @@ class Item:
     right: int
     """Place of the right option."""
     accepted: tuple[str, ...]
-    """Accepted answers, as the kind's reader returns them; empty for a choice, or without a reference."""
+    """Accepted answers as the file has them; empty for a choice, or without a reference."""
     extras: Mapping[str, object]
     """What is carried along."""
     by_place: int | None = None
@@ -125,10 +129,9 @@ class RowReader:
     def __init__(self, params: DatasetParams, *, texts_only: bool) -> None:
         self.params = params
         self._texts_only = texts_only
-        self._comparison = Comparison.of(params)
-        # A row is read four times, to be checked, asked, graded and compared with others, and reading its answer costs
+        # A row is read four times, to be checked, asked, graded and compared with others, and parsing its answer costs
         # more than the rest of it. So many short ones take some 10 MB, and are all of most files.
-        self._form = lru_cache(maxsize=1 << 16)(self._read_form)
+        self._fits = lru_cache(maxsize=1 << 16)(self._takes_whole)
 
     @cached_property
     def fields(self) -> list[tuple[str, str]]:
@@ -176,10 +179,7 @@ class RowReader:
             return Item(question, (), 0, (), extras)
         answers = self._answers(row)
         if not options:
-            accepted = self._accepted(answers)
-            if list(accepted) != list(answers):  # what a second reader compares strictly
-                extras["written"] = list(answers)
-            return Item(question, (), 0, accepted, extras)
+            return Item(question, (), 0, self._accepted(answers), extras)
         places = [self._place(answer, options) for answer in answers]
         if p.kind != "choice":  # an open question with the options left out
             return Item(question, (), 0, self._accepted([options[i] for i, _ in places]), extras)
@@ -345,37 +345,32 @@ class RowReader:
         return [text.strip() for text in texts]
 
     def _json(self, value: object) -> str:
+        """A text as it stands; another value as JSON."""
         if not isinstance(value, str):
-            found = json_text(value)
-            problem = "must hold JSON values only: no dates, bytes or infinite numbers"
-        else:
-            mark = self.params.answer_after
-            found = json_text(value.rpartition(mark)[2] if mark else value, parse=True)
-            problem = "must hold JSON, or a text that is JSON (a JSON string has quotes of its own)"
-        if found is None:
-            raise self._wrong(problem)
-        return found
+            document = json_text(value)
+            if document is None:
+                raise self._wrong("must hold JSON values only: no dates, bytes or infinite numbers")
+            return document
+        mark = self.params.answer_after
+        return value.rpartition(mark)[2] if mark else value
 
     def _accepted(self, answers: Sequence[str]) -> tuple[str, ...]:
-        kind = self.params.kind
-        found: dict[str, None] = {}
+        """The answers letter by letter; one that its kind's grammar does not take whole is refused."""
         for answer in answers:
-            # a reference is read the way a reply is, so that both have one form
-            form = answer[:LONGEST_JSON] if self.params.match == "math" else self._form(answer)
-            if not form:
-                raise self._wrong(f"holds {_short(answer)}; {_NEEDED[kind]}")
-            found[form] = None
-        return tuple(found)
+            if not (_PLAIN.fullmatch(answer) or self._fits(answer)):
+                raise self._wrong(f"holds {_short(answer)}; {_NEEDED[self.params.kind]}")
+        return tuple(dict.fromkeys(answers))
 
-    def _read_form(self, answer: str) -> str:
-        """How an answer is compared; empty if a reply could not give it."""
-        if self.params.kind in ("number", "text") and _IN_FORM.fullmatch(answer):
-            return answer  # what most are: to read them as replies are takes ten times as long as the rest of a row
-        form = (None if _unreadable(self.params.kind, answer) else self._read(answer)) or ""
-        return form if form == answer or (form and self._read(form) == form) else ""
-
-    def _read(self, answer: str) -> str | None:
-        return READERS[self.params.kind](f"Answer: {answer}", self._comparison)
+    def _takes_whole(self, answer: str) -> bool:
+        """Whether a reply could give an answer of the kind that is this one."""
+        kind = self.params.kind
+        if kind == "number":
+            return parse_number(answer) is not None
+        if kind == "json":
+            return len(answer) <= LONGEST_JSON and json_text(answer, parse=True) is not None
+        return self.params.match not in _ONE_LINE or (
+            len(answer) <= LONGEST_TEXT and len(answer.splitlines()) < 2
+        )
 
     def _extras(self, row: Row, number: int) -> dict[str, object]:
         p = self.params
@@ -396,18 +391,11 @@ class RowReader:
 _NEEDED = {
     "number": "kind number needs one number, such as 7, -1,234.5, 3/4 or 1e-3; a mark before it may be cut off "
     "with answer_after",
-    "text": "kind text compares one line of at most 250 characters; longer ones need assertions or a rubric",
-    "json": "kind json needs a JSON value of at most 5000 characters",
+    "text": f"this way to match compares one line of at most {LONGEST_TEXT} characters; longer texts need match "
+    "contains, prefix, exact or judge, assertions or a rubric",
+    "json": "kind json must hold JSON, or a text that is JSON (a JSON string has quotes of its own), of at most 5000 "
+    "characters",
 }
-
-
-def _unreadable(kind: str, answer: str) -> bool:
-    """Whether reading would take a part of the answer for the whole."""
-    if kind == "number":
-        return only_number(answer) is None
-    if kind == "json":
-        return len(answer) > LONGEST_JSON
-    return "\n" in answer or "\r" in answer or len(answer) > 250
 
 
 def _places(answer: str, options: Sequence[str]) -> dict[str, int | None]:

@@ -252,6 +252,28 @@ def _parquet_columns(file: BinaryIO) -> dict[str, Any]:
                     f"the file unpacks to more than {MOST_PARQUET_BYTES >> 30} GiB; drop columns, or write it as JSONL"
                 )
         table = pa.Table.from_batches(batches, parquet.schema_arrow)
-        return {name: table.column(name).combine_chunks() for name in table.column_names}
+        text, double = (
+            {field.name: _retyped(field.type, leaf) for field in table.schema}
+            for leaf in (pa.string(), pa.float64())
+        )
+        # A number of 32 bits is the shortest decimal that it stands for: 0.1, and not 0.10000000149.
+        return {
+            name: (column if text[name] == column.type else column.cast(text[name]).cast(double[name]))
+            for name in table.column_names
+            for column in (table.column(name).combine_chunks(),)
+        }
     except (pa.ArrowException, KeyError, OSError) as error:
         raise ValueError(f"no readable Parquet file ({error}); write it again") from error
+
+
+def _retyped(kind: Any, leaf: Any) -> Any:  # noqa: ANN401 - types of pyarrow, which may not be there
+    """A type of Arrow with another one in the place of numbers of 32 bits."""
+    import pyarrow as pa
+
+    if pa.types.is_float32(kind):
+        return leaf
+    if pa.types.is_list(kind):
+        return pa.list_(_retyped(kind.value_type, leaf))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_retyped(field.type, leaf)) for field in kind])
+    return kind

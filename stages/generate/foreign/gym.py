@@ -13,8 +13,8 @@ from typing import Any, cast
 from pydantic import Field, ValidationInfo, create_model, field_validator
 
 from evalcube.stages.generate.answers.passages import passages
+from evalcube.stages.generate.answers.texts import lines_after_marks
 from evalcube.stages.generate.base import Task, TaskParams, Trial
-from evalcube.stages.generate.dataset.kinds import lines_after_marks
 from evalcube.stages.generate.errors import TaskError
 from evalcube.stages.generate.foreign.bounded import Failure, ProcessLimits, ask
 from evalcube.stages.generate.foreign.rendered import RenderedTask, Row

@@ -7,20 +7,30 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import cast
 
-from evalcube.stages.generate.answers.passages import normalised, passages
-from evalcube.stages.generate.dataset.kinds import read_text
-from evalcube.stages.generate.dataset.params import Comparison
+from evalcube.stages.generate.answers.final import REFUSED, read_final
+from evalcube.stages.generate.answers.passages import Passage, cleaned, in_box, passages
+from evalcube.stages.generate.answers.texts import stated_later
+from evalcube.stages.generate.answers.wording import declines
 from evalcube.stages.generate.errors import TaskError
 from evalcube.stages.generate.foreign.bounded import Failure, ask
 
-_VERBATIM = Comparison(exact=frozenset({"case", "whitespace", "punctuation", "articles", "unicode"}))
 _FEW_WORDS = 3
 """Words of a reply that is nothing but an answer."""
 _MOST_TEXT = 100_000
 """Characters at the end of a reply that are read."""
+_ENCLOSED = re.compile(
+    r"\$\$(?P<a>(?>[^$]{1,4000}))\$\$|\$(?P<b>(?>(?:[^$\n\\]|\\[^\n]){1,4000}))\$|\\\[(?P<c>.{1,4000}?)\\\]"
+    r"|\\\((?P<d>.{1,4000}?)\\\)",
+    re.DOTALL,
+)
+"""A formula with a pair of delimiters around it."""
+_SAYS_MORE = re.compile(r"[0-9$\\=+]|\bor\b")
+"""What makes the rest of a line more than words about its formula."""
+_SENTENCE = re.compile(
+    r"(?<=[\w)}\]$])[.,;]?\s+(?=(?:This|That|It|We|I|Because|Since|because|since|as|where)\s)|(?<=\w\w)\.\s+(?=[A-Z])"
+)
 _ROWS = re.compile(
-    r"(\\\\|\\begin\{\w{1,20}\*?\}(?:\{[lcr|]{1,20}\})?|[&{])[ \t]{0,40}\n[ \t]{0,40}"
-    r"|\n[ \t]{0,40}(?=\\end\{|\})"
+    r"(\\\\|\\begin\{\w{1,20}\*?\}(?:\{[lcr|]{1,20}\})?|[&{])[ \t]{0,40}\n[ \t]{0,40}|\n[ \t]{0,40}(?=\\end\{|\})"
 )
 """Where the rows of a matrix end, which would else be the end of the answer's line."""
 
@@ -36,14 +46,38 @@ def require_math() -> None:
 def read_math(text: str, accepted: Sequence[str]) -> str | None:
     r"""The accepted answer that a reply gives; else what it gives; None if that is nothing, or nothing that ends.
 
-    The answer stands where our reader finds it: after the last mark of an answer, in ``\boxed{}`` for one. A reply
-    without any mark is left to math-verify's own rules, which take its last formula or number.
+    The answer stands where it does for all kinds: after the last mark of an answer, in ``\boxed{}`` for one. It goes to
+    math-verify as it is written, without a pair of delimiters around all of it. A reply without any mark is left to
+    math-verify's own rules, which take its last formula or number.
     """
-    text = _ROWS.sub(lambda found: f"{found[1] or ''} ", text[-_MOST_TEXT:])
-    marked = next(passages(normalised(text)), None) is not None
+    text = cleaned(_ROWS.sub(lambda found: f"{found[1] or ''} ", text[-_MOST_TEXT:]))
+    marked = next(passages(text), None) is not None
     short = len(text.split()) <= _FEW_WORDS
-    line = read_text(text, _VERBATIM) if marked or short else None
+    line = read_final(text, _formula_in, _formula_of, None, stated_later) if marked or short else None
     if line is None and marked:
         return None  # it has marks, and takes back what it says there
     said = ask("math", {"line": line, "text": "" if line else text, "accepted": list(accepted)})
     return None if isinstance(said, Failure) else cast("dict[str, str | None]", said)["read"]
+
+
+def _formula_in(passage: Passage) -> str | None:
+    """The formula that a place gives, as it is written."""
+    return _formula_of(in_box(passage.text) if passage.boxed else passage.text)
+
+
+def _formula_of(text: str) -> str | None:
+    if declines(text):
+        return None
+    text = text.strip().removeprefix("**").lstrip(" :\t\n")
+    enclosed = _ENCLOSED.match(text)
+    line = text[enclosed.end() if enclosed else 0 :].partition("\n")[0]
+    if enclosed and not _SAYS_MORE.search(_SENTENCE.split(line)[0]):
+        return next(filter(None, enclosed.groups())).strip() or None
+    line = _SENTENCE.split(text.partition("\n")[0])[0]
+    line = line.strip().removesuffix("**").rstrip(" .").removesuffix("**").strip()
+    for mark in "`*_":
+        line = line.strip(mark) if line.count(mark) % 2 or line[:1] == line[-1:] == mark else line
+    plain = _ENCLOSED.sub(lambda formula: f" {next(filter(None, formula.groups()))} ", line).strip()
+    if plain.endswith("?"):
+        return REFUSED
+    return plain or None

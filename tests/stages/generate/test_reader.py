@@ -39,7 +39,7 @@ def test_second_reader__by_pattern(described, text, expected):
 
 @pytest.mark.parametrize(("case", "expected"), [(True, 0.0), (False, 1.0)])
 def test_second_reader__compares_with_what_the_source_has(case, expected):
-    trial = Trial("Where?", "paris", extras={"written": ["Paris"]})
+    trial = Trial("Where?", "Paris")
 
     found = [
         score({"name": "a", "pattern": "P?p?aris", "case": case}, text, trial) for text in ("Paris", "paris")

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from evalcube.stages.generate.answers.brackets import closing_brackets
 from evalcube.stages.generate.answers.choices import ChoiceReader, read_choice, truth_value
 from evalcube.stages.generate.answers.dates import last_date
+from evalcube.stages.generate.answers.documents import read_json
 from evalcube.stages.generate.answers.final import end_of_written
 from evalcube.stages.generate.answers.lists import integer_list, word_list
 from evalcube.stages.generate.answers.numbers import last_integer
-from evalcube.stages.generate.dataset.kinds import read_json, read_text
+from evalcube.stages.generate.answers.texts import read_text
 from tests.growth import grows_in_proportion
 
 Read = Callable[[str], str | None]
@@ -104,8 +105,8 @@ def test_read_final__takes_back_free_text_where_a_cue_says_so() -> None:
         f"Answer: Lima\n\n{cue}" for cue in ("Wait, it's Quito.", "Correction: Quito", "Scratch that.")
     ]
 
-    assert [read_text(text) for text in taken_back] == ["quito", "quito", None]
-    assert read_text("Answer: Lima\n\nIt lies on the coast, unlike Quito.") == "lima"
+    assert [read_text(text) for text in taken_back] == ["Quito", "Quito", None]
+    assert read_text("Answer: Lima\n\nIt lies on the coast, unlike Quito.") == "Lima"
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,0 +1,148 @@
+"""Read and compare JSON values: an answer is one whole value, the outermost at its place."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+
+from evalcube.stages.generate.answers.final import Mention
+from evalcube.stages.generate.answers.numbers import with_whole_numbers
+from evalcube.stages.generate.answers.passages import passages
+from evalcube.stages.generate.answers.values import SHORT, Form, read_value
+from evalcube.stages.generate.answers.wording import DOUBT, affirmed
+
+_WINDOW = 6000
+"""Characters at the end of a reply in which a JSON value is looked for."""
+LONGEST_JSON = 5000
+"""Characters of a JSON value that can be an answer."""
+_ATTEMPTS = 300
+_HOLDS = 0xE000
+"""The first of the private characters that stand for arrays and objects while their sentence is read."""
+_PRIVATE = re.compile("[\ue000-\uf8ff]")
+_SCALAR = re.compile(
+    r"[\ue000-\uf8ff]|\{|\"(?:[^\"\\\n\ue000-\uf8ff]|\\.){0,300}\"|(?<![\w.+*/^$-])-?(?:0|[1-9][0-9]{0,300})"
+    r"(?:\.[0-9]{1,300})?(?:[eE][-+]?[0-9]{1,3})?(?![\w.]\w)(?![\w%^!]|\s?[-+*/×]\s?[0-9])"
+    r"|(?<![\w-])(?:true|false|null)(?![\w-])|(?<![\ue000-\uf8ff])\"(?![\ue000-\uf8ff])"
+)
+_ANSWER_KEY = re.compile(r"(?:\w{1,20}[_ -])?answer(?:[_ -]\w{1,20})?", re.IGNORECASE)
+
+
+def _refuse(word: str) -> object:
+    raise ValueError(word)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+
+
+def json_text(value: object, *, parse: bool = False) -> str | None:
+    """A JSON value in one form: sorted keys, 1.0 as 1; None for what is no JSON.
+
+    Examples
+    --------
+    >>> json_text({"b": 1.0, "a": [True]}), json_text('{"a":2}', parse=True)
+    ('{"a": [true], "b": 1}', '{"a": 2}')
+    """
+    try:
+        if parse and isinstance(value, str):
+            value = json.loads(value, parse_constant=_refuse)
+        return json.dumps(with_whole_numbers(value), sort_keys=True, allow_nan=False)
+    except (ValueError, TypeError, RecursionError):
+        return None
+
+
+def read_json(text: str, comparison: object = None) -> str | None:  # noqa: ARG001 - as the others
+    """The JSON value a reply gives as its answer, in one form; None if there is none, or it is not complete.
+
+    It stands after the last mark of an answer; without one it is the whole reply, or the last object or array
+    in it.
+
+    Examples
+    --------
+    >>> read_json('Answer: {"b": 1, "a": 2.0}'), read_json('Answer: [1, [2, 3]')
+    ('{"a": 2, "b": 1}', None)
+    """
+    plain, values = _with_holders(_PRIVATE.sub(" ", text[-_WINDOW:]))
+    bare = plain.strip("` \n").removeprefix("json").strip()
+    if len(bare) == 1 and values:
+        return _field_of(values[0])
+    whole = json_text(bare, parse=True) if not values else None
+    if whole is not None or not values or any(passages(plain)):
+        return whole or read_value(plain, _JsonValues(values))
+    # a document ends the reply, and nothing denies it
+    at = plain.rfind(chr(_HOLDS + len(values) - 1))
+    fenced = "```" in plain[max(0, at - 9) : at]
+    sure = fenced or (affirmed(plain.rstrip(), at, at + 1) and not DOUBT.search(plain, max(0, at - SHORT)))
+    return _field_of(values[-1]) if sure else None
+
+
+_BROKEN = object()
+"""What stands for a value that is cut or no JSON, with all that is in it."""
+_OPENER = re.compile(r"[\[{]")
+_AT_ITS_PLACE = re.compile(r"(?:\A|\n|:|[aA]nswer|is|are|json|```|>)[\s*_`$(]*\Z")
+_GOES_ON = re.compile(r"\s*(?:[\]}]|\.\.|…|\+)")
+"""What follows a value that is a part of a larger one."""
+
+
+def _with_holders(text: str) -> tuple[str, list[object]]:
+    """A text with one character for each of its outermost arrays and objects, and these."""
+    parts: list[str] = []
+    values: list[object] = []
+    done = at = skipped = 0
+    for _ in range(_ATTEMPTS):
+        opener = _OPENER.search(text, at)
+        if opener is None:
+            break
+        at = opener.start()
+        try:
+            value, end = _DECODER.raw_decode(text, at)
+            goes_on = _GOES_ON.match(text, end)
+            if goes_on and goes_on[0][-1:] in "]}" and skipped:
+                skipped -= 1  # of LaTeX around it
+            elif goes_on:
+                value = _BROKEN
+        except (ValueError, RecursionError):
+            if not _AT_ITS_PLACE.search(text, max(0, at - 20), at):
+                at, skipped = at + 1, skipped + 1
+                continue
+            value, end = _BROKEN, _end_of_brackets(text, at)
+        parts += [text[done:at], chr(_HOLDS + len(values))]
+        values.append(value)
+        at = done = end
+    return "".join([*parts, text[done:]]), values
+
+
+def _end_of_brackets(text: str, at: int) -> int:
+    """Where what an opening bracket begins ends; the text's end if it is not closed."""
+    depth = 0
+    for bracket in _BRACKET.finditer(text, at):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(bracket[0], 0)
+        if depth == 0:
+            return bracket.end()
+    return len(text)
+
+
+_BRACKET = re.compile(r"[\[\]{}]|\"(?:[^\"\\\n]|\\.){0,999}\"")
+
+
+def _field_of(value: object) -> str | None:
+    """A document as a text; where it has an answer among its fields, that."""
+    fields = value if isinstance(value, dict) else {}
+    named = [item for key, item in fields.items() if _ANSWER_KEY.fullmatch(key)]
+    return json_text(named[-1] if named else value)
+
+
+class _JsonValues(Form):
+    name = "JSON"
+    counts = True
+
+    def __init__(self, values: Sequence[object]) -> None:
+        self._texts = [json_text(value) for value in values]
+
+    def mentions(self, line: str) -> Sequence[Mention]:
+        return [self._mention(match) for match in _SCALAR.finditer(line)]
+
+    def _mention(self, match: re.Match[str]) -> Mention:
+        place = ord(match[0][0]) - _HOLDS
+        known = self._texts[place] if 0 <= place < len(self._texts) else json_text(match[0], parse=True)
+        return Mention(match.start(), match.end(), known, match[0] in ("true", "false", "null"))

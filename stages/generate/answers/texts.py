@@ -1,0 +1,322 @@
+"""Read and compare answers of any words: what differs without a difference is folded in the comparison alone."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import NamedTuple
+
+import regex
+
+from evalcube.stages.generate.answers import wording as words
+from evalcube.stages.generate.answers.cues import phrases
+from evalcube.stages.generate.answers.final import NEAR, SENTENCES, Mention, instead, read_final
+from evalcube.stages.generate.answers.passages import (
+    BULLET,
+    CHATTER,
+    Passage,
+    Rank,
+    fenced_block,
+    in_box,
+    last_lines,
+    normalised,
+    passages,
+)
+from evalcube.stages.generate.answers.values import ALTERNATIVE
+
+LONGEST_TEXT = 2000
+"""Characters of a text that can be an answer."""
+_MOST_WORDS = 8
+"""Words that a statement may have at the end of a reply."""
+_HEAD = 40
+"""Characters of a sentence that may begin with a cue of a correction."""
+_HOLDER = re.compile(r"<(?:text|number|letter|json|value|answer|your answer)>", re.IGNORECASE)
+"""What the prompts have in the answer's place."""
+_DECLINES = re.compile(r"(?:i|we|sorry|unfortunately|no idea|can(?:no|')t|unknown|not sure)\b", re.IGNORECASE)
+_CAPITAL = re.compile(r"\s(?=[A-Z\u3400-\u9fff])")
+_ADVERB = re.compile(rf"(?:{phrases('adverbs')},?\s+)+", re.IGNORECASE)
+_STOP = re.compile(r"[^\W\d_]{2}[.!?;]\s")
+_BOLD = re.compile(r"\*\*[^*\n]+\*\*")
+_PAIRS = (
+    ("$", "$"),
+    ('"', '"'),
+    ("“", "”"),
+    ("'", "'"),
+    ("`", "`"),
+    ("(", ")"),
+    ("[", "]"),
+    ("<", ">"),
+    ("\\(", "\\)"),
+)
+"""What may enclose a whole answer."""
+
+
+def line_of(passage: Passage) -> str:
+    """The first line of a place with something on it, without mark-up."""
+    line = BULLET.sub("", passage.text.lstrip(" \t\n\r*_`").split("\n", 1)[0], count=1)
+    return bared(in_box(line) if passage.boxed else line)
+
+
+def lines_after_marks(text: str) -> Iterator[str]:
+    r"""The first line of each explicit answer with something on it, the last answer first, without mark-up.
+
+    Brackets and quotes stay.
+
+    Examples
+    --------
+    >>> list(lines_after_marks("**Answer:** *(a, b]*. \n Done."))
+    ['(a, b]']
+    """
+    return map(line_of, passages(text))
+
+
+def bared(line: str) -> str:
+    """A line without mark-up around it and without a full stop at its end."""
+    line = line.strip()
+    while True:
+        stripped = line.strip(" \t*_`").removesuffix(".").strip(" \t*_`")
+        if stripped == line:
+            return line
+        line = stripped
+
+
+def read_text(text: str, comparison: object = None, *, most_words: int | None = None) -> str | None:  # noqa: ARG001 - as the others
+    r"""The text a reply gives as its answer, as it stands there; None if there is none.
+
+    That is the line after the last mark of an answer; without one, a reply of a single line of at most `most_words`, or
+    the few words that its last sentence states.
+
+    Examples
+    --------
+    >>> read_text("I think so.\nAnswer: The **Eiffel** Tower!")
+    'The **Eiffel** Tower!'
+    >>> read_text("I do not know.") is None
+    True
+    """
+    return read_final(normalised(text), _text_in, partial(_at_end, most_words=most_words), None, stated_later)
+
+
+def _text_in(passage: Passage) -> str | None:
+    """The text that a place gives."""
+    line = _uncorrected(line_of(passage)).rstrip("|").strip()
+    if passage.rank is Rank.SAID:
+        line = line.lstrip(":=, ")
+        adverb = _ADVERB.match(line)
+        line = bared(line[adverb.end() :] if adverb else line).removesuffix(" instead")
+        if words.SAYS_NOTHING.match(line):
+            return None
+    return None if not line or len(line) > LONGEST_TEXT or _HOLDER.fullmatch(line) else line
+
+
+def _uncorrected(line: str) -> str:
+    """A line without the correction that follows on it, with no stop between."""
+    for capital in _CAPITAL.finditer(line[:LONGEST_TEXT]):
+        rest = line[capital.end() : capital.end() + LONGEST_TEXT]
+        cue = words.TURNS.search(rest[:_HEAD]) or words.REDOES.search(rest[:_HEAD])
+        near = cue is not None and not any(map(str.isupper, rest[1 : cue.start() + 1]))
+        if near and (words.FRAME.search(rest) or re.search("[:,\u2014]", rest[:_HEAD])):
+            return line[: capital.start()]
+    return line
+
+
+def _at_end(text: str, most_words: int | None) -> str | None:
+    """The text of a reply that is nothing else, or what its last sentence states in a few words."""
+    line = bared(fenced_block(text) or text)
+    if next(passages(text), None) is not None or not re.search(r"[^\W_]", line):
+        return None
+    several = "\n" in line or len(line) > LONGEST_TEXT or _STOP.search(line) or words.STATEMENT.match(line)
+    if several or (most_words is not None and len(line.split()) > most_words):
+        return _said_at_end(text.strip())
+    return None if _DECLINES.match(line) else _text_in(Passage(line, Rank.ASKED, False, 0))
+
+
+def _said_at_end(text: str) -> str | None:
+    """The text that a reply of several sentences ends with, by itself in bold or after words that introduce it."""
+    first, _, rest = text.partition("\n\n")
+    heads = words.HEADING.match(rest) and first[-1:] not in (".", ":", "?")
+    if (heads or (rest and _BOLD.fullmatch(first))) and len(first.split()) <= _MOST_WORDS:
+        return bared(first) or None
+    last = next(last_lines(text), "")[-LONGEST_TEXT:]
+    sentence = re.split(r"(?<=\w[.!?])\s|;\s", last)[-1]
+    begin = sentence.lstrip("*_# ")
+    introduced = words.STATEMENT.match(begin)
+    said = begin[introduced.end() :] if introduced else sentence
+    apart = sentence == last and text.endswith(f"\n\n{last}") and last[-1:] not in (":", "?")
+    stated = (introduced or apart or _BOLD.fullmatch(sentence)) and len(said.split()) <= _MOST_WORDS
+    sure = words.affirmed(begin, max(0, len(begin) - len(said)), len(begin)) and not words.DOUBT.search(
+        sentence
+    )
+    return _text_in(Passage(said, Rank.SAID, False, 0)) if stated and sure else None
+
+
+def stated_later(tail: str, value: str, before: str) -> str | None:  # noqa: ARG001 - as read_final asks
+    """As `instead`, of an answer of any words: what follows a statement is one."""
+
+    def stated(text: str) -> list[Mention]:
+        found: list[Mention] = []
+        stops = [0, *(stop.end() for stop in words.SENTENCE_END.finditer(text)), len(text)]
+        for low, high in list(pairwise(stops))[-SENTENCES:]:
+            sentence = text[low : min(high, low + 2 * NEAR)]
+            frames = [frame.end() for frame in words.FRAME.finditer(sentence)]
+            if not frames or CHATTER.match(sentence) or words.SAYS_NOTHING.match(sentence, frames[-1]):
+                continue
+            said = _text_in(Passage(sentence[frames[-1] :], Rank.SAID, boxed=False, start=0))
+            if said and len(said.split()) <= _MOST_WORDS:
+                at = sentence.find(said, frames[-1])
+                again = fold(said).endswith(fold(value))
+                found.append(
+                    Mention(low + max(at, 0), low + len(sentence.rstrip()), value if again else said)
+                )
+        return found
+
+    return instead(tail, value, stated, free=True)
+
+
+# ---- folding
+
+_BETWEEN_WORDS = re.compile(r"(?<=[^\W\d_]{2})[-\u2010-\u2015/](?=[^\W\d_]{2})")
+_STOPS = re.compile(r"(?<![0-9])[.,]|[.,](?![0-9])|[;:!?\"“”„«»…¿¡'’‘`]")
+_ARTICLE = re.compile(r"\b(?:the|an|a)\s+(?=[^\W\d_])", re.IGNORECASE)
+
+
+def fold(line: str, exact: frozenset[str] = frozenset()) -> str:
+    """A text without the differences that do not matter.
+
+    Examples
+    --------
+    >>> fold("The U.S. Post-Office,  3.5 km")
+    'us post office 3.5 km'
+    """
+    for _ in range(8):  # each step may lay bare something for another one
+        before, line = line, _less(line, exact)
+        if line == before:
+            break
+    return line
+
+
+def _less(line: str, exact: frozenset[str]) -> str:
+    original = line
+    if "unicode" not in exact:
+        line = unicodedata.normalize("NFKC", line)
+    if "case" not in exact:
+        line = line.casefold()
+    if "punctuation" not in exact:
+        line = _STOPS.sub("", _BETWEEN_WORDS.sub(" ", line.replace("**", "")))
+    if "articles" not in exact:
+        line = _ARTICLE.sub("", line)
+    if "whitespace" not in exact:
+        line = " ".join(line.split())
+    line = bared(line)
+    return line or original  # an answer of nothing but punctuation is compared as it is
+
+
+_REMARK = re.compile(
+    r"\s*(?:\s\([^()]{1,300}\)|(?<=[\w*)\"'][\w*)\"'])[.!]\s+[^\W\d_][^\n]{0,400}"
+    r"|,?\s(?:because|since|as|rather than|instead of|and not|not)\s[^\n]{1,300}|,\s(?:of course|indeed|then)"
+    r"|\s[\u2014\u2013-]\s[^\n]{1,200}|\s?[\u2600-\u27bf\U0001f000-\U0001faff]+)\Z"
+)
+"""What may follow an answer on its line and leaves it as it is."""
+
+
+def same_text(answer: str, reference: str, exact: frozenset[str]) -> bool:
+    """Whether two texts are the same when both are folded, or are so without what surrounds the answer.
+
+    Examples
+    --------
+    >>> same_text("Paris (the capital).", "paris", frozenset()), same_text("red; blue", "red", frozenset())
+    (True, False)
+    """
+    wanted = fold(reference, exact)
+    asks = reference.endswith("?")
+    return any(fold(form, exact) == wanted and (asks or form[-1:] != "?") for form in _forms(answer))
+
+
+def _forms(answer: str) -> Iterator[str]:
+    """An answer as it stands, and without a pair around it and a remark behind it."""
+    for _ in range(4):
+        yield answer
+        answer = bared(answer)
+        pair = next(
+            (p for p in _PAIRS if len(answer) > 1 and answer.startswith(p[0]) and answer.endswith(p[1])), None
+        )
+        remark = _REMARK.search(answer)
+        if pair is not None:
+            answer = answer[len(pair[0]) : -len(pair[1])]
+        elif remark and not any(cue.search(remark[0]) for cue in (words.TURNS, words.DOUBT, ALTERNATIVE)):
+            answer = answer[: remark.start()]
+
+
+# ---- an answer within a text
+
+_EDGE = regex.compile(r"(?wV1)\b")
+_SPACELESS = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}ー"
+_ONE_BY_ONE = regex.compile(rf"[{_SPACELESS}]\p{{M}}*|[^{_SPACELESS}]+")
+"""Scripts without spaces, in which each character is a word; others are taken whole."""
+_HANGUL = regex.compile(r"\p{Hangul}*")
+_OWNED = regex.compile(r"(?:\p{L}{1,4}['’](?=\p{L}{2}))?(.+?)(?:['’]s?)?", regex.IGNORECASE)
+"""A word without an elided one before it and without its possessive."""
+_SKIPPED = regex.compile(r"[\s.,;:!?\"“”„«»…¿¡'’‘`]+")
+_LONGEST_SEARCHED = 100_000
+
+
+class _Word(NamedTuple):
+    start: int
+    end: int
+    forms: tuple[str, ...]
+    """As it is compared, and without its possessive."""
+
+
+def _words(text: str, exact: frozenset[str]) -> list[_Word]:
+    """The words and signs of a text between Unicode's word edges, as they are compared."""
+    found: list[_Word] = []
+    at = 0
+    for segment in regex.split(_EDGE, text):
+        for match in _ONE_BY_ONE.finditer(segment):
+            start, part = at + match.start(), match[0]
+            if _SKIPPED.fullmatch(part) and ("punctuation" not in exact or part.isspace()):
+                continue
+            owned = _OWNED.fullmatch(part)
+            forms = dict.fromkeys((fold(part, exact), fold(owned[1] if owned else part, exact)))
+            found.append(_Word(start, start + len(part), tuple(forms)))
+        at += len(segment)
+    if "articles" not in exact and len(found) > 1:
+        found = [w for w in found if w.forms[0] not in ("the", "a", "an")] or found
+    return found
+
+
+def place_of_answer(text: str, answers: Sequence[str], exact: frozenset[str], *, first: bool) -> str | None:
+    """The longest answer that stands in a text as whole words and is not denied; None if there is none.
+
+    Parameters
+    ----------
+    first
+        Whether it has to be what the text begins with.
+    """
+    text = unicodedata.normalize("NFKC", text[-_LONGEST_SEARCHED:]) if "unicode" not in exact else text
+    line = _words(text, exact)
+    for answer in sorted(answers, key=len, reverse=True):
+        wanted = [word.forms[0] for word in _words(bared(answer), exact)]
+        for i in range(1 if first else len(line) - len(wanted) + 1):
+            run = line[i : i + len(wanted)]
+            if (
+                len(run) == len(wanted)
+                and wanted
+                and _is_run(text, run, wanted)
+                and words.affirmed(text, run[0].start, run[-1].end)
+            ):
+                return answer
+    return None
+
+
+def _is_run(text: str, run: Sequence[_Word], wanted: Sequence[str]) -> bool:
+    """Whether words are the wanted ones, and no sign beside them makes a longer name of them."""
+    *whole, last = zip(run, wanted, strict=True)
+    begins = last[0].forms[0].startswith(last[1]) and _HANGUL.fullmatch(last[0].forms[0])
+    if not all(w in word.forms for word, w in whole) or not (begins or last[1] in last[0].forms):
+        return False
+    before, after = text[max(0, run[0].start - 2) : run[0].start], text[run[-1].end : run[-1].end + 2]
+    joined = before[-1:] == "-" and (run[0].forms[0][0].isdigit() or before[:1].isalnum())
+    return not joined and after[:1] not in ("+", "#") and not (after[:1] == "-" and after[1:].isalnum())
