@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import cached_property
 
+from evalcube.stages.generate.answers import wording as words
 from evalcube.stages.generate.answers.final import Mention
 from evalcube.stages.generate.answers.passages import normalised, plain_digits
 from evalcube.stages.generate.answers.values import Form, read_value
@@ -163,11 +164,17 @@ class _OptionReader(Form):
                 beside = last and _ITS_TEXT.fullmatch(line, last.end, mention.start)
                 if last and beside and last.end - last.start <= 3 < mention.end - mention.start:
                     # a sentence that begins with the option's text is a reason, whatever it denies
-                    apart = line[last.end - 1] in ")]" and "." in line[last.end : mention.start]
+                    apart = "." in line[last.end - 1 : mention.start]
                     kept[-1] = last if apart else last._replace(end=mention.end, weak=False)
                     continue
                 kept.append(mention)
         return kept
+
+    def later(self, text: str) -> Sequence[Mention]:
+        """Every label, and every option's text but for those that are denied: reasons speak of options so."""
+        return [
+            m for m in self.mentions(text) if m.end - m.start <= 3 or words.affirmed(text, m.start, m.end)
+        ]
 
     def _whole(self, line: str) -> str | None:
         """The option whose text a line is; letter case tells two apart only where it has to."""

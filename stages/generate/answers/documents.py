@@ -71,6 +71,8 @@ def read_json(text: str, comparison: object = None) -> str | None:  # noqa: ARG0
         return whole or read_value(plain, _JsonValues(values))
     # a document ends the reply, and nothing denies it
     at = plain.rfind(chr(_HOLDS + len(values) - 1))
+    if any(_PRIVATE.findall(plain[plain.rfind("\n", 0, at) + 1 : at])):
+        return None  # one of several
     fenced = "```" in plain[max(0, at - 9) : at]
     sure = fenced or (affirmed(plain.rstrip(), at, at + 1) and not DOUBT.search(plain, max(0, at - SHORT)))
     return _field_of(values[-1]) if sure else None

@@ -276,7 +276,10 @@ def _words(text: str, exact: frozenset[str]) -> list[_Word]:
     for segment in regex.split(_EDGE, text):
         for match in _ONE_BY_ONE.finditer(segment):
             start, part = at + match.start(), match[0]
-            if _SKIPPED.fullmatch(part) and ("punctuation" not in exact or part.isspace()):
+            between = (
+                part in ("-", "/", "‐") and (text[start - 1 : start] + text[start + 1 : start + 2]).isalpha()
+            )
+            if (between or _SKIPPED.fullmatch(part)) and ("punctuation" not in exact or part.isspace()):
                 continue
             owned = _OWNED.fullmatch(part)
             forms = dict.fromkeys((fold(part, exact), fold(owned[1] if owned else part, exact)))

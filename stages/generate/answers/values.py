@@ -79,6 +79,10 @@ class Form(ABC):
     def mentions(self, line: str) -> Sequence[Mention]:
         """Every value in a line, in order."""
 
+    def later(self, text: str) -> Sequence[Mention]:
+        """Every value in what follows an answer."""
+        return self.mentions(text)
+
     def first_line(self, tail: str) -> str:
         """The part of what follows a mark in which a value may stand."""
         return first_line(tail, self.longest)
@@ -116,7 +120,7 @@ def read_value(text: str, form: Form) -> str | None:
         How values are written.
     """
     text = plain_digits(normalised(text))
-    return read_final(text, partial(_in_passage, form=form), partial(_unmarked, form=form), form.mentions)
+    return read_final(text, partial(_in_passage, form=form), partial(_unmarked, form=form), form.later)
 
 
 def _unmarked(text: str, form: Form) -> str | None:
@@ -187,8 +191,9 @@ def _label_at_end(lines: Sequence[str], form: Form) -> str | None:
         return None if words.DOUBT.search(near) else read_line(near, form, loose=True)
     last = [m for m in form.mentions(near) if m.start >= begin]
     before = near[: last[-1].start] if last else ""
-    if _SAID_BY_NAME.search(before) or (words.stated(before, len(before)) and "=" not in before[-8:]):
-        return read_line(near, form, loose=False, last=True)
+    named = _SAID_BY_NAME.search(before) or (words.stated(before, len(before)) and "=" not in before[-8:])
+    if named or (last and words.RIGHTLY.match(near, last[-1].end)):
+        return read_line(near, form, loose=not words.DOUBT.search(near, begin), last=True)
     return None
 
 
@@ -325,6 +330,10 @@ def _accepted(line: str, mentions: Sequence[Mention], chosen: Mention, form: For
     place = mentions.index(chosen)
     turned = last and place > 0 and _TURNED.search(line, mentions[place - 1].end, chosen.start)
     near = mentions[place if turned else max(0, place - 1) : place + 2]
+    following = None if last else next((m for m in mentions[place + 1 :] if m.value != chosen.value), None)
+    if following and _CHANGED.search(line, chosen.end, following.start):
+        if following.value and not words.denied_before(line, following.start):
+            return REFUSED
     return REFUSED if chosen.value is None or _hedges(line, near, form) else chosen.value
 
 
@@ -342,6 +351,8 @@ def _hedges(line: str, mentions: Sequence[Mention], form: Form) -> bool:
     )
 
 
+_CHANGED = words.cue(r"\b(?:now|but|wait|actually|then again|changed|correction)\b")
+"""What makes another value later in a line more than an aside."""
 _QUIET = r"[\s\"'`*.,;:()\[\]$_“”‘’?!{}<>\\…–—-]"
 _SWITCH = words.any_of("wait actually correction scratch_that i_mean make_that sorry")
 _OR = (
@@ -380,7 +391,10 @@ def _makes_alternatives(gap: str, *, weak: bool, ranges: bool) -> bool:
     if weak:
         return False
     return bool(
-        _GAP_AND.search(gap) or (ranges and _GAP_RANGE.search(gap)) or gap.strip(" \"'`*$") in (",", ";")
+        _GAP_AND.search(gap)
+        or (ranges and _GAP_RANGE.search(gap))
+        or gap.strip(" \"'`*$") in (",", ";")
+        or (ranges and gap.isspace())
     )
 
 
