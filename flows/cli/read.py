@@ -189,10 +189,9 @@ def _print_trial(view: TrialView, told: Container[str], missing: str) -> None:
     counts = {name: getattr(view, f"{name}_tokens") for name in ("prompt", "cached", "reasoning")}
     more = "".join(f"   {name} {count}" for name, count in counts.items() if count is not None)
     console.print(Text(f"tokens {tokens}{more}   latency {latency}{first}", style="dim"))
-    if view.looping:
-        console.print(Text("its end repeats itself: it loops", style="dim"))
-    if view.ending:
-        console.print(Text(safe(view.ending), style="dim"))
+    loops = "its end repeats itself: it loops" if view.looping else None
+    for remark in filter(None, (view.read_as and f"read: {view.read_as}", loops, view.ending)):
+        console.print(Text(safe(remark), style="dim"))
     if view.provider:
         console.print(Text(f"answered by {safe(view.provider)}", style="dim"))
     # On one line however narrow the terminal is: it is there to be copied.

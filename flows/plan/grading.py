@@ -12,6 +12,7 @@ from evalcube.flows.plan.evaluations import score_in
 from evalcube.flows.plan.plan import Plan, is_imported
 from evalcube.flows.plan.requests import CriteriaBook, Prepared, judges_decide
 from evalcube.stages.generate import Cell, Trial
+from evalcube.stages.generate.answers.ways import noted
 from evalcube.stages.generate.reader import SecondReader
 from evalcube.stages.infer.apis import Request
 from evalcube.stages.process.assertions import Context, ToolCall, evaluate, layered_scores
@@ -37,13 +38,15 @@ def grade_reading(reading: Reading, cell: Cell, trial: Trial, second: SecondRead
     """
     if is_imported(cell):
         return imported_outcome(reading, trial.guess_chance, trial.cluster)
-    outcome = grade_trial(
-        reading,
-        trial.guess_chance,
-        lambda text: cell.parse(text, trial),
-        lambda answer: cell.grade(answer, trial),
-        trial.cluster,
-    )
+    with noted() as codes:
+        outcome = grade_trial(
+            reading,
+            trial.guess_chance,
+            lambda text: cell.parse(text, trial),
+            lambda answer: cell.grade(answer, trial),
+            trial.cluster,
+        )
+    outcome = outcome._replace(read_as=codes[0] if codes else 0)
     if second is None:
         return outcome
     return outcome._replace(status_theirs=second_status(reading, outcome.status, second.of(cell, trial)))

@@ -31,6 +31,7 @@ from evalcube.flows.state.records import read_notes
 from evalcube.flows.state.store import cube_plan
 from evalcube.stages.generate import Cell, Trial
 from evalcube.stages.generate.absent import AbsentTask
+from evalcube.stages.generate.answers.ways import way_of
 from evalcube.stages.generate.errors import CodeError
 from evalcube.stages.generate.stream import canonical_json
 from evalcube.stages.process.reading import Reading
@@ -385,6 +386,7 @@ class Reader:
             bool(stored.get("looping", False)),
             self.ending(int(stored.get("ending", 0))),
             "" if answered is None else answered.fault,
+            way_of(int(stored.get("read_as", 0))),
             theirs=_second(entry, stored, response),
         )
 

@@ -64,6 +64,8 @@ class TrialView:
     """The endpoint's word for the reply's end, where nobody knows what it means; None where that is known."""
     fault: str
     """In what way the answer is wrong, where the task tells; else empty."""
+    read_as: str | None = None
+    """How the answer was read: its place and what that gave; None where nobody noted it."""
     theirs: SecondView | None = None
     """What the task's second reader makes of the reply; None where there is none, or it has not read it."""
 

@@ -57,6 +57,8 @@ class Outcome(NamedTuple):
     """1 where the reply's end repeats itself."""
     ending: int = 0
     """See `evalcube.stages.reply.body.ending_code`."""
+    read_as: int = 0
+    """How the answer was read, a code above 0; 0 where nobody noted it."""
 
 
 Parse = Callable[[str], str | None]

@@ -109,6 +109,8 @@ _COMMENTS = {
     "looping": "1 where its end repeats itself, so that it compresses to almost nothing.",
     "ending": "A digest of the endpoint's word for why the reply ended, where nobody knows what it means, or it gave"
     " none; the ledger's receipts have the words. 0 where the end is known.",
+    "read_as": "1 + 16 x the place of the answer + what the place gave, in the order of the lists in the documentation;"
+    " 0 where nobody noted it.",
     "counters": "Raw sums along trial and repeat, integers exact to 2^53; they add over cells, and every estimate is a"
     " function of them. A padded slot is 0.",
     "duplicate": "1 where an earlier trial of the cell has the same prompt, 0 where none has, 255 where nobody looked"
@@ -162,6 +164,7 @@ _SAID = [
     ("provider", "int32", 0, "1", "system that answered"),
     ("looping", "uint8", 0, "1", "whether the reply loops"),
     ("ending", "uint8", 0, "1", "unknown end of the reply"),
+    ("read_as", "uint8", 0, "1", "how the answer was read"),
 ]
 SAID = tuple(row[0] for row in _SAID)
 """What few replies have beside an answer, by their endpoints or for their text; earlier cubes are without it."""

@@ -74,6 +74,7 @@ COLUMNS: Sequence[TrialColumn] = (
     TrialColumn("provider", "text", "cube", "What the reply says of the system that gave it."),
     TrialColumn("looping", "flag", "cube", "Whether the end of the reply repeats itself."),
     TrialColumn("ending", "text", "cube", "The word for the reply's end, where nobody knows what it means."),
+    TrialColumn("read_as", "text", "cube", "How the answer was read: its place, and what that gave."),
     TrialColumn("guess_chance", "single", "cube", "Chance of a right guess; 0 for write-in answers."),
     TrialColumn("cost", "number", "cube", "USD at the cube's prices; absent where none is known."),
     TrialColumn("fact", "single", "cube", "Score of the fact assertions, 1 to 5."),

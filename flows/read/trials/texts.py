@@ -14,6 +14,7 @@ from evalcube.flows.plan.evaluations import Opinion
 from evalcube.flows.read.reader import STATUSES, Answered, FoundTrial, Reader, outcome_codes, row_of
 from evalcube.flows.read.trials.columns import DISAGREE, Rows, TrialColumn, Values, disagree, objects
 from evalcube.flows.read.trials.open_cube import OpenCube
+from evalcube.stages.generate.answers.ways import way_of
 from evalcube.stages.reply.status import SECOND, Status
 
 AT_ONCE = 512
@@ -129,9 +130,10 @@ def measured(opened: OpenCube, column: TrialColumn, rows: Rows) -> Values:
             return rows[column.name]
         case "cost":
             return _cost(opened, rows)
-        case "provider" | "ending":
+        case "provider" | "ending" | "read_as":
             # Of layers that the cube does not have, values are NaN.
-            codes, word = np.nan_to_num(rows[column.name]).tolist(), getattr(opened.reader, column.name)
+            codes = np.nan_to_num(rows[column.name]).tolist()
+            word = way_of if column.name == "read_as" else getattr(opened.reader, column.name)
             return objects([word(int(code)) for code in codes])
         case "status_theirs":
             ends = outcome_codes(rows[SECOND], np.ones(1, dtype=bool))

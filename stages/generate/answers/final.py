@@ -25,6 +25,7 @@ from evalcube.stages.generate.answers.passages import (
     passages,
     without_next_question,
 )
+from evalcube.stages.generate.answers.ways import note
 
 REFUSED = ""
 """What a place gives that denies a value, hedges between two, or says that there is none: the search ends there."""
@@ -102,7 +103,12 @@ Read = Callable[[Passage], str | None]
 
 
 def read_final(
-    text: str, read: Read, end: Callable[[str], str | None], find: Find | None, worded: Later | None = None
+    text: str,
+    read: Read,
+    end: Callable[[str], str | None],
+    find: Find | None,
+    worded: Later | None = None,
+    kind: str = "text",
 ) -> str | None:
     """The value that a reply gives as its final answer; None if there is none, or if two of them contradict.
 
@@ -118,13 +124,17 @@ def read_final(
         Every value in a text.
     worded
         Where any words may be a value, so that only a cue takes one back: what a text after one ends up with instead.
+    kind
+        What is read, one of `ways.GIVEN`.
     """
     free, find = worded is not None, find or _no_values
     text = without_next_question(text)
     found = list(passages(text))
     place, value = next(((p, v) for p in found if (v := read(p)) is not None), (None, None))
     if place is None or value is None:
-        return _unmarked(text, found, end, find, free=free) or None
+        unmarked = _unmarked(text, found, end, find, free=free) or None
+        note("reply's end" if unmarked or found else "no place", kind, read=unmarked is not None)
+        return unmarked
     begin = _end_of(text, place, value, None if free else find)
     if place.rank is Rank.MARKED:
         begin = _SHUT.match(text, begin).end()  # type: ignore[union-attr]  # it matches nothing too
@@ -132,12 +142,17 @@ def read_final(
     if later is None and begin < len(text):
         tail = text[begin:][-TAIL:]
         if _OR_ELSE.match(tail):
-            return None
-        if worded is not None:
+            later = REFUSED
+        elif worded is not None:
             later = worded(tail, value, text[max(0, begin - _HEAD) : begin])
         elif value or words.TURNS.search(tail):
             later = instead(tail, value, find)
-    return (value if later is None else later) or None
+    final = value if later is None else later
+    note("correction" if later else _PLACES[place.rank], kind, read=bool(final))
+    return final or None
+
+
+_PLACES = {Rank.ASKED: "answer line", Rank.MARKED: "box, tag or field", Rank.SAID: "statement"}
 
 
 def _end_of(text: str, place: Passage, value: str, find: Find | None) -> int:

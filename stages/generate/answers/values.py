@@ -120,7 +120,9 @@ def read_value(text: str, form: Form) -> str | None:
         How values are written.
     """
     text = plain_digits(normalised(text))
-    return read_final(text, partial(_in_passage, form=form), partial(_unmarked, form=form), form.later)
+    return read_final(
+        text, partial(_in_passage, form=form), partial(_unmarked, form=form), form.later, kind=form.name
+    )
 
 
 def _unmarked(text: str, form: Form) -> str | None:
@@ -331,9 +333,9 @@ def _accepted(line: str, mentions: Sequence[Mention], chosen: Mention, form: For
     turned = last and place > 0 and _TURNED.search(line, mentions[place - 1].end, chosen.start)
     near = mentions[place if turned else max(0, place - 1) : place + 2]
     following = None if last else next((m for m in mentions[place + 1 :] if m.value != chosen.value), None)
-    if following and _CHANGED.search(line, chosen.end, following.start):
-        if following.value and not words.denied_before(line, following.start):
-            return REFUSED
+    changed = following and following.value and _CHANGED.search(line, chosen.end, following.start)
+    if changed and following and not words.denied_before(line, following.start):
+        return REFUSED
     return REFUSED if chosen.value is None or _hedges(line, near, form) else chosen.value
 
 

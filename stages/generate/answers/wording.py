@@ -31,13 +31,14 @@ def cue(pattern: str) -> re.Pattern[str]:
 _SOME_QUIET = r"[\s\"'`*_$“‘({\[<\\>|:]{0,8}"
 
 _NOT = any_of(
-    "not never hardly scarcely barely rarely unlikely neither nor no_longer rather_than instead_of without except(?:_for)? but_not other_than excluding isnt "
+    "not never hardly scarcely barely rarely unlikely "
+    "neither nor no_longer rather_than instead_of without except(?:_for)? but_not other_than excluding isnt "
     "cannot doubt unlike far_from wrongly incorrectly anything_but by_no_means nothing_like "
     "falsch_(?:ist|war|w[äa]re) nicht niet pas (?:n[aã]o|non?)(?=_(?:[eéè]|es|era|ser[aáà]|p[uo]\\w?[dò]\\w*)\\b)"
 )
 _AFTER_NOT = any_of(
-    "the an? even be been being have has had holds? holding own get his her their longer with think believe it it['’]s is "
-    "are to equals? that this really actually exactly necessarily possibly correct right answer value result option "
+    "the an? even be been being have has had holds? holding own get his her their longer with think believe it it['’]s "
+    "is are to equals? that this really actually exactly necessarily possibly correct right answer value result option "
     "number in on at of say any sure certain convinced confident know tell determine if whether by position either as "
     "choose pick es era é è ser essere puede pode può peut être sein kann"
 )

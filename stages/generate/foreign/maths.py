@@ -53,7 +53,9 @@ def read_math(text: str, accepted: Sequence[str]) -> str | None:
     text = cleaned(_ROWS.sub(lambda found: f"{found[1] or ''} ", text[-_MOST_TEXT:]))
     marked = next(passages(text), None) is not None
     short = len(text.split()) <= _FEW_WORDS
-    line = read_final(text, _formula_in, _formula_of, None, stated_later) if marked or short else None
+    line = (
+        read_final(text, _formula_in, _formula_of, None, stated_later, "formula") if marked or short else None
+    )
     if line is None and marked:
         return None  # it has marks, and takes back what it says there
     said = ask("math", {"line": line, "text": "" if line else text, "accepted": list(accepted)})

@@ -60,6 +60,7 @@
         .map(([name, count]) => [name, format.number(count)]),
       ["latency", format.seconds(trial.latency)],
       trial.first_token === null ? null : ["first token", format.seconds(trial.first_token)],
+      trial.read_as ? ["read", trial.read_as] : null,
       trial.looping ? ["end", "repeats itself"] : null,
       trial.ending ? ["end", visible(trial.ending)] : null,
       trial.provider ? ["answered by", visible(trial.provider)] : null,
