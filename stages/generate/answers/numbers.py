@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import lru_cache
 
 from evalcube.stages.generate.answers.cues import phrases
 from evalcube.stages.generate.answers.final import Mention
@@ -105,13 +106,17 @@ NUMBER = re.compile(
 )
 _COMPOUND = phrases("units_with_parts")
 _NO_NUMBER_BEFORE = re.compile(
-    rf"(?:[√∛∜^±∓≥≤≠≪≫]|\\(?!{phrases('commands_around_numbers')})[a-z]+\s?\{{?|[\w}}^_]\{{|\}}\s?\{{"
-    r"|[\w)\]}]\s?(?:[<>]|(?<![-=])>)=?|(?:[0-9)\]}%]|(?<![^\W_])[a-z])\s?(?:[-+/×·÷^]|(?<!\*)\*(?!\*)"
-    r"|(?<=[0-9])\*\*|\\times|\\cdot|\\div)|[0-9][.,:]|[A-Za-z]-|[A-Za-z0-9]\("
-    rf"|[0-9]\s(?:{_COMPOUND},?\s(?:and\s)?|[a-z]{{1,12}}\sand\s|(?:out\s)?of\s)|\b{phrases('before_no_number')}\s?[({{]?)[\s$(]{{0,2}}\Z",
+    r"(?:[√∛∜^±∓≥≤≠≪≫]|[\w}^_]\{|\}\s?\{|[\w)\]}]\s?(?:[<>]|(?<![-=])>)=?|(?:[0-9)\]}%]|(?<![^\W_])[a-z])\s?"
+    r"(?:[-+/×·÷^]|(?<!\*)\*(?!\*)|(?<=[0-9])\*\*)|[0-9][.,:]|[A-Za-z]-|[A-Za-z0-9]\()[\s$(]{0,2}\Z",
     re.IGNORECASE,
 )
-"""What makes a number a part of something else: an argument, an operand, a bound, the end of a range or of a date."""
+_NO_NUMBER_AFTER_WORDS = re.compile(
+    rf"(?:\\(?!{phrases('commands_around_numbers')})[a-z]+\s?\{{?|[0-9]\s(?:{_COMPOUND},?\s(?:and\s)?|[a-z]{{1,12}}\sand\s"
+    rf"|(?:out\s)?of\s)|\b{phrases('before_no_number')}\s?[({{]?)[\s$(]{{0,2}}\Z",
+    re.IGNORECASE,
+)
+"""What makes a number a part of something else: an argument, an operand, a bound, the end of a range or of a date.
+Words are looked for apart, as most numbers have none before them."""
 _NO_NUMBER_AFTER = re.compile(
     r"!(?!\[)|[√∛π∞²³¹⁰⁴-⁹⁺⁻]|\s?(?:\\(?!text|quad|approx|right|circ|end)[a-z]+|\^|\*\*(?=[0-9({])|[±∓]|\+/?-)"
     r"|\s?[-+*/×·÷][\s$]?[0-9(\\]|_\{?[0-9]|[:/][0-9A-Za-z]|[.,][0-9]|[0-9]|\s?(?:\.\.\.?|…)\s?[0-9]|\([0-9a-z]"
@@ -143,6 +148,7 @@ class NumberForm(Form):
         self, pattern: re.Pattern[str], value: Callable[[re.Match[str]], str | None], word: str = "word"
     ) -> None:
         self._pattern, self._value, self._word = pattern, value, word
+        self.mentions = lru_cache(maxsize=8)(self.mentions)  # type: ignore[method-assign]  # a line is read some times
 
     def mentions(self, line: str) -> Sequence[Mention]:
         """Every number in a line, in order."""
@@ -155,7 +161,10 @@ class NumberForm(Form):
 def number(match: re.Match[str]) -> str | None:
     """The number of a match as `number_text` has it; None for one that is a part of something else."""
     line, start, end = match.string, match.start(), match.end()
-    if _NO_NUMBER_AFTER.match(line, end) or _NO_NUMBER_BEFORE.search(line, max(0, start - 24), start):
+    if _NO_NUMBER_AFTER.match(line, end) or _NO_NUMBER_BEFORE.search(line, max(0, start - 6), start):
+        return None
+    before = line[max(0, start - 24) : start].rstrip(" $({")
+    if before[-1:].isalpha() and _NO_NUMBER_AFTER_WORDS.search(line, max(0, start - 24), start):
         return None
     negative = (match["sign"] is not None and match["sign"][0] not in "+p") or match["inner"] is not None
     if match["word"]:
