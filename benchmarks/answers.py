@@ -1,9 +1,9 @@
-"""What each layer of the reader of answers moves: its patterns are taken out one by one, and what was read before is compared.
+"""What each layer of the reader of answers moves: its patterns are taken out one by one.
 
     python -m benchmarks.answers [--replies FILE]
 
-Forms are those of the tests, right and wrong ones, for each kind. FILE has real replies, one JSON object a line with ``reply``,
-``kind`` (choice, number, math), ``options`` and ``reference``. A layer that moves nothing on either can go.
+Forms are those of the tests, right and wrong ones, for each kind. FILE has real replies, one JSON object a line with
+``reply``, ``kind`` (choice, number, math), ``options`` and ``reference``. A layer that moves nothing on either can go.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def main() -> None:
                 for now, before, (*_, right) in zip(got, base, texts, strict=True)
             )
             print(f"{layer:34} {moved:8} {lost:6} {let_in:6}", flush=True)
-        except Exception as error:
+        except (AttributeError, TypeError, ValueError) as error:
             print(f"{layer:34} needed: {type(error).__name__}", flush=True)
         finally:
             for (module, name), value in zip(places, whole, strict=True):

@@ -13,6 +13,7 @@ from functools import partial
 from itertools import pairwise
 
 from evalcube.stages.generate.answers import wording as words
+from evalcube.stages.generate.answers.cues import phrases
 from evalcube.stages.generate.answers.final import REFUSED, Mention, read_final
 from evalcube.stages.generate.answers.passages import (
     BULLET,
@@ -31,22 +32,11 @@ SHORT = 400
 """Characters of a reply that is short enough to be an answer as a whole."""
 
 
-_MONTHS = "jan feb mar apr may june? july? aug sep oct nov dec"
-_DAYS = "mon(?:day)? tue(?:sday)? wed(?:nesday)? thu(?:rsday)? fri(?:day)? sat(?:urday)? sun(?:day)?"
-_FILLER = words.any_of(
-    "the a an my our its? it['’]s that['’]?s? this there he she they i we you so thus hence therefore then just "
-    "simply exactly precisely clearly indeed now still also again finally equals? to given by as follows probably "
-    "likely roughly approximately about say i['’]d working think believe guess get got have has conclude is are was "
-    "be will would should must integer whole numbers? value result total count sum date word item title film movie "
-    "shape colou?r car place option choice letter final correct right answers? best end overall short solution output "
-    "boolean logical truth in at of expression position id row mean text boxed sure okay ok well holds holding "
-    "actually really rather clearly simply of_course fact then donc alors also somit folglich daher entonces pues "
-    "ahora então quindi dunque"
-)
-_DATED = f"on(?= (?:the |{words.any_of(_DAYS)}|{words.any_of(_MONTHS)}|[0-9]))"
+_FILLER = phrases("filler")
+_DATED = f"on(?= (?:the |{phrases('days')}|{phrases('months')}|[0-9]))"
 _SIGNS = "\u2192\u21d2\u2705\u2714\u27a1\U0001f300-\U0001faff"
 _LEAD = words.cue(
-    rf"(?>[\s,:;*_`\"'“‘«$\\(\[{{<>=~≈#|.!{_SIGNS}-]*)(?>(?:(?:{_FILLER}|{words.any_of(_DAYS)}"
+    rf"(?>[\s,:;*_`\"'“‘«$\\(\[{{<>=~≈#|.!{_SIGNS}-]*)(?>(?:(?:{_FILLER}|{phrases('days')}"
     rf"|{_DATED})(?!['’\w-])(?>[\s,:;*_`\"'“‘«$\\(\[{{<>=~≈|!-]*)){{0,12}})"
 )
 """What may stand before a value that a line begins with."""
@@ -356,17 +346,11 @@ def _hedges(line: str, mentions: Sequence[Mention], form: Form) -> bool:
 _CHANGED = words.cue(r"\b(?:now|but|wait|actually|then again|changed|correction)\b")
 """What makes another value later in a line more than an aside."""
 _QUIET = r"[\s\"'`*.,;:()\[\]$_“”‘’?!{}<>\\…–—-]"
-_SWITCH = words.any_of("wait actually correction scratch_that i_mean make_that sorry")
-_OR = (
-    words.any_of("and/or or versus vs alternatively maybe perhaps possibly could might may otherwise unless")
-    + rf"\b|{_SWITCH}\b"
-)
+_SWITCH = phrases("switch")
+_OR = phrases("or") + rf"\b|{_SWITCH}\b"
 _TURNED = words.cue(r"[.!?]\s(?:[^\n.]*[^\w\n])?(?:it|that)(?:['’]s| is| must be| comes)\b[^\n.!?]*\Z")
 """What states a value in a sentence of its own after another one."""
-_OTHER_WORDS = words.any_of(
-    "and & to through until till then else also even either not no oh hm+ if more likely probably it it['’]s is be "
-    "the an? option answer just as well but rather position number of"
-)
+_OTHER_WORDS = phrases("other_words")
 _GAP = words.cue(rf"(?>(?:(?>{_QUIET}+)|[/|±→⇒]|\+/-|[a-z]\s?=|(?:{_OR}|{_OTHER_WORDS})(?![\w'’]))*)")
 ALTERNATIVE = words.cue(rf"\b(?:{_OR})|[/|±→⇒]|[-=]>")
 _GAP_AND = words.cue(r"\band\b|&|,\s?[a-z]\s?=")

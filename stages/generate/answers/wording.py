@@ -5,10 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, cast
 
-
-def any_of(phrases: str) -> str:
-    """A pattern of alternatives: phrases apart from each other by spaces, with an underscore for a space in one."""
-    return "(?:" + "|".join(phrase.replace("_", " ") for phrase in phrases.split()) + ")"
+from evalcube.stages.generate.answers.cues import phrases
 
 
 class _Late:
@@ -30,26 +27,13 @@ def cue(pattern: str) -> re.Pattern[str]:
 
 _SOME_QUIET = r"[\s\"'`*_$“‘({\[<\\>|:]{0,8}"
 
-_NOT = any_of(
-    "not never hardly scarcely barely rarely unlikely "
-    "neither nor no_longer rather_than instead_of without except(?:_for)? but_not other_than excluding isnt "
-    "cannot doubt unlike far_from wrongly incorrectly anything_but by_no_means nothing_like "
-    "falsch_(?:ist|war|w[äa]re) nicht niet pas (?:n[aã]o|non?)(?=_(?:[eéè]|es|era|ser[aáà]|p[uo]\\w?[dò]\\w*)\\b)"
-)
-_AFTER_NOT = any_of(
-    "the an? even be been being have has had holds? holding own get his her their longer with think believe it it['’]s "
-    "is are to equals? that this really actually exactly necessarily possibly correct right answer value result option "
-    "number in on at of say any sure certain convinced confident know tell determine if whether by position either as "
-    "choose pick es era é è ser essere puede pode può peut être sein kann"
-)
+_NOT = phrases("not")
+_AFTER_NOT = phrases("after_not")
 _NEGATION = cue(
     rf"(?:≠|!=|\\neq?\b|¬|\b{_NOT}"
     rf"|n['’]t)[\s,:]{{0,3}}(?:{_AFTER_NOT}[\s\"'`*“‘:$(]{{1,4}}){{0,6}}[\s\"'`*“‘$(\\\[]{{0,4}}$"
 )
-_WRONG = any_of(
-    "not never no_longer wrong incorrect impossible ruled_out excluded mistaken an?_mistake an?_error unlikely "
-    "too_high too_low too_large too_small"
-)
+_WRONG = phrases("wrong")
 _DENIED = cue(
     rf"[\s\"'`*”’)$.\]}}]{{0,6}}(?:(?:is|was|are|would be|seems|looks|must be)\s(?:\w{{1,9}}\s){{0,2}}?{_WRONG}\b"
     r"|(?:では|じゃ)[なあ]|[이가]\s?아|(?:isn|wasn|aren|can|couldn|won|wouldn|doesn|don)['’]?t\b"
@@ -59,13 +43,7 @@ _DENIED = cue(
     rf"|(?<![.!])(?<![.!]\s)[^.\n(]{{0,40}}\bbut (?:it|that|this)(?:['’]s| is| was)?[^.\n]{{0,12}}\b{_WRONG}\b)"
 )
 _UNSURE = cue(
-    r"\b"
-    + any_of(
-        "maybe perhaps possibly might(?:_be)? may_be could(?:_also)?(?:_be)? either between at_least at_most "
-        "(?:more|less|fewer|greater|higher|lower|larger|smaller)_than (?<!adds_)(?<!add_)up_to no_more_than "
-        "anything_from before after any_of one_of some(?:thing|where)?_(?:like|around|near|between)"
-    )
-    + r"[\s\"'`*$(\\:]{0,4}(?:the |a )?[\s\"'`*$(\\]{0,4}$"
+    r"\b" + phrases("unsure") + r"[\s\"'`*$(\\:]{0,4}(?:the |a )?[\s\"'`*$(\\]{0,4}$"
     r"|\b(?:(?:first|second|one|another|other|possible|potential|initial|plausible|likely|tentative"
     r"|next) (?:\w{3,9} )?(?:candidate|guess|(?<!only )possibility|(?<!second )attempt|idea|thought|option|choice"
     r"|answer|value|try)|candidates|options|choices|possibilities|(?:close|near|equal or close) to)(?: (?:is|was|are"
@@ -75,25 +53,12 @@ _UNSURE = cue(
 )
 _OPEN_END = cue(
     r"[\s\"'`*)$]{0,4}(?:(?:,\s?)?or "
-    + any_of("more less fewer higher lower greater something maybe possibly perhaps so another not")
+    + phrases("open_end")
     + r"\b|\s?\?|,? (?:right|correct|no|isn['’]t it)\?|,? if (?!(?:i|my|the|you)\b)\w+(?: \w+){0,3},\s"
     r"|(?:,\s?)?(?:maybe|perhaps|possibly)\b|\s?(?:±|\+/-|\+-))"
 )
-_STATES = any_of(
-    "is are equals? gives? yields? makes? totals? leaves? becomes? gets? holds? has have be stands choose pick select "
-    "stays? remains? leaves_(?:me|us)_with ends_up arrive_at i['’]d_say i_say find found conclude "
-    "(?:is|be|was|falls?|lands?)_on but(?:_rather)? sondern sino mais ma maar mas e_sim thats "
-    "(?:go|goes|going|went|left|ends?_up|stay|stick|stand|continues?|settle|ends?)_(?:on_)?(?:for|with|by|at|on) "
-    ""
-    "(?:com\\w+|boils?|amounts?|reduces?|simplif\\w+|evaluates|works?|adds?|(?:leads?|brings?)(?:_me|_us)?)_"
-    "(?:down_|out_|up_)?(?:to|as|at) "
-    "(?:would_say|reads?|ist|est|är) (?:makes|leaves|renders|turns)_(?:it|that|this|the_(?:whole_)?\\w+) "
-    "richtig_(?:ist|w[äa]re)"
-)
-_BETWEEN = any_of(
-    "the an? simply thus therefore exactly just now in at with position place number holding to be value date option "
-    "choice letter then colou?r still clearly indeed in_fact, donc also somit daher entonces"
-)
+_STATES = phrases("states")
+_BETWEEN = phrases("between")
 _AFTER_STATES = rf"{_SOME_QUIET}(?:{_BETWEEN}\s){{0,4}}{_SOME_QUIET}"
 STATING = rf"(?:[=≈→⇒:]|->|=>|\b(?:it|that|this)['’]s|\b{_STATES}(?!\w)){_AFTER_STATES}"
 _STATED = cue(rf"{STATING}$")
@@ -109,10 +74,7 @@ REFERENCE = cue(
 """What has a number that is no value."""
 _DECLINES = cue(
     r"(?>[\W_]*)(?:i |we |it |there |that |one )?(?:(?:do|does|did|could|can|is|was|am|are)(?: ?n[o']t)|"
-    + any_of(
-        "cannot can't don't isn't unknown unclear undefined undetermined undecidable impossible not_ none\\b nothing "
-        "n/a no_idea no_answer unsure sorry unfortunately unable"
-    )
+    + phrases("declines")
     + ")"
 )
 
@@ -156,45 +118,19 @@ def declines(line: str) -> bool:
 SENTENCE_END = re.compile(r"(?<![.!?;。])[.!?;。]+[\"'`*_)\]]*(?=\s|\Z)|\n")
 TURNS = cue(
     r"\b(?:h+m+|o+ps|no(?=\s?[,.;:!\u2014\u2013-]|\s(?:no|wait|it|the|sorry)\b)|"
-    + any_of(
-        "wait take_(?:that|it|this)_back hold_on hang_on actually in_fact corrections? edit update errat(?:um|a) "
-        "whoops sorry pardon apolog\\w+ my_(?:mistake|bad|error) i_mean nope nah err ahem rats reflection rather "
-        "instead meant (?:second|fresh|further)_(?:thoughts?|eyes) make_(?:that|this|it) properly actual correct "
-        "right revised corrected "
-        "(?:new|true|real|better|updated|proper)_(?:\\w+_)?(?:answer|value|result|one|choice|option|outcome) updated "
-        "better wrong incorrect mistaken? error should(?:_be|_have|['’]ve) ought let_me_(?:correct|fix|redo) mis\\w+ "
-        "forg[eo]t overlook\\w* skipp\\w+ dropp\\w+ left_out mix\\w+_up swapped slip slipped typo careless\\w* "
-        "hast[ey]\\w* silly chang\\w+ switch\\w* revis\\w+ amend\\w* replac\\w+ after_all all_along turns_out "
-        "too_quick fix(?:ed|ing)? scra(?:tch|p) strike retract withdr[ae]w\\w* ignor\\w+ disregard stand_corrected "
-        "vertan falsch quatsch korrektur moment nein entschuldigung tromp\\w+ non erreur equivoqu\\w+ correcci[oó]n "
-        "perd[oó]n sbagliat\\w+ correzione anzi scusa errad\\w+ correção desculpe? aliás ошиб\\w+ нет исправление"
-    )
+    + phrases("turns")
     + r")\b|更正|修正|訂正|不对|不對|错|錯|間違|정정|아니|تصحيح|सुधार"
 )
 """A cue of a correction: beside it, another value is the answer."""
-REDOES = cue(
-    r"\b(?:(?<!then )again|"
-    + any_of(
-        "(?:second|closer|further|more_careful)_(?:looks?|pass|reading|inspection|count|attempt|run|try|check|time) "
-        "review\\w* re-?(?:check|count|read|comput|calculat|evaluat|examin|consider|do|run|trac|work)\\w* "
-        "double-?_?check\\w* (?:look|think|go)ing_(?:back|closer|over|through) once_more carefully"
-    )
-    + r")\b"
-)
+REDOES = cue(r"\b(?:(?<!then )again|" + phrases("redoes") + r")\b")
 """What is done once more, which may end otherwise than before."""
 _ABOVE = (
     r"(?:the|my|our|this|that) (?:\w{2,9} ){0,2}(?:answer|result|line|value|statement|claim|solution|reasoning|count"
     r"|calculation|choice|total|verification|check|work|response|conclusion|above)(?: (?:above|before|line|given))?"
     r"|verification|something"
 )
-_FALSE = any_of(
-    "wrong incorrect mistaken off nonsense flawed inconsistent invalid false erroneous bogus unsound rubbish "
-    "an?_(?:\\w+_)?(?:mistake|error|typo|slip|miscount) false_start"
-)
-_HOLDS = any_of(
-    "right correct accurate it work hold fit match add_up make_sense valid reliable possible be satisfy agree stand "
-    "consistent sound check_out follow what trust stand_by sure believe"
-)
+_FALSE = phrases("false")
+_HOLDS = phrases("holds")
 WITHDRAWS = cue(
     rf"\b(?:(?:(?P<above>{_ABOVE})|(?P<pronoun>that|this|it|which))(?:(?:['’]s| (?:\w+ly |just )?(?:is|was|looks?"
     rf"|seems?|must be|has to be|contains|has|may be|might be)) (?!not\b|n['’]t)(?:\w{{2,9}} )?{_FALSE}\b|(?:['’]s"
@@ -226,17 +162,7 @@ REOPENS = cue(
     r"|hang on|h+mm+|oh no|wait(?! (?:for|until|time)\b))\b"
 )
 """What leaves open whether what stands before it stands, until something more is said."""
-_HEDGES = any_of(
-    "guess(?:es|ed|ing)? candidates? plausibl[ey] (?<!only_)possib\\w+ perhaps maybe might may(?!,?_(?:the_)?[0-9]) "
-    "could cannot can['’]?t couldn['’]?t refus\\w+ unable unsure uncertain\\w* otherwise suggest\\w* tempt\\w+ "
-    "imagine (?<!text_)(?<!passage_)(?<!document_)says? said wr[io]tes? thinks believes insist\\w* told e\\.g(?=\\.) "
-    "format_(?:is|would|could|might) instance "
-    "(?:you|they|he|she)_(?:think|thought|believe|sa[iy]d?|suggest\\w*|wrote|got|had) my_\\w+_got argued? reckons? "
-    "claim\\w* hints? initially previous\\w* earlier used_to at_first looks_like seems? nobody no_one someone "
-    "(?:some|many|most|other)_people (?<!no_)doubt\\w* disagree false_that wrong_to "
-    "not_(?:sure|certain|convinced|think|believe|say) \\w+n['’]t_(?:think|believe|say) whether example['’]?s? "
-    "versions?"
-)
+_HEDGES = phrases("hedges")
 HEDGE = cue(rf"\b{_HEDGES}\b")
 """What makes a statement after it in its clause none of the answer."""
 RESULT = cue(
@@ -250,19 +176,7 @@ CONDITION = cue(
 """What makes all that its sentence states none of the answer."""
 DOUBT = cue(
     rf"\b(?:(?!(?<=\bi )(?:say|said|wrote)\b|(?<=['’]d )say|(?<=ld )say|(?<=at )said|can['’]?t\b|cannot\b){_HEDGES}|"
-    + any_of(
-        "would(?!_(?:say|be_the|go)) (?:can['’]?t|cannot)_(?!be)\\w+ won['’]?t wouldn['’]?t ambiguous depend(?:s|ing) "
-        "either neither distrust trust reliabl[ey] unreliable (?<!thing_)(?<!things_)consider(?:ed|ing) "
-        "(?<!no_)mistak\\w+ ['’]d_(?:have|get|be|end|find|obtain) beware wrong\\w* incorrect\\w* careless so_far "
-        "up_to_here up_to_now still_(?:to|need|have) (?:then|still)_(?:\\w+_)?must "
-        "one_(?:method|reading|way|interpretation) unfortunately no_idea not_clear not_enough not_expected toss-?up "
-        "torn hesitat\\w+ undecided \\w+n['’]t_(?:know|answer) not_(?:know|answer) ran_out next_step at_one_point "
-        "were_to thought partial intermediate interim preliminary tentative\\w* currently "
-        "(?:first|second|next)_(?:step|move|guess|idea|round|stage) after_(?:step|move)_[0-9] "
-        "(?:begin|began|start(?:ed)?)_(?:at|with|from) let_\\w+_be all_but distractor out_of_the_question exclud\\w+ "
-        "rul(?:e|es|ed)_out reject\\w* haven['’]t hasn['’]t but_no "
-        "let(?:_me|_us|['’]s)_(?:see|think|test|try|check|verify|explain)"
-    )
+    + phrases("doubt")
     + rf")\b|{CONDITION.pattern}|\(\?\)|[\u2717\u2718\u274c]"
 )
 """What leaves open whether a value that has no mark is the answer."""
@@ -286,10 +200,7 @@ RIGHTLY = cue(
 """What says of the value before it that it is the answer."""
 ENDS = cue(
     r"[\s\"'`*_)\]}”’»$~/^]*(?:\Z|:\W*\Z|[.,;!?(…\u2014\u2013\u2192-]|<-|[^\x00-\x7f\w]|"
-    + any_of(
-        "now instead then actually really after_all all_along rather as_(?:my|the) altogether overall this_time "
-        "in_(?:all|total|fact) of_course of_them(?!\\s\\w) and_not not rather_than instead_of because since"
-    )
+    + phrases("ends")
     + r"\b|(?:is|does|did|has|sein)(?: not)?\W*\Z)"
 )
 """What follows a value that ends its clause."""
@@ -300,24 +211,13 @@ CUT = cue(
 """Where a clause begins."""
 SUPPOSES = cue(
     r"\b"
-    + any_of(
-        "if had(?=_(?:i|we|it|the|you|one|they)\\b) (?<!i_)would could might may can can['’]t cannot suppose "
-        "assum\\w+ unless without (?:should|were)_(?:you|it|we|one) initial\\w* original\\w* previous\\w* earlier "
-        "first at_first first_glance someone some many most people everyone common\\w* typical\\w* frequent\\w* "
-        "tempt\\w* naive\\w* hurry (?:i|we|also|briefly)_(?:\\w+_)?considered considering reject\\w* discard\\w* "
-        "rul\\w+_out exclud\\w* eliminat\\w* avoid\\w* beware confus\\w* compar\\w* before today yesterday guess "
-        "start\\w* begin\\w* easy easily (?:an?|the)_(?:incorrect|wrong|mistaken|careless)_\\w+ trap unlike per puede "
-        "podría kann könnte peut pourrait"
-    )
+    + phrases("supposes")
     + r"\b|['’]d\b(?! (?:rather|say|go|now|choose|like|change|revise|correct|amend|put|pick|take|better))"
 )
 """What makes a sentence speak of what is not, was, or others think."""
 EXPLAINS = cue(
     r"\b"
-    + any_of(
-        "because since than each one_of operands? input given reference contrast average mean half twice unsorted "
-        "so_far expect\\w* includes? both opposed even"
-    )
+    + phrases("explains")
     + r"\b|n['’]t\b|\bn[ãa]o\b|\b(?:nearly|almost)\b|\b(?:nicht|pas)[^\w,]*\Z|\w \(\W*\Z"
     r"|\bnot(?: to \w+)?\W*\Z|不是\W*\Z|\b[a-z]\s?=\W*\Z"
 )
@@ -334,16 +234,7 @@ ASSERTS = cue(
     r"|it|it['’]s|have|be|now)\s){0,2}|(?<!不)[是为為は])\W*\Z"
 )
 """What asserts the value after it, beside `stated`."""
-SUBJECT = cue(
-    r"\b"
-    + any_of(
-        "it it['’]s this that i we there the_(?:\\w+_)?one which what they answer result total sum count value number "
-        "outcome solution choice option date order list sequence terms expression verdict final let_me figure letter "
-        "item \\w*correct\\w* proper richtig\\w* please antwort r[eé]ponse respuesta risposta resposta es das ce? "
-        "should must let['’]s make"
-    )
-    + r"\b|[是为為は]|\A\W*(?:\w+\W+)?\Z"
-)
+SUBJECT = cue(r"\b" + phrases("subject") + r"\b|[是为為は]|\A\W*(?:\w+\W+)?\Z")
 """What may be the answer."""
 PART = cue(
     r"\bof which\b|\b(?:the|an?) (?!(?:answer|result|\w*correct\w*|right|final|actual|real|true|total|whole|overall"
@@ -378,16 +269,7 @@ SAYS_NOTHING = cue(
     r"|reached|supported|explained|simply the)\b"
 )
 """What follows "it is" where that states no answer."""
-BARE = cue(
-    r"[\W_]*(?:(?:"
-    + any_of(
-        "and but so oh ah okay ok h+m+ well yes wait no nope nah sorry o+ps whoops err ahem rats actually rather or "
-        "edit update corrections? typo thus hence therefore then of_course in_fact on_second_thoughts? "
-        "my_(?:mistake|bad|apologies) make_(?:that|it) pardon_me no_wait i_mean scratch_that strike_that hold_on the "
-        "grr quatsch anzi aliás nein moment alternatively otherwise"
-    )
-    + r")\b[\W_]*){0,5}"
-)
+BARE = cue(r"[\W_]*(?:(?:" + phrases("bare") + r")\b[\W_]*){0,5}")
 """Words before a value that say no more than that it follows."""
 OR = cue(r"[\W_]*(?:or|alternatively|otherwise|maybe|perhaps)\b")
 """What puts a value beside the answer."""
