@@ -108,9 +108,7 @@ def main() -> None:
     print(f"forms: {rights} right ones, {missed} missed; {len(texts) - rights} wrong ones, {passed} passed")
     if replies:
         print(f"replies: {len(replies)}, {1e3 * spent / len(replies):.2f} ms of CPU each")
-    print(
-        f"{'layer':34} {'replies':>8} {'right':>6} {'wrong':>6}   without it: replies read otherwise, forms lost and let in"
-    )
+    print("Without a layer: replies read otherwise, right forms lost, wrong ones let in")
     for layer, places in layers([importlib.import_module(f"{ROOM}.{name}") for name in MODULES]).items():
         if arguments.only not in layer:
             continue

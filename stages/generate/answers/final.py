@@ -276,8 +276,6 @@ def _is_final(text: str, place: Passage) -> bool:
 class _Sentence(NamedTuple):
     text: str
     mentions: list[Mention]
-    in_row: bool
-    """Whether it is a row of a table, an item or a field among others."""
     asked: bool
     """Whether it answers a question of the reply itself."""
     goes_on: bool
@@ -307,7 +305,7 @@ def instead(tail: str, value: str, find: Find, *, free: bool = False, firm: bool
         opened = opened and not words.CONFIRMS.search(sentence.text)
         if role is Role.REPLACES or (role is Role.STATED and (hard or not firm or redone)):
             stands = other
-        elif role in (Role.STATED, Role.OPEN) and (sentence.in_row or (sentence.goes_on and not hard)):
+        elif role in (Role.STATED, Role.OPEN) and sentence.goes_on and not hard:
             continue
         elif role is Role.STATED:
             stands = REFUSED if unexplained or (place == 0 and not explained) else stands
@@ -338,7 +336,6 @@ def _withdrawn(sentence: _Sentence, value: str, topic: str | None) -> bool:
 
 def _sentences(tail: str, mentions: Sequence[Mention]) -> Iterator[_Sentence]:
     """The sentences after an answer, each with its values."""
-    structured = len(words.STRUCTURED.findall(tail)) > 1
     stops = [0, *(stop.end() for stop in words.SENTENCE_END.finditer(tail)), len(tail)]
     for low, high in list(pairwise(stops))[-SENTENCES:]:
         first = bisect_left(mentions, low, key=attrgetter("start"))
@@ -346,11 +343,10 @@ def _sentences(tail: str, mentions: Sequence[Mention]) -> Iterator[_Sentence]:
         inside = mentions[first:past][-_VALUES:]
         begin = max(low, inside[0].start - NEAR) if inside else low
         end = max(min(high, inside[-1].end + NEAR), inside[-1].end) if inside else min(high, low + 2 * NEAR)
-        in_row = structured and words.STRUCTURED.match(tail, tail.rfind("\n", 0, low + 1) + 1)
         asked = tail[max(0, low - 9) : low].rstrip().endswith("?")
         shifted = [m._replace(start=m.start - begin, end=m.end - begin) for m in inside]
         if shifted or _SAYS.search(tail, low, high):
-            yield _Sentence(tail[begin:end], shifted, bool(in_row), asked, low == 0)
+            yield _Sentence(tail[begin:end], shifted, asked, low == 0)
 
 
 def _claim(sentence: _Sentence, value: str) -> tuple[Role | None, str]:
@@ -385,16 +381,13 @@ def _role(text: str, mentions: Sequence[Mention], place: int, value: str) -> Rol
     gloss = words.GLOSS.match(text, at.end)
     after = text[gloss.end() if gloss else at.end :]
     rightly = words.RIGHTLY.match(after)
-    if not (rightly or words.ENDS.match(after)) or words.REFERENCE.search(before):
+    if not (rightly or words.ENDS.match(after)):
         return None
     affirmed = words.affirmed(text, at.start, at.end)
     standing = [m for m in mentions[:place] if m.value == value]
     if standing and affirmed and words.REPLACES.fullmatch(text, standing[-1].end, at.start):
         return Role.REPLACES
-    operand = words.OPERATED.match(after) or (
-        words.OPERATOR.search(before) and not words.BARE.fullmatch(before)
-    )
-    if operand or not affirmed or (standing and words.EQUALS.search(before)):
+    if not affirmed:
         return None
     if any(words.denied_before(text, m.start) or words.denied_after(text, m.end) for m in standing):
         return Role.REPLACES
@@ -425,15 +418,9 @@ def _offered(before: str, *, alone: bool) -> Role | None:
         return Role.STATED if alone and (turned or words.SUBJECT.search(label) or not said) else open_end
     if words.PART.search(clause):
         return None
-    if words.BARE.fullmatch(clause) or words.CHANGES.search(clause):
-        return Role.OPEN if words.OR.match(clause) else Role.STATED
-    if words.INTRODUCES.match(clause):
-        return (
-            Role.STATED if alone and (words.TURNS.search(before) or words.REDOES.search(before)) else open_end
-        )
     if words.ASSERTS.search(before) or words.stated(before, len(before)):
         return Role.STATED if words.SUBJECT.search(clause) else Role.OPEN
-    return None if words.RELATES.search(clause) else open_end
+    return open_end
 
 
 def _parts(mention: Mention, value: str, text: str) -> list[Mention]:
@@ -466,12 +453,7 @@ def _alike(value: str, other: str) -> bool:
 def _said_outright(sentence: str, at: Mention) -> bool:
     """Whether an ordinary word is a value, as a sentence of its own or stated at the end of one."""
     before, after = sentence[: at.start], sentence[at.end :]
-    after = words.LATTERLY.sub("", after, count=1)
-    if words.RIGHTLY.match(after) or words.REPLACES.match(after) or any(map(str.isalnum, after)):
-        return bool(words.RIGHTLY.match(after) or words.REPLACES.match(after))
-    cues = (words.ASSERTS, words.CHANGES, words.INTRODUCES)
-    return bool(
-        words.BARE.fullmatch(before)
-        or words.stated(sentence, at.start)
-        or any(cue.search(before) for cue in cues)
-    )
+    if words.RIGHTLY.match(after) or words.REPLACES.match(after):
+        return True
+    said = words.stated(sentence, at.start) or words.ASSERTS.search(before) is not None
+    return said and not any(map(str.isalnum, after))

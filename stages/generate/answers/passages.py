@@ -19,7 +19,7 @@ from itertools import islice
 from typing import NamedTuple
 from unicodedata import decimal
 
-from evalcube.stages.generate.answers.wording import CONDITION, HEDGE, LABEL, SAYS_NOTHING
+from evalcube.stages.generate.answers.wording import CONDITION, HEDGE, SAYS_NOTHING
 
 SEGMENT = 300
 """Characters of an answer of one line that are read."""
@@ -286,8 +286,6 @@ def _hits(text: str) -> list[tuple[int, str]]:
         found += [(match.end(), "<") for match in _NAMED_TAG.finditer(text)]
     if not found and '":' in text:
         found = [(match.end(), '"') for match in _NAMED_FIELD.finditer(text)]
-    if not found:
-        found = [(label.end(), ":") for label in LABEL.finditer(text)]
     if not found and (
         any(part in text for part in _FOREIGN_PARTS)
         or not (text.isascii() or _OTHER_SCRIPT.search(text) is None)

@@ -184,7 +184,9 @@ def _label_at_end(lines: Sequence[str], form: Form) -> str | None:
     last = [m for m in form.mentions(near) if m.start >= begin]
     before = near[: last[-1].start] if last else ""
     named = _SAID_BY_NAME.search(before) or (words.stated(before, len(before)) and "=" not in before[-8:])
-    if named or (last and words.RIGHTLY.match(near, last[-1].end)):
+    lead = near[begin : len(before)]
+    led = any(map(str.isalpha, lead)) and _LEAD.fullmatch(lead)
+    if named or led or (last and words.RIGHTLY.match(near, last[-1].end)):
         return read_line(near, form, loose=not words.DOUBT.search(near, begin), last=True)
     return None
 
@@ -401,9 +403,7 @@ def _stated(line: str, low: int, kept: Sequence[Mention], form: Form, *, last: b
 
 def _mentioned(line: str, kept: Sequence[Mention]) -> Mention | None:
     """The value that a sentence mentions last, before any bracket; weak ones and references to steps do not count."""
-    strong = [
-        m for m in kept if not m.weak and not words.REFERENCE.search(line[max(0, m.start - 24) : m.start])
-    ]
+    strong = [m for m in kept if not m.weak]
     if not strong:
         return None
     bracket = line.find("(", strong[0].end)

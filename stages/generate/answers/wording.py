@@ -55,7 +55,7 @@ _OPEN_END = cue(
     r"[\s\"'`*)$]{0,4}(?:(?:,\s?)?or "
     + phrases("open_end")
     + r"\b|\s?\?|,? (?:right|correct|no|isn['’]t it)\?|,? if (?!(?:i|my|the|you)\b)\w+(?: \w+){0,3},\s"
-    r"|(?:,\s?)?(?:maybe|perhaps|possibly)\b|\s?(?:±|\+/-|\+-))"
+    r"|(?:,\s?)?(?:maybe|perhaps|possibly)\b|\s(?:would|might|could) (?:be|have)\b(?! (?:the|my) \w*\s?answer)|\s?(?:±|\+/-))"
 )
 _STATES = phrases("states")
 _BETWEEN = phrases("between")
@@ -66,12 +66,6 @@ STATEMENT = cue(
     rf"[^.!?\n]{{0,80}}?(?:[\u2026\u2234]|{STATING})(?:(?:that )?(?:(?:it|this|the \w+)\s?)?{STATING})?"
 )
 """What a sentence begins with that states the words after it."""
-REFERENCE = cue(
-    r"\b(?:(?:step|line|question|problem|part|equation|formula|figure|note|example|list|section|rule|page|row|column"
-    r"|term|item|case|clue|condition|statement|requirement)s?|(?<!i )see|base|day|week|level"
-    r"|vitamin)\s{0,2}(?:no\.?\s?|#)?\Z"
-)
-"""What has a number that is no value."""
 _DECLINES = cue(
     r"(?>[\W_]*)(?:i |we |it |there |that |one )?(?:(?:do|does|did|could|can|is|was|am|are)(?: ?n[o']t)|"
     + phrases("declines")
@@ -186,12 +180,6 @@ CONFIRMS = cue(
     r"|still|verified|unchanged|fine|as (?:before|stated|expected)|(?:is|was|['’]s|are|all) (?:\w{2,9} )?(?:right"
     r"|correct|fine|good|valid))\b"
 )
-STRUCTURED = re.compile(
-    r"^[^\S\n]{0,8}(?:\W{0,3}\||\W{0,3}[0-9]{1,2}[.)]\s|[-+*\u2022]\s|[\"'{}]\w*[\"']"
-    r"|[^\W\d][\w ]{0,20}:[ *_]{1,4}\S{1,20}[ *_.]{0,4}$)",
-    re.MULTILINE,
-)
-"""A row, an item or a field, which states nothing by itself where there are several."""
 RIGHTLY = cue(
     r"[\s\"'`*_)\]}”’»$]*\s(?:it is(?=\W*\Z|\W*,)|is (?:it|right|correct|meant|true|what (?:i|it)|(?:actually |now "
     r"|therefore |thus )?(?:the|my) \w*\s?(?:right|correct|true|real|answer|one|choice|option|result))|must be|fits"
@@ -222,10 +210,6 @@ EXPLAINS = cue(
     r"|\bnot(?: to \w+)?\W*\Z|不是\W*\Z|\b[a-z]\s?=\W*\Z"
 )
 """What makes a value that ends a clause one of the reasons."""
-RELATES = cue(
-    r"\b(?:of|from|in|than|after|before|over|about|until|between|like|by|with|at|on|for|against|and|or)\W*(?:the\s)?\Z"
-)
-"""What makes a value a circumstance."""
 ASSERTS = cue(
     r"(?:\b(?:(?:so|thus|hence|therefore|but|said|written|answered|meant?|nope|no|put|use|read|say|insert|get|got|find"
     r"|have|take|obtain|answer|write|making|leaving|giving|is|are|ist|es|est|è|é|result|value|be|been|me|rather"
@@ -243,16 +227,6 @@ PART = cue(
     r"|sequence|order|letter|state)s?\b"
 )
 """What is another value than the one asked for, as it has a name of its own."""
-EQUALS = cue(r"(?:=|\b(?:is|equals))[^\w>]*\Z")
-"""What follows the answer where it is said what that is."""
-OPERATOR = cue(
-    r"(?:(?:[0-9)\]}]|\b[a-z])\s?(?:[-+*/×·÷^<>]|\\times|\\cdot)|\b(?:plus|minus|times|and|or|(?:add|subtract|multiply"
-    r"|divide|remove|deduct)(?:s|ed|ing|ies|ied)?(?: \w{1,9})?(?: by)?))\s?[\s*_`$(\[{]{0,3}\Z"
-)
-OPERATED = cue(
-    r"[\s)\]}$`*_]{0,4}(?:(?:[+*/×·÷^<>=-]|\\times|\\cdot)(?=\s?[(0-9a-z])|\b(?:plus|minus|times)\b)"
-)
-LATTERLY = cue(r"\A[\s,]*(?:then|instead|now|actually|after all|it is|sorry|rather)(?=\W*\Z)")
 GLOSS = re.compile(r"[\"'`*_)]{0,4}\s?\([^()\n]{1,40}\)(?=\s\w)")
 """What a value is called as well, before its sentence goes on."""
 HEADING = cue(
@@ -269,10 +243,6 @@ SAYS_NOTHING = cue(
     r"|reached|supported|explained|simply the)\b"
 )
 """What follows "it is" where that states no answer."""
-BARE = cue(r"[\W_]*(?:(?:" + phrases("bare") + r")\b[\W_]*){0,5}")
-"""Words before a value that say no more than that it follows."""
-OR = cue(r"[\W_]*(?:or|alternatively|otherwise|maybe|perhaps)\b")
-"""What puts a value beside the answer."""
 FRAME = cue(
     r"(?:\b(?:it|this|that|answer|result|value|solution|one|option|choice|order|respuesta|r[eé]ponse|antwort|risposta"
     r"|resposta)\b(?:\s\w{5,9}(?=\s\w{1,6}\s))?(?:['’]s|\s(?:is|was|are|becomes|ist|lautet|es|est|è|é)\b|\s(?:should"
@@ -286,13 +256,6 @@ FRAME = cue(
 )
 """What states the words after it."""
 
-CHANGES = cue(
-    r"\b(?:chang|replac|revis|correct|amend|swap|switch|updat|alter|go|going|went|stick|settl|read"
-    r"|count)\w*\b[^\n]{0,120}?\b(?:to|with|for|by|into)\W*\Z"
-)
-"""What puts the value after it in another one's place."""
-INTRODUCES = re.compile(r"\A[^,]{1,60},\W*\Z")
-"""A phrase before a value that goes on after a comma."""
 
 EQUATION = cue(
     r"(?:[0-9a-z)\]}][\s$]?[-+*/×·÷^&|]\s?[^=\na-z]{1,60}|\b(?:and|or|xor|not|plus|minus|times)\s[^=\n]{1,60})(?:=|≈|→"
@@ -304,15 +267,6 @@ LAST = cue(
 )
 """What follows a value that ends its sentence."""
 
-LABEL = re.compile(
-    r"^[\W_]{0,8}(?:(?:(?:so|thus|hence|therefore),? )?(?:the |my )?(?:final|overall|requested|required|desired"
-    r"|resulting) (?:\w{4,8} )?(?:result|value|solution|outcome|number|date) (?:is|must be)\b:?|(?:in (?:short"
-    r"|summary|conclusion|brief|total)|to (?:sum up|summari[sz]e)|tl;?dr|(?:the |my )?(?:final |overall "
-    r"|end )?(?:result|solution|output|verdict|conclusion|value|outcome)"
-    r"|final)(?: is)?[*_]{0,3}:[*_]{0,3}(?=[ \t]{0,4}\S(?:(?!\.\s)[^\n]){0,400}$))[ \t]{0,4}",
-    re.IGNORECASE | re.MULTILINE,
-)
-"""What a line begins with that gives a result, in a reply without a mark of its answer."""
 
 REPLACES = re.compile(r"\W*(?:-+>|=>|[\u2192\u21d2\u2794-\u27bf]|/)\W*")
 """What stands between a value and the one in its place."""
