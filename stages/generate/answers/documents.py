@@ -82,6 +82,7 @@ _BROKEN = object()
 """What stands for a value that is cut or no JSON, with all that is in it."""
 _OPENER = re.compile(r"[\[{]")
 _AT_ITS_PLACE = re.compile(r"(?:\A|\n|:|[aA]nswer|is|are|json|```|>)[\s*_`$(]*\Z")
+_JSON_BEGINS = re.compile(r"[\[{]\s*(?:[\"'\[{0-9\-\]}.]|(?:true|false|null)\b)")
 _GOES_ON = re.compile(r"\s*(?:[\]}]|\.\.|…|\+)")
 """What follows a value that is a part of a larger one."""
 
@@ -104,7 +105,7 @@ def _with_holders(text: str) -> tuple[str, list[object]]:
             elif goes_on:
                 value = _BROKEN
         except (ValueError, RecursionError):
-            if not _AT_ITS_PLACE.search(text, max(0, at - 20), at):
+            if not _JSON_BEGINS.match(text, at) or not _AT_ITS_PLACE.search(text, max(0, at - 20), at):
                 at, skipped = at + 1, skipped + 1
                 continue
             value, end = _BROKEN, _end_of_brackets(text, at)

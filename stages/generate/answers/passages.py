@@ -15,7 +15,7 @@ import re
 from collections import deque
 from collections.abc import Iterator
 from enum import Enum
-from itertools import islice
+from itertools import islice, pairwise
 from typing import NamedTuple
 from unicodedata import decimal
 
@@ -72,7 +72,6 @@ _STRUCK = re.compile(
     r"(?<![~\\])~~(?=[^\s~])(?>[^~\n]{1,6000})~~(?!~)|<(del|strike)>(?>[^<]{1,6000})</\1>|\\(?:sout|[bx]?cancel|st)\{(?>[^{}\n]{1,6000})\}",
     re.IGNORECASE,
 )
-_UNTICKED = re.compile(r"^[ \t*+-]{0,8}(?:[\[(] [\])](?= )|\u2610)[^\n]*", re.MULTILINE)
 _HTML = re.compile(
     r"</?(?:b|i|u|em|strong|code|span|mark|big|center|div|pre|p|h[1-6]|br)\s?/?>", re.IGNORECASE
 )
@@ -106,8 +105,6 @@ def cleaned(text: str) -> str:
     struck = ("~" in text and "~~" in text) or (opens and "</" in text)
     if struck or ("{" in text and ("cancel{" in text or "sout{" in text)):
         text = _STRUCK.sub("", text)
-    if ("[" in text and "[ ] " in text) or ("(" in text and "( ) " in text) or "\u2610" in text:
-        text = _UNTICKED.sub("", text)
     # a tag by itself may be an answer
     if opens and ("</" in text or "<br" in text):
         text = _HTML.sub(_break, text)
@@ -154,10 +151,8 @@ def _ascii_digit(match: re.Match[str]) -> str:
 
 _MARKS = ("nswer", "NSWER", "boxed", "fbox", "Ans", "ans:", "ANS:")
 """Parts of marks, found at the speed of a memory scan, which a pattern is not."""
-_WHOLE_MARKS = {'"': "field", "####": "tag", "<": "tag", ":": ""}
+_WHOLE_MARKS = {"####": "tag", ":": ""}
 _BOX = re.compile(r"(?:boxed|fbox)\s{0,3}\{")
-_NAMED_TAG = re.compile(r"<(?:final[_ -]?)?(?:result|solution|output|final)>", re.IGNORECASE)
-_NAMED_FIELD = re.compile(r'"(?:final[_ -]?)?(?:result|solution|output|final)"\s{0,4}:\s{0,9}', re.IGNORECASE)
 _FOREIGN = re.compile(
     r"(?:\b(?:antwort|l[öo]sung|ergebnis|respuesta|resultado|r[ée]ponse|r[ée]sultat|risposta|risultato|resposta"
     r"|antwoord|svar|vastaus|odpowied[źz]|odpov[ěe][ďd]|cevap|ответ|відповідь|απάντηση)\b(?: (?!n[ãa]o |non |nicht "
@@ -188,7 +183,6 @@ _AFTER_ASKED = re.compile(
 _MARK_ITSELF = re.compile(r"(?:Answer|ANSWER)[*_]{0,3}:")
 """The asked form to the letter, which may stand within a line too."""
 _STOP = re.compile(r"[!?;\n]|(?<!\.g)\.(?=\s)")
-_ONE_VALUE = re.compile(r"[ \t]{1,4}[*_`]{0,3}(?=[-+]?[^\W_][\w,.-]{0,30}[*_`.]{0,4}(?:\n|$))")
 _AFTER_ANS = re.compile(r"\.?[*_`\" \t]{0,8}[:=]")
 _AFTER_SAID = re.compile(
     r"s?(?:\b[^\n:=]{0,60}?(?:[:=\u2192\u21d2]|->|=>|(?<!you )(?<!we )(?<!I )\b(?:is|are|was|equals|becomes|(?:comes"
@@ -202,8 +196,6 @@ OTHER_TOPIC = re.compile(
     r"|previous|initial|first|format)\b",
     re.IGNORECASE,
 )
-_OF_OLD = re.compile(r"\b(?:used to|thought|said|supposed\w*|claimed|not|never|once)\b", re.IGNORECASE)
-_ONLY_IF = re.compile(r"(?:[^\n.]|\.(?! )){1,400}?\b(?:if|unless|had|without)\b", re.IGNORECASE)
 _CLAUSE = re.compile(r"[.!?;:\n]|, (?:but|so|yet) ")
 _IS_THE = re.compile(
     r"(?:,? (?:which|(?:and )?(?:that|this)))?(?:['’]s|\s(?:is|are|was)|\s(?:would be|must|will|should) be) (?:then "
@@ -240,6 +232,16 @@ def passages(text: str) -> Iterator[Passage]:
     ['8', ' 7.\nAnswer: 8']
     """
     found = [place for at, part in _hits(text) if (place := _place(text, at, part)) is not None]
+    for i, (one, inner) in enumerate(pairwise(found)):
+        lead = text[one[1] : inner[1]].lower().rpartition("answer")[0]
+        if (
+            one[0] is Rank.ASKED
+            and inner[0] is Rank.SAID
+            and not inner[2]
+            and _BEFORE.fullmatch(lead)
+            and "\n" not in lead
+        ):
+            found[i] = (Rank.ASKED, *inner[1:])  # Answer: the answer is ...
     for rank in _RANKS:
         for _, start, kind in islice((place for place in reversed(found) if place[0] is rank), CANDIDATES):
             yield _passage(text, rank, start, kind)
@@ -282,10 +284,6 @@ def _hits(text: str) -> list[tuple[int, str]]:
         at = -len(part)
         while (at := text.find(part, at + len(part))) >= 0:
             found.append((at, part))
-    if "<" in text and "</" in text:
-        found += [(match.end(), "<") for match in _NAMED_TAG.finditer(text)]
-    if not found and '":' in text:
-        found = [(match.end(), '"') for match in _NAMED_FIELD.finditer(text)]
     if not found and (
         any(part in text for part in _FOREIGN_PARTS)
         or not (text.isascii() or _OTHER_SCRIPT.search(text) is None)
@@ -323,7 +321,7 @@ def _place(text: str, at: int, part: str) -> tuple[Rank, int, str] | None:
     if not begins and found is None and HEDGE.search(_STOP.split(before)[-1].rpartition(",")[2]):
         return None
     if found is None and (begins or _MARK_ITSELF.match(text, at) or _TABLE.match(text, end)):
-        after = _AFTER_ASKED.match(text, end) or _ONE_VALUE.match(text, end)
+        after = _AFTER_ASKED.match(text, end)
         found = (Rank.ASKED, after.end(), "") if after else None
     return found or _said(text, at, end)
 
@@ -367,10 +365,10 @@ def _said(text: str, at: int, end: int) -> tuple[Rank, int, str] | None:
     lead = text[max(0, at - 120) : at]
     after = _AFTER_SAID.match(text, end)
     clause = _CLAUSE.split(lead)[-1]
-    if after is None or (after[0].endswith("would be") and _ONLY_IF.match(text, after.end())):
+    if after is None:
         return None
     near = clause.rpartition(",")[2]
-    if HEDGE.search(near) or CONDITION.search(clause) or _OF_OLD.search(after[0]):
+    if HEDGE.search(near) or CONDITION.search(clause):
         return None
     if any(map(OTHER_TOPIC.search, (after[0], near[-24:]))) or SAYS_NOTHING.match(text, after.end()):
         return None

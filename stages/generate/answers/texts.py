@@ -37,6 +37,9 @@ _HOLDER = re.compile(r"<(?:text|number|letter|json|value|answer|your answer)>", 
 """What the prompts have in the answer's place."""
 _DECLINES = re.compile(r"(?:i|we|sorry|unfortunately|no idea|can(?:no|')t|unknown|not sure)\b", re.IGNORECASE)
 _CAPITAL = re.compile(r"\s(?=[A-Z\u3400-\u9fff])")
+_NAME_ALONE = re.compile(r"[\s,:;(\u2014\u2013-]{1,4}(?:the |an? )?[A-Z][\w'’-]*(?: [\w'’-]+){0,3}[.!)\s]*")
+"""What follows a cue of a correction and is nothing but an answer."""
+_LED = re.compile(rf"(?:(?:it|that|this)(?:['’]s|\s(?:is|was))|{phrases('adverbs')},?)\s", re.IGNORECASE)
 _ADVERB = re.compile(rf"(?:{phrases('adverbs')},?\s+)+", re.IGNORECASE)
 _STOP = re.compile(r"[^\W\d_]{2}[.!?;]\s")
 _BOLD = re.compile(r"\*\*[^*\n]+\*\*")
@@ -161,6 +164,9 @@ def stated_later(tail: str, value: str, before: str) -> str | None:  # noqa: ARG
         for low, high in list(pairwise(stops))[-SENTENCES:]:
             sentence = text[low : min(high, low + 2 * NEAR)]
             frames = [frame.end() for frame in words.FRAME.finditer(sentence)]
+            turn = None if frames else words.TURNS.search(sentence)
+            if turn and _NAME_ALONE.fullmatch(sentence, turn.end()):
+                frames = [turn.end()]
             if not frames or CHATTER.match(sentence) or words.SAYS_NOTHING.match(sentence, frames[-1]):
                 continue
             said = _text_in(Passage(sentence[frames[-1] :], Rank.SAID, boxed=False, start=0))
@@ -242,11 +248,13 @@ def _forms(answer: str) -> Iterator[str]:
         pair = next(
             (p for p in _PAIRS if len(answer) > 1 and answer.startswith(p[0]) and answer.endswith(p[1])), None
         )
-        remark = _REMARK.search(answer)
+        remark, led = _REMARK.search(answer), _LED.match(answer)
         if pair is not None:
             answer = answer[len(pair[0]) : -len(pair[1])]
         elif remark and not any(cue.search(remark[0]) for cue in (words.TURNS, words.DOUBT, ALTERNATIVE)):
             answer = answer[: remark.start()]
+        elif led:
+            answer = answer[led.end() :]
 
 
 # ---- an answer within a text

@@ -133,7 +133,7 @@ def first_line(tail: str, longest: int = SEGMENT) -> str:
     A line that ends with a colon goes on with the next one.
     """
     inner = tail.lstrip(" \t*_`")
-    tail = _QUOTED.sub("", inner.lstrip(" \t\n*_`"), count=1) if inner[:1] == "\n" else inner
+    tail = inner.lstrip(" \t\n*_`>") if inner[:1] == "\n" else inner
     tail = BULLET.sub("", tail, count=1) if inner[:1] == "\n" and BULLET.match(tail) else tail
     line, newline, rest = tail[: longest + 1].partition("\n")
     if newline and line.rstrip(" *_").endswith(":"):
@@ -147,14 +147,9 @@ def first_line(tail: str, longest: int = SEGMENT) -> str:
 
 _ITEM = re.compile(r"\(?[0-9]{1,2}[.)]\s+(?=\S)")
 """The number of an item in a list."""
-_LABEL = words.cue(
-    r"[\s*_`]*(?:\((?:my )?(?:final )?(?:answer|result)\)|<?-+ ?(?:my |the )?(?:final )?(?:answer|result))[\s*_`.!]*$"
-)
 _NOT_THAT = re.compile(r",\s(?:(?:and )?not|nicht|niet|pas|n[aã]o)\s[^,.;:()]{1,60}[\s*_.!]*$", re.IGNORECASE)
 """What a line ends with that says what its answer is not."""
-_TICKS = ("[x]", "[X]", "\u2611")
 _SPACE = re.compile(r"\s")
-_QUOTED = re.compile(r"\A(?:>[ \t]{1,4}){1,4}[*_`]{0,3}")
 
 
 def _window(line: str, longest: int) -> str:
@@ -194,8 +189,6 @@ def _label_at_end(lines: Sequence[str], form: Form) -> str | None:
 def _at_end(text: str, form: Form) -> str | None:
     """The value that the last line with one states; in a short reply, the last one mentioned."""
     lines = list(last_lines(text))
-    if len(lines) > 1 and all(line.startswith(_TICKS) for line in lines[:2]):
-        return REFUSED
     for line in lines:
         parts, near = (line, *bold_passages(line)), _window(line, form.longest)
         mentions = form.mentions(near)
@@ -228,7 +221,7 @@ def _whole(line: str, form: Form) -> str | None:
     if len(mentions) != 1:
         return None
     only = mentions[0]
-    before, after = line[: only.start], _LABEL.sub("", line[only.end :])
+    before, after = line[: only.start], line[only.end :]
     if (
         any(map(str.isalnum, before + after))
         or "?" in after
@@ -322,8 +315,7 @@ def _result(line: str, mentions: Sequence[Mention], begin: int) -> str:
 
 def _accepted(line: str, mentions: Sequence[Mention], chosen: Mention, form: Form, *, last: bool) -> str:
     place = mentions.index(chosen)
-    turned = last and place > 0 and _TURNED.search(line, mentions[place - 1].end, chosen.start)
-    near = mentions[place if turned else max(0, place - 1) : place + 2]
+    near = mentions[max(0, place - 1) : place + 2]
     following = None if last else next((m for m in mentions[place + 1 :] if m.value != chosen.value), None)
     changed = following and following.value and _CHANGED.search(line, chosen.end, following.start)
     if changed and following and not words.denied_before(line, following.start):
@@ -350,8 +342,6 @@ _CHANGED = words.cue(r"\b(?:now|but|wait|actually|then again|changed|correction)
 _QUIET = r"[\s\"'`*.,;:()\[\]$_“”‘’?!{}<>\\…–—-]"
 _SWITCH = phrases("switch")
 _OR = phrases("or") + rf"\b|{_SWITCH}\b"
-_TURNED = words.cue(r"[.!?]\s(?:[^\n.]*[^\w\n])?(?:it|that)(?:['’]s| is| must be| comes)\b[^\n.!?]*\Z")
-"""What states a value in a sentence of its own after another one."""
 _OTHER_WORDS = phrases("other_words")
 _GAP = words.cue(rf"(?>(?:(?>{_QUIET}+)|[/|±→⇒]|\+/-|[a-z]\s?=|(?:{_OR}|{_OTHER_WORDS})(?![\w'’]))*)")
 ALTERNATIVE = words.cue(rf"\b(?:{_OR})|[/|±→⇒]|[-=]>")

@@ -55,7 +55,8 @@ _OPEN_END = cue(
     r"[\s\"'`*)$]{0,4}(?:(?:,\s?)?or "
     + phrases("open_end")
     + r"\b|\s?\?|,? (?:right|correct|no|isn['’]t it)\?|,? if (?!(?:i|my|the|you)\b)\w+(?: \w+){0,3},\s"
-    r"|(?:,\s?)?(?:maybe|perhaps|possibly)\b|\s(?:would|might|could) (?:be|have)\b(?! (?:the|my) \w*\s?answer)|\s?(?:±|\+/-))"
+    r"|(?:,\s?)?(?:maybe|perhaps|possibly)\b"
+    r"|\s(?:would|might|could) (?:be|have)\b(?! (?:the|my) \w*\s?answer)|\s?(?:±|\+/-))"
 )
 _STATES = phrases("states")
 _BETWEEN = phrases("between")
