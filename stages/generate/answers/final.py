@@ -16,6 +16,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from evalcube.stages.generate.answers import wording as words
+from evalcube.stages.generate.answers.cues import phrases
 from evalcube.stages.generate.answers.passages import (
     CHATTER,
     OTHER_TOPIC,
@@ -79,11 +80,7 @@ _HEAD = 60
 _REACH = 400
 """Characters of a text without marks, or after a cue, in which a value is taken back."""
 
-_BROKEN_OFF = re.compile(
-    r"\b(?:but|and|or|though|although|because|since|as|if|while|unless|however|so|next|the|an|of|to)(?: (?:then"
-    r"|now))?[,.\s\u2026]*\Z|\b(?:is|are|was|were|be|have|has|with|for|than|by|from|I|we)[,\s\u2026]*\Z|[:=][\s*_]*\Z",
-    re.IGNORECASE,
-)
+_BROKEN_OFF = re.compile(phrases("broken_off"), re.IGNORECASE)
 """An end that is none."""
 _SAYS_SO = re.compile(
     r"(?:\A|[.!?\n])[\s*_#>]*(?:(?:so|thus|hence|therefore),? )?(?:the|my|our) (?:final |correct )?answer is:?\Z",

@@ -19,6 +19,7 @@ from itertools import islice, pairwise
 from typing import NamedTuple
 from unicodedata import decimal
 
+from evalcube.stages.generate.answers.cues import phrases
 from evalcube.stages.generate.answers.wording import CONDITION, HEDGE, SAYS_NOTHING
 
 SEGMENT = 300
@@ -65,29 +66,17 @@ _PLAIN = (
 )
 """Minus signs, full-width forms, line ends and invisible characters."""
 _ODD = re.compile(f"[{''.join(map(re.escape, _PLAIN))}]")  # ten times as fast as str.translate
-_END_TOKENS = re.compile(
-    r"<\|[\w\u2581]{1,60}\|>|</?(?:s|bos|eos)>|<(?:start|end)_of_turn>|\[/?(?:INST|EOS)\]"
-)
-_STRUCK = re.compile(
-    r"(?<![~\\])~~(?=[^\s~])(?>[^~\n]{1,6000})~~(?!~)|<(del|strike)>(?>[^<]{1,6000})</\1>|\\(?:sout|[bx]?cancel|st)\{(?>[^{}\n]{1,6000})\}",
-    re.IGNORECASE,
-)
-_HTML = re.compile(
-    r"</?(?:b|i|u|em|strong|code|span|mark|big|center|div|pre|p|h[1-6]|br)\s?/?>", re.IGNORECASE
-)
+_END_TOKENS = re.compile(phrases("end_tokens"))
+_STRUCK = re.compile(phrases("struck"), re.IGNORECASE)
+_HTML = re.compile(rf"</?{phrases('html')}\s?/?>", re.IGNORECASE)
 _ENTITIES = {"&gt;": ">", "&lt;": "<", "&quot;": '"', "&nbsp;": " ", "&#39;": "'", "&amp;": "&"}
 _ENTITY = re.compile("|".join(_ENTITIES))
-_LATEX_TEXT = re.compile(
-    r"\\(?:text|textbf|textit|texttt|textrm|textsf|mathrm|mathbf|mathit|mathtt|mathsf|operatorname|emph|mbox"
-    r"|underline)\s{0,3}\{((?>[^{}\\\n]*))\}"
-)
+_LATEX_TEXT = re.compile(rf"\\{phrases('latex_text')}\s{{0,3}}\{{((?>[^{{}}\\\n]*))\}}")
 _COPULA = re.compile(r"(?<=[0-9A-Za-z日일号*\"'`.)\]}>])\s?(?:です|だ|입니다|이다|예요|이에요)(?![^\W\d_])")
 _JOINED = re.compile(r"[\u3040-\u30ff\uac00-\ud7a3](?<=[0-9A-Za-z].)")  # scripts without spaces
 _LATEX_COMMA = re.compile(r"\{,\}|\\[,!;:]")
 _EMPHASIS = re.compile(r"(?<!\w)(_{1,3})([^\s_](?:[^_\n]{0,300}[^\s_])?)\1(?!\w)")
-_LATEX_SPACE = re.compile(
-    r"\\(?:[()\[\]]|quad\b|qquad\b|displaystyle\b|left\b|right\b|rm\b|bf\b|tt\b| (?<!\\\\ ))"
-)
+_LATEX_SPACE = re.compile(rf"\\{phrases('latex_space')}")
 
 
 def cleaned(text: str) -> str:
@@ -170,11 +159,7 @@ _OTHER_SCRIPT = re.compile(r"[^\x00-\u024f\u2000-\u2bff]")
 """Marks of answers in other languages, which are looked for where there is none in English."""
 _HEAD = 60
 """Characters before the word "answer" in which its line begins, where that is an asked form."""
-_BEFORE = re.compile(
-    r"(?>[\W_\d]*)(?>(?:(?:so|thus|hence|therefore|then|and|okay|ok|my|our|the|final|correct|short|right|overall|here"
-    r"|is|full|complete|question|exact)(?![^\W_])(?>[\W_]*))*)",
-    re.IGNORECASE,
-)
+_BEFORE = re.compile(rf"(?>[\W_\d]*)(?>(?:{phrases('before')}(?![^\W_])(?>[\W_]*))*)", re.IGNORECASE)
 _AFTER_ASKED = re.compile(
     r"s?[*_`\"'\])>~ \t]{0,8}(?:\((?:final|[a-z]{2,20})\)[*_ \t]{0,4})?(?:=>|[:=|]|-{1,3}>?(?![0-9])"
     r"|[\u2014\u2192\u21d2\u27f6\u279c]|$|\n)[*_ \t\u2192\u21d2]{0,8}(?:is\b:?)?",
@@ -190,12 +175,7 @@ _AFTER_SAID = re.compile(
     r"|thus|then|hence|indeed|\w{2,9}ly))? be\b|['’]s\b)|\sof\b)",
     re.IGNORECASE,
 )
-OTHER_TOPIC = re.compile(
-    r"\b(?:(?:confiden\w{1,4}|certain\w{0,3}|sure)\b(?! that)|probab\w{1,6}|likel\w{1,6}|score|rating|quality"
-    r"|difficulty|tokens?|words?|length|steps?|time|check\w{0,3}|verif\w{1,9}|wrong|incorrect|possible|example"
-    r"|previous|initial|first|format)\b",
-    re.IGNORECASE,
-)
+OTHER_TOPIC = re.compile(rf"\b{phrases('other_topic')}\b", re.IGNORECASE)
 _CLAUSE = re.compile(r"[.!?;:\n]|, (?:but|so|yet) ")
 _IS_THE = re.compile(
     r"(?:,? (?:which|(?:and )?(?:that|this)))?(?:['’]s|\s(?:is|are|was)|\s(?:would be|must|will|should) be) (?:then "
@@ -203,9 +183,7 @@ _IS_THE = re.compile(
     r"|desired )*(?:answer|result|solution|value|one|option|choice)\b",
     re.IGNORECASE,
 )
-_NO_SUBJECT = re.compile(
-    r"(?>[\W_]*)(?:so |and |now )?(?:here|this|that|what|it|below|following|which|there)?", re.IGNORECASE
-)
+_NO_SUBJECT = re.compile(rf"(?>[\W_]*)(?:so |and |now )?{phrases('no_subject')}?", re.IGNORECASE)
 _LONGEST_SUBJECT = 3000
 _FIELD_BEFORE = re.compile(r"[\"'](?:\w{1,20}[_ -])?$")
 _FIELD_AFTER = re.compile(r"(?:[_ -]\w{1,20})?[\"']\s{0,4}:\s{0,9}")
@@ -424,16 +402,7 @@ def in_box(tail: str) -> str:
 
 _FENCED = re.compile(r"```[\w+-]{0,12}[ \t]*\n((?:(?!```)(?>[^\n]*)\n){1,200}?)[ \t]*```")
 _BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*|__([^_\n]{1,200})__")
-CHATTER = re.compile(
-    r"(?>[\W_]*)(?:i )?(?:hope|let me know|feel free|good luck|thank|thanks|please (?:let|feel|tell|ask|note)"
-    r"|happy to|glad|note\b|is there anything|(?:so )?(?:that|this)(?:['’]s| is| was) (?:it|all|everything|the whole"
-    r"|my (?:final )?answer)\b|nothing (?:else|more|changed|to)|(?:just )?ask\b|any(?:thing| (?:other|more|further"
-    r"|questions?))\b|(?:would|do|should|shall|if|can) (?:you|i|any\w*|something)\b(?! (?:got|have|were|am|was|be)\b)"
-    r"|you can|this took|have a|confiden\w{1,4}|certainty|i(?: am|'m) (?:\w+ )?(?:confident|sure|certain)(?! (?:that"
-    r"|it))|i (?:have )?(?:double[- ])?(?:checked|verified)|checked|verified|cheers|q\.?e\.?d|done\b(?!\W+\w)"
-    r"|explanation|reasoning|best regards|see step|as required|tokens?)",
-    re.IGNORECASE,
-)
+CHATTER = re.compile(rf"(?>[\W_]*)(?:i )?{phrases('chatter')}", re.IGNORECASE)
 BULLET = re.compile(r"\A(?:[-*•+]|1[.)]) (?=\S)")
 """The mark of an item in a list; a minus sign that stands apart is none where a value is asked for on its line."""
 _LAST_LINES = 12

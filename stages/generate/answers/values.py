@@ -41,9 +41,7 @@ _LEAD = words.cue(
 )
 """What may stand before a value that a line begins with."""
 
-_REASON = words.cue(
-    r"[\s,(](?:since|because|as|where|which|given|due|obtained|found|adding|after|when|if|for)\b"
-)
+_REASON = words.cue(rf"[\s,(]{phrases('reason')}\b")
 """Where a sentence turns to the reasons for what it said."""
 
 
@@ -84,18 +82,12 @@ class Form(ABC):
 
 _NOUN = re.compile(r"\s(?!of\b|or\b|and\b|not\b)[A-Za-z]{2,20}(?:\s[a-z]{2,20})?[\s*_.!]*$")
 _SENTENCE = re.compile(r"(?<=[.!?])[\"'`*)]{0,3}\s+(?=[A-Z(\"'*`])")
-_OPERATOR = words.cue(
-    r"[\s$`)}*]{0,4}(?:[-+/×·÷^±]|(?<!\*)\*(?!\*)|(?<=[0-9])\*\*(?=[0-9])|\\times|\\cdot"
-    r"|(?:times|plus|minus|divided by|multiplied by)\b)[\s$`*]{0,4}[-+(0-9]"
-)
+_OPERATOR = words.cue(rf"[\s$`)}}*]{{0,4}}{phrases('operator')}[\s$`*]{{0,4}}[-+(0-9]")
 _LEFT_SIDE = re.compile(r"[^=.;:(\n]{0,60}(?<![<>!-])=[^=>]")
 """The rest of an expression before an equals sign."""
 _SUM_RESULT = re.compile(r"(?:[=≈⇒→]|\b(?:is|gives|makes|equals|yields))[\s\"'`*_$(]{0,6}$", re.IGNORECASE)
 _LINE_END = re.compile(r"(?>[^\w?]*)$")
-_WEAK_END = re.compile(
-    r"(?>[\"'`*_$”’})\]\\>|\s]*)(?:$|[.,;:!(<](?!\d)|-{1,3}\s|[^\x00-\x7f\w]|\s?(?:instead|now|rather than|is (?:right"
-    r"|correct|what|the))\b)"
-)
+_WEAK_END = re.compile(rf"(?>[\"'`*_$”’}})\]\\>|\s]*){phrases('weak_end')}")
 _WEAK_LEAD_END = re.compile(rf"{_WEAK_END.pattern}|\s(?:because|since|as)\b")
 
 

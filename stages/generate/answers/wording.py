@@ -165,9 +165,7 @@ RESULT = cue(
     r"|oh no)\b\W{1,4}(?:no\W{1,4})?(?=(?:it|that|this|the)\b)"
 )
 """Where a sentence turns from what is not the answer to what is."""
-CONDITION = cue(
-    r"\b(?:if|unless|suppos\w+|assum\w+|had (?:i|we|it|the|you|one)|were (?:i|we|it|the)|for the example)\b"
-)
+CONDITION = cue(rf"\b{phrases('condition')}\b")
 """What makes all that its sentence states none of the answer."""
 DOUBT = cue(
     rf"\b(?:(?!(?<=\bi )(?:say|said|wrote)\b|(?<=['’]d )say|(?<=ld )say|(?<=at )said|can['’]?t\b|cannot\b){_HEDGES}|"
@@ -175,12 +173,7 @@ DOUBT = cue(
     + rf")\b|{CONDITION.pattern}|\(\?\)|[\u2717\u2718\u274c]"
 )
 """What leaves open whether a value that has no mark is the answer."""
-CONFIRMS = cue(
-    r"[\u2713\u2714\u2705]|\bno (?:mistake|error|problem)s?\b|\b(?:yes|yep|indeed|confirm(?:s|ed)?|checks? out"
-    r"|consistent|match(?:es)?|holds?(?! on)|met|satisf\w+|works?|good|same|correctly|stands?(?! corrected)|agrees"
-    r"|still|verified|unchanged|fine|as (?:before|stated|expected)|(?:is|was|['’]s|are|all) (?:\w{2,9} )?(?:right"
-    r"|correct|fine|good|valid))\b"
-)
+CONFIRMS = cue(phrases("confirms"))
 RIGHTLY = cue(
     r"[\s\"'`*_)\]}”’»$]*\s(?:it is(?=\W*\Z|\W*,)|is (?:it|right|correct|meant|true|what (?:i|it)|(?:actually |now "
     r"|therefore |thus )?(?:the|my) \w*\s?(?:right|correct|true|real|answer|one|choice|option|result))|must be|fits"
@@ -193,10 +186,7 @@ ENDS = cue(
     + r"\b|(?:is|does|did|has|sein)(?: not)?\W*\Z)"
 )
 """What follows a value that ends its clause."""
-CUT = cue(
-    r"[;:\u2014\u2013\u2026](?:[*_]*\s|(?=[^\W\d]))|,\s(?:so|but|and|which|\w+ing)\s|\.\.\.|->|=>"
-    r"|[\u2192\u21d2\u2794-\u27bf]"
-)
+CUT = cue(phrases("cut"))
 """Where a clause begins."""
 SUPPOSES = cue(
     r"\b"
@@ -231,18 +221,10 @@ PART = cue(
 GLOSS = re.compile(r"[\"'`*_)]{0,4}\s?\([^()\n]{1,40}\)(?=\s\w)")
 """What a value is called as well, before its sentence goes on."""
 HEADING = cue(
-    r"[\W_]*(?:(?:the |my |detailed |short |brief |full |key )*(?:explanations?|reason(?:s|ing)?|solution"
-    r"|steps?(?: \d+)?|step[- ]by[- ]step(?: \w+)?|working|work(?:ed)?|calculations?|derivation|justification"
-    r"|rationale|break ?down|details?|method|approach|why|how|notes?|proof|verification|(?:quick |sanity )?check"
-    r"|here(?:['’]s| is) (?:how|why|the|my|a)[^\n:]{0,60}))[*_]*\s?(?:[:\n])"
+    rf"[\W_]*(?:(?:the |my |detailed |short |brief |full |key )*{phrases('heading')})[*_]*\s?(?:[:\n])"
 )
 """A heading under which values are reasons unless a sentence says more."""
-SAYS_NOTHING = cue(
-    r"\s*(?:all |still |indeed |that )?(?:thought|said|supposed\w*|believed|claimed|right|correct|incorrect|wrong"
-    r"|mistaken|fine|good|clear|consistent|confirmed|what|why|how|because|since|as|not|also|well|worth|important"
-    r"|possible|an? (?:mistake|error|typo|slip|common)|due|in|obtained|derived|found|given|based|computed|calculated"
-    r"|reached|supported|explained|simply the)\b"
-)
+SAYS_NOTHING = cue(rf"\s*(?:all |still |indeed |that )?{phrases('says_nothing')}\b")
 """What follows "it is" where that states no answer."""
 FRAME = cue(
     r"(?:\b(?:it|this|that|answer|result|value|solution|one|option|choice|order|respuesta|r[eé]ponse|antwort|risposta"
@@ -263,9 +245,7 @@ EQUATION = cue(
     r"|\\to|\b(?:is|gives|makes|equals|yields))\W*\Z"
 )
 """The left side of a calculation before its result."""
-LAST = cue(
-    r"[^,(\n]*(?:\Z|\(|,\s(?:(?:and )?not|of course|sorry|then\W*\Z|instead|i mean|as|since|because)\b)"
-)
+LAST = cue(rf"[^,(\n]*(?:\Z|\(|,\s{phrases('last')}\b)")
 """What follows a value that ends its sentence."""
 
 
