@@ -6,11 +6,12 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
 from evalcube.stages.generate.answers.numbers import with_whole_numbers
+from evalcube.stages.generate.answers.passages import Rank, passages
 
 MOST_TEXT = 50_000
 """Characters of a text that are read, the last ones."""
@@ -22,6 +23,8 @@ _DEEPEST = 50
 _START = re.compile(r'[\[{](?=\s*[\[{"])')
 _BETWEEN = re.compile(r"(?:[\s,;]|</?tool_calls?>|```(?:json)?)*")
 """What may stand between the calls of one answer."""
+_DRESS = re.compile(r"[\s*_`]*(?:```)?(?:json)?\s*")
+"""What may stand between the mark of an answer and its calls."""
 
 
 def canonical_calls(calls: Iterable[Mapping[str, Any]]) -> str:
@@ -36,7 +39,7 @@ def canonical_calls(calls: Iterable[Mapping[str, Any]]) -> str:
 
 
 def read_calls(text: str) -> str | None:
-    r"""The last calls in a text, as `canonical_calls` has them; None if there are none.
+    r"""The calls on a text's answer line, else the last ones, as `canonical_calls` has them; None if there are none.
 
     A call is an object with a ``name`` and ``arguments``, which may be JSON in a text; several stand in an array, or
     one after another. Arguments that cannot be read are kept as they are: they keep no schema.
@@ -49,8 +52,19 @@ def read_calls(text: str) -> str | None:
     True
     """
     text = text[-MOST_TEXT:]
+    groups = list(_groups(text))
+    if not groups:
+        return None
+    # calls that were made, and not only said, stand in a last line of their own
+    begins = [] if "\nTool calls: [{" in text else [p.start for p in passages(text) if p.rank is Rank.ASKED]
+    on_line = (g for g in groups if begins and g[0] >= begins[0] and _DRESS.fullmatch(text, begins[0], g[0]))
+    return canonical_calls(next(on_line, groups[-1])[1])
+
+
+def _groups(text: str) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+    """Where calls begin that follow one another, and these."""
+    begin, end = -1, -1
     found: list[dict[str, Any]] = []
-    end = -1
     for start in [match.start() for match in _START.finditer(text)][-_STARTS:]:
         if start < end:
             continue
@@ -61,10 +75,14 @@ def read_calls(text: str) -> str | None:
         calls = [_call(one) for one in (value if isinstance(value, list) else [value])]
         if not calls or None in calls:
             continue
-        follows = end >= 0 and _BETWEEN.fullmatch(text, end, start) is not None
-        found = [*(found if follows else ()), *(call for call in calls if call is not None)]
+        if end < 0 or _BETWEEN.fullmatch(text, end, start) is None:
+            if found:
+                yield begin, found
+            begin, found = start, []
+        found = [*found, *(call for call in calls if call is not None)]
         end = after
-    return canonical_calls(found) if found else None
+    if found:
+        yield begin, found
 
 
 _TYPES: Mapping[str, tuple[type, ...]] = {"string": (str,), "integer": (int,), "number": (int, float)}

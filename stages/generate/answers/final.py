@@ -417,7 +417,7 @@ def _offered(before: str, *, alone: bool) -> Role | None:
         return None
     if words.ASSERTS.search(before) or words.stated(before, len(before)):
         return Role.STATED if words.SUBJECT.search(clause) else Role.OPEN
-    return open_end
+    return None if words.RELATES.search(clause) else open_end
 
 
 def _parts(mention: Mention, value: str, text: str) -> list[Mention]:
@@ -452,5 +452,6 @@ def _said_outright(sentence: str, at: Mention) -> bool:
     before, after = sentence[: at.start], sentence[at.end :]
     if words.RIGHTLY.match(after) or words.REPLACES.match(after):
         return True
-    said = words.stated(sentence, at.start) or words.ASSERTS.search(before) is not None
+    alone = not any(map(str.isalnum, words.TURNS.sub("", before)))
+    said = alone or words.stated(sentence, at.start) or words.ASSERTS.search(before) is not None
     return said and not any(map(str.isalnum, after))

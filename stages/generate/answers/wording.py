@@ -201,10 +201,13 @@ EXPLAINS = cue(
     r"|\bnot(?: to \w+)?\W*\Z|不是\W*\Z|\b[a-z]\s?=\W*\Z"
 )
 """What makes a value that ends a clause one of the reasons."""
+RELATES = cue(rf"\b{phrases('relates')}\W*(?:the\s)?\Z")
+"""What makes a value a circumstance."""
 ASSERTS = cue(
     r"(?:\b(?:(?:so|thus|hence|therefore|but|said|written|answered|meant?|nope|no|put|use|read|say|insert|get|got|find"
     r"|have|take|obtain|answer|write|making|leaving|giving|is|are|ist|es|est|è|é|result|value|be|been|me|rather"
-    r"|becomes?|reads?|says?|reach|arrive at|believe|think|becoming|being)|(?:comes?|came|amounts?|changes?|leads?"
+    r"|becomes?|reads?|says?|reach|arrive at|believe|think|becoming|being)"
+    r"|(?:comes?|came|amounts?|changed?s?|corrected|leads?"
     r"|leans?) (?:to|out (?:as|at|to))|ends? up with|settle for)\s(?:(?:exactly|actually|instead|simply|the|an?|option"
     r"|it|it['’]s|have|be|now)\s){0,2}|(?<!不)[是为為は])\W*\Z"
 )

@@ -161,3 +161,20 @@ def test_guess__no_work_makes_no_call(shape: dict[str, int]) -> None:
     excess, strategy = excess_of_no_work(Cell(TASK, TASK.Params(**shape), 5), 300)
 
     assert excess == 0, strategy
+
+
+@pytest.mark.parametrize(
+    ("reply", "name"),
+    [
+        (
+            'Answer: [{"name": "f", "arguments": {}}]\n\nThe tool then says {"name": "g", "arguments": {}}',
+            "f",
+        ),
+        ('Answer:\n```json\n{"name": "f", "arguments": {}}\n```\nNot {"name": "g", "arguments": {}}', "f"),
+        ('Answer: see below\n{"name": "f", "arguments": {}}', "f"),
+        ('Answer: {"name": "g", "arguments": {}}\nTool calls: [{"name": "f", "arguments": "{}"}]', "f"),
+        ('First {"name": "g", "arguments": {}}, then {"name": "f", "arguments": {}}', "f"),
+    ],
+)
+def test_read_calls__those_on_the_answer_line_count_before_later_ones(reply: str, name: str) -> None:
+    assert read_calls(reply) == f'[{{"arguments": {{}}, "name": "{name}"}}]'

@@ -90,3 +90,36 @@ def test_dataset__says_how_to_get_math_verify(tmp_path, monkeypatch):
         cell(write_jsonl(tmp_path / "a.jsonl", [{"prompt": "1?", "answer": "1"}]), match="math")
 
     assert refused.value.field == "match"
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize(
+    "gold",
+    [
+        "2^{10}",
+        "(x-2)(x+3)",
+        "3\\sqrt{2}",
+        "\\{1, 2, 3\\}",
+        "\\frac{\\pi}{4}",
+        "|x - 2|",
+        "(0, 1) \\cup (2, 3)",
+        "e^{2x}",
+    ],
+)
+def test_read_math__hands_on_what_stands_there(gold):
+    frames = (
+        "Answer: $%s$",
+        "**Answer: $%s$**",
+        "Answer: \\(%s\\)",
+        "Answer:\n$$\n%s\n$$",
+        "Answer: %s",
+        "The answer is $%s$.",
+    )
+
+    assert [read_math(frame % gold, [gold]) for frame in frames] == [gold] * len(frames)
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize(("said", "reference"), [("52_8", "52"), ("0.0000001", "0.0000002")])
+def test_read_math__tells_apart_what_math_verify_takes_for_the_same(said, reference):
+    assert read_math(f"Answer: ${said}$", [reference]) != reference
