@@ -125,7 +125,9 @@ def first_line(tail: str, longest: int = SEGMENT) -> str:
     A line that ends with a colon goes on with the next one.
     """
     inner = tail.lstrip(" \t*_`")
-    tail = inner.lstrip(" \t\n*_`>") if inner[:1] == "\n" else inner
+    tail = inner.lstrip(" \t\n*_`") if inner[:1] == "\n" else inner
+    while tail.startswith("> ") and inner[:1] == "\n":
+        tail = tail[2:].lstrip(" *_`")
     tail = BULLET.sub("", tail, count=1) if inner[:1] == "\n" and BULLET.match(tail) else tail
     line, newline, rest = tail[: longest + 1].partition("\n")
     if newline and line.rstrip(" *_").endswith(":"):
