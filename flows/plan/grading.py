@@ -12,7 +12,7 @@ from evalcube.flows.plan.evaluations import score_in
 from evalcube.flows.plan.plan import Plan, is_imported
 from evalcube.flows.plan.requests import CriteriaBook, Prepared, judges_decide
 from evalcube.stages.generate import Cell, Trial
-from evalcube.stages.generate.answers.ways import noted
+from evalcube.stages.generate.answers.ways import collect_codes
 from evalcube.stages.generate.reader import SecondReader
 from evalcube.stages.infer.apis import Request
 from evalcube.stages.process.assertions import Context, ToolCall, evaluate, layered_scores
@@ -38,7 +38,7 @@ def grade_reading(reading: Reading, cell: Cell, trial: Trial, second: SecondRead
     """
     if is_imported(cell):
         return imported_outcome(reading, trial.guess_chance, trial.cluster)
-    with noted() as codes:
+    with collect_codes() as codes:
         outcome = grade_trial(
             reading,
             trial.guess_chance,

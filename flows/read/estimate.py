@@ -249,10 +249,8 @@ def _conflicts(plan: Plan) -> Iterator[str]:
     for task in plan.tasks:
         for planned in task.cells:
             source, params = planned.cell.task, planned.cell.params
-            if not (isinstance(source, Dataset) and isinstance(params, DatasetParams)):
-                continue
-            if conflict := source.conflict(params):
-                yield conflict
+            if isinstance(source, Dataset) and isinstance(params, DatasetParams):
+                yield from filter(None, [source.conflict(params)])
 
 
 def _sample_size(left: Sequence[list[OpenTrials]]) -> int:

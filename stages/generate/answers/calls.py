@@ -64,7 +64,7 @@ def read_calls(text: str) -> str | None:
 def _groups(text: str) -> Iterator[tuple[int, list[dict[str, Any]]]]:
     """Where calls begin that follow one another, and these."""
     begin, end = -1, -1
-    found: list[dict[str, Any]] = []
+    group: list[dict[str, Any]] = []
     for start in [match.start() for match in _START.finditer(text)][-_STARTS:]:
         if start < end:
             continue
@@ -76,13 +76,13 @@ def _groups(text: str) -> Iterator[tuple[int, list[dict[str, Any]]]]:
         if not calls or None in calls:
             continue
         if end < 0 or _BETWEEN.fullmatch(text, end, start) is None:
-            if found:
-                yield begin, found
-            begin, found = start, []
-        found = [*found, *(call for call in calls if call is not None)]
+            if group:
+                yield begin, group
+            begin, group = start, []
+        group = [*group, *(call for call in calls if call is not None)]
         end = after
-    if found:
-        yield begin, found
+    if group:
+        yield begin, group
 
 
 _TYPES: Mapping[str, tuple[type, ...]] = {"string": (str,), "integer": (int,), "number": (int, float)}

@@ -124,7 +124,7 @@ def read_final(
     kind
         What is read, one of `ways.GIVEN`.
     """
-    free, find = worded is not None, find or _no_values
+    free, find = worded is not None, find or (lambda _: ())
     text = without_next_question(text)
     found = list(passages(text))
     place, value = next(((p, v) for p in found if (v := read(p)) is not None), (None, None))
@@ -198,10 +198,6 @@ def _heading(text: str, find: Find) -> str | None:
     return None
 
 
-def _no_values(text: str) -> Sequence[Mention]:  # noqa: ARG001 - as other ways to find them
-    return ()
-
-
 def _unmarked(
     text: str, found: Sequence[Passage], end: Callable[[str], str | None], find: Find, *, free: bool
 ) -> str | None:
@@ -246,7 +242,9 @@ def _contradiction(
         if other is not None:
             ranks.add(place.rank)
             if other and other.casefold() != value.casefold():
-                between = (_past_word(text, place.start), first.start) if before else (begin, place.start)
+                word = _FIRST.match(text, place.start)  # "no" may be a value
+                past = word.end() if word else place.start
+                between = (past, first.start) if before else (begin, place.start)
                 if not any(cue.search(text, *between) for cue in (words.TURNS, words.REDOES)):
                     return REFUSED
                 return None if before else other
@@ -453,5 +451,5 @@ def _said_outright(sentence: str, at: Mention) -> bool:
     if words.RIGHTLY.match(after) or words.REPLACES.match(after):
         return True
     alone = not any(map(str.isalnum, words.TURNS.sub("", before)))
-    said = alone or words.stated(sentence, at.start) or words.ASSERTS.search(before) is not None
-    return said and not any(map(str.isalnum, after))
+    outright = alone or words.stated(sentence, at.start) or words.ASSERTS.search(before) is not None
+    return outright and not any(map(str.isalnum, after))

@@ -268,10 +268,10 @@ def parse_number(text: str) -> str | None:
     ('18', None, '2.5')
     """
     plain = plain_digits(plain_numbers(text)).strip().strip("$").strip()
-    found = list(NUMBER.finditer(plain))
-    if len(found) != 1 or found[0].start() or not _AFTER_ALONE.fullmatch(plain, found[0].end()):
+    numbers = list(NUMBER.finditer(plain))
+    if len(numbers) != 1 or numbers[0].start() or not _AFTER_ALONE.fullmatch(plain, numbers[0].end()):
         return None
-    return None if found[0]["word"] else _short_number(found[0])
+    return None if numbers[0]["word"] else _short_number(numbers[0])
 
 
 def same_number(answer: str, reference: str, tolerance: Fraction, relative: Fraction) -> bool:

@@ -210,10 +210,10 @@ def passages(text: str) -> Iterator[Passage]:
     ['8', ' 7.\nAnswer: 8']
     """
     found = [place for at, part in _hits(text) if (place := _place(text, at, part)) is not None]
-    for i, (one, inner) in enumerate(pairwise(found)):
-        lead = text[one[1] : inner[1]].lower().rpartition("answer")[0]
+    for i, (outer, inner) in enumerate(pairwise(found)):
+        lead = text[outer[1] : inner[1]].lower().rpartition("answer")[0]
         if (
-            one[0] is Rank.ASKED
+            outer[0] is Rank.ASKED
             and inner[0] is Rank.SAID
             and not inner[2]
             and _BEFORE.fullmatch(lead)

@@ -60,7 +60,7 @@ _PAIRS = (
 def line_of(passage: Passage) -> str:
     """The first line of a place with something on it, without mark-up."""
     line = BULLET.sub("", passage.text.lstrip(" \t\n\r*_`").split("\n", 1)[0], count=1)
-    return bared(in_box(line) if passage.boxed else line)
+    return without_markup(in_box(line) if passage.boxed else line)
 
 
 def lines_after_marks(text: str) -> Iterator[str]:
@@ -76,7 +76,7 @@ def lines_after_marks(text: str) -> Iterator[str]:
     return map(line_of, passages(text))
 
 
-def bared(line: str) -> str:
+def without_markup(line: str) -> str:
     """A line without mark-up around it and without a full stop at its end."""
     line = line.strip()
     while True:
@@ -108,7 +108,7 @@ def _text_in(passage: Passage) -> str | None:
     if passage.rank is Rank.SAID:
         line = line.lstrip(":=, ")
         adverb = _ADVERB.match(line)
-        line = bared(line[adverb.end() :] if adverb else line).removesuffix(" instead")
+        line = without_markup(line[adverb.end() :] if adverb else line).removesuffix(" instead")
         if words.SAYS_NOTHING.match(line):
             return None
     return None if not line or len(line) > LONGEST_TEXT or _HOLDER.fullmatch(line) else line
@@ -127,7 +127,7 @@ def _uncorrected(line: str) -> str:
 
 def _at_end(text: str, most_words: int | None) -> str | None:
     """The text of a reply that is nothing else, or what its last sentence states in a few words."""
-    line = bared(fenced_block(text) or text)
+    line = without_markup(fenced_block(text) or text)
     if next(passages(text), None) is not None or not re.search(r"[^\W_]", line):
         return None
     several = "\n" in line or len(line) > LONGEST_TEXT or _STOP.search(line) or words.STATEMENT.match(line)
@@ -141,7 +141,7 @@ def _said_at_end(text: str) -> str | None:
     first, _, rest = text.partition("\n\n")
     heads = words.HEADING.match(rest) and first[-1:] not in (".", ":", "?")
     if (heads or (rest and _BOLD.fullmatch(first))) and len(first.split()) <= _MOST_WORDS:
-        return bared(first) or None
+        return without_markup(first) or None
     last = next(last_lines(text), "")[-LONGEST_TEXT:]
     sentence = re.split(r"(?<=\w[.!?])\s|;\s", last)[-1]
     begin = sentence.lstrip("*_# ")
@@ -158,8 +158,8 @@ def _said_at_end(text: str) -> str | None:
 def stated_later(tail: str, value: str, before: str) -> str | None:  # noqa: ARG001 - as read_final asks
     """As `instead`, of an answer of any words: what follows a statement is one."""
 
-    def stated(text: str) -> list[Mention]:
-        found: list[Mention] = []
+    def values_in(text: str) -> list[Mention]:
+        mentions: list[Mention] = []
         stops = [0, *(stop.end() for stop in words.SENTENCE_END.finditer(text)), len(text)]
         for low, high in list(pairwise(stops))[-SENTENCES:]:
             sentence = text[low : min(high, low + 2 * NEAR)]
@@ -169,16 +169,16 @@ def stated_later(tail: str, value: str, before: str) -> str | None:  # noqa: ARG
                 frames = [turn.end()]
             if not frames or CHATTER.match(sentence) or words.SAYS_NOTHING.match(sentence, frames[-1]):
                 continue
-            said = _text_in(Passage(sentence[frames[-1] :], Rank.SAID, boxed=False, start=0))
-            if said and len(said.split()) <= _MOST_WORDS:
-                at = sentence.find(said, frames[-1])
-                again = fold(said).endswith(fold(value))
-                found.append(
-                    Mention(low + max(at, 0), low + len(sentence.rstrip()), value if again else said)
+            words_said = _text_in(Passage(sentence[frames[-1] :], Rank.SAID, boxed=False, start=0))
+            if words_said and len(words_said.split()) <= _MOST_WORDS:
+                at = sentence.find(words_said, frames[-1])
+                again = fold(words_said).endswith(fold(value))
+                mentions.append(
+                    Mention(low + max(at, 0), low + len(sentence.rstrip()), value if again else words_said)
                 )
-        return found
+        return mentions
 
-    return instead(tail, value, stated, free=True)
+    return instead(tail, value, values_in, free=True)
 
 
 # ---- folding
@@ -215,7 +215,7 @@ def _less(line: str, exact: frozenset[str]) -> str:
         line = _ARTICLE.sub("", line)
     if "whitespace" not in exact:
         line = " ".join(line.split())
-    line = bared(line)
+    line = without_markup(line)
     return line or original  # an answer of nothing but punctuation is compared as it is
 
 
@@ -244,7 +244,7 @@ def _forms(answer: str) -> Iterator[str]:
     """An answer as it stands, and without a pair around it and a remark behind it."""
     for _ in range(4):
         yield answer
-        answer = bared(answer)
+        answer = without_markup(answer)
         pair = next(
             (p for p in _PAIRS if len(answer) > 1 and answer.startswith(p[0]) and answer.endswith(p[1])), None
         )
@@ -279,7 +279,7 @@ class _Word(NamedTuple):
 
 def _words(text: str, exact: frozenset[str]) -> list[_Word]:
     """The words and signs of a text between Unicode's word edges, as they are compared."""
-    found: list[_Word] = []
+    line_words: list[_Word] = []
     at = 0
     for segment in regex.split(_EDGE, text):
         for match in _ONE_BY_ONE.finditer(segment):
@@ -291,25 +291,22 @@ def _words(text: str, exact: frozenset[str]) -> list[_Word]:
                 continue
             owned = _OWNED.fullmatch(part)
             forms = dict.fromkeys((fold(part, exact), fold(owned[1] if owned else part, exact)))
-            found.append(_Word(start, start + len(part), tuple(forms)))
+            line_words.append(_Word(start, start + len(part), tuple(forms)))
         at += len(segment)
-    if "articles" not in exact and len(found) > 1:
-        found = [w for w in found if w.forms[0] not in ("the", "a", "an")] or found
-    return found
+    if "articles" not in exact and len(line_words) > 1:
+        line_words = [w for w in line_words if w.forms[0] not in ("the", "a", "an")] or line_words
+    return line_words
 
 
 def place_of_answer(text: str, answers: Sequence[str], exact: frozenset[str], *, first: bool) -> str | None:
     """The longest answer that stands in a text as whole words and is not denied; None if there is none.
 
-    Parameters
-    ----------
-    first
-        Whether it has to be what the text begins with.
+    `first` says that the text has to begin with it.
     """
     text = unicodedata.normalize("NFKC", text[-_LONGEST_SEARCHED:]) if "unicode" not in exact else text
     line = _words(text, exact)
     for answer in sorted(answers, key=len, reverse=True):
-        wanted = [word.forms[0] for word in _words(bared(answer), exact)]
+        wanted = [word.forms[0] for word in _words(without_markup(answer), exact)]
         for i in range(1 if first else len(line) - len(wanted) + 1):
             run = line[i : i + len(wanted)]
             if (

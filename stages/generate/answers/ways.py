@@ -26,14 +26,14 @@ _NOTED: ContextVar[list[int] | None] = ContextVar("noted", default=None)
 
 def note(place: str, kind: str, *, read: bool = True) -> None:
     """Say how the answer that is being read was found; `read` is whether its place gave a value."""
-    noted = _NOTED.get()
-    if noted is not None:
-        given = kind if read else "nothing" if place == "no place" else "no single value"
-        noted.append(_HALF * PLACES.index(place) + GIVEN.index(given) + 1)
+    codes = _NOTED.get()
+    if codes is not None:
+        outcome = kind if read else "nothing" if place == "no place" else "no single value"
+        codes.append(_HALF * PLACES.index(place) + GIVEN.index(outcome) + 1)
 
 
 @contextmanager
-def noted() -> Iterator[list[int]]:
+def collect_codes() -> Iterator[list[int]]:
     """The codes of what is read meanwhile, the first one being the answer's: to grade it may read more."""
     codes: list[int] = []
     token = _NOTED.set(codes)
@@ -51,7 +51,7 @@ def way_of(code: int) -> str | None:
     >>> way_of(20), way_of(18), way_of(0)
     ('answer line → number', 'answer line → no single value', None)
     """
-    place, given = divmod(code - 1, _HALF)
-    if code < 1 or place >= len(PLACES) or given >= len(GIVEN):
+    row, column = divmod(code - 1, _HALF)
+    if code < 1 or row >= len(PLACES) or column >= len(GIVEN):
         return None
-    return f"{PLACES[place]} → {GIVEN[given]}"
+    return f"{PLACES[row]} → {GIVEN[column]}"

@@ -245,13 +245,13 @@ class Dataset(Task[DatasetParams]):
         if not params.answer or params.imported or params.grader:
             return ""
         view, asked = self._view(params), dict[bytes, tuple[int, bytes]]()
-        for place, index in enumerate(view.rows):
-            item = view.item(place)
+        for position, index in enumerate(view.rows):
+            item = view.item(position)
             right = item.accepted or (item.options[item.right],)
             answer = hashlib.sha256(repr(sorted(right)).encode("utf-8", "surrogatepass")).digest()[:8]
             key = drawn(b"", item.asked, sorted(item.options))[:16]
-            earlier, known = asked.setdefault(key, (index, answer))
-            if known != answer:
+            earlier, other_answer = asked.setdefault(key, (index, answer))
+            if other_answer != answer:
                 return (
                     f"{view.source.place(index)}: row {earlier + 1} asks the same and has another answer; one of them "
                     "is graded wrongly whatever a reply says, so correct or remove one"

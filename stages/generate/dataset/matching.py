@@ -13,7 +13,12 @@ from typing import cast
 import regex
 
 from evalcube.stages.generate.answers.passages import normalised
-from evalcube.stages.generate.answers.texts import bared, lines_after_marks, place_of_answer, read_text
+from evalcube.stages.generate.answers.texts import (
+    lines_after_marks,
+    place_of_answer,
+    read_text,
+    without_markup,
+)
 from evalcube.stages.generate.answers.ways import note
 from evalcube.stages.generate.base import Trial
 from evalcube.stages.generate.dataset.params import Comparison
@@ -152,7 +157,7 @@ def read_declared(
         return str(found[1] if found.re.groups and found[1] is not None else found[0]).strip() or None
     text = normalised(text)
     line = next((line for line in lines_after_marks(text) if line), None)
-    said = bared(text) if line is None else line
+    said = without_markup(text) if line is None else line
     note("whole reply" if line is None else "answer line", "text", read=bool(said))
     if not said or match == "exact":
         return said or None

@@ -48,12 +48,12 @@ _TINY = 1e-3
 
 
 def _differ(right: list[Any], said: list[Any]) -> bool:
-    """Whether two answers are small numbers that are not the same."""
+    """Whether second answers are small numbers that are not the same."""
     try:
-        one, two = float(right[0]), float(said[0])
+        first, second = float(right[0]), float(said[0])
     except (TypeError, ValueError, IndexError, AttributeError, OverflowError):
         return False
-    return max(abs(one), abs(two)) < _TINY and abs(one - two) > 1e-6 * max(abs(one), abs(two))
+    return max(abs(first), abs(second)) < _TINY and abs(first - second) > 1e-6 * max(abs(first), abs(second))
 
 
 def _boxed(text: str) -> str:

@@ -8,7 +8,7 @@ from evalcube.stages.generate.answers.choices import read_choice
 from evalcube.stages.generate.answers.documents import read_json
 from evalcube.stages.generate.answers.numbers import read_number
 from evalcube.stages.generate.answers.texts import read_text
-from evalcube.stages.generate.answers.ways import GIVEN, PLACES, noted, way_of
+from evalcube.stages.generate.answers.ways import GIVEN, PLACES, collect_codes, way_of
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ from evalcube.stages.generate.answers.ways import GIVEN, PLACES, noted, way_of
     ],
 )
 def test_noted__is_the_place_and_what_it_gave(read, reply, way):
-    with noted() as codes:
+    with collect_codes() as codes:
         read(reply)
 
     assert way_of(codes[0]) == way
