@@ -61,14 +61,12 @@ Later = Callable[[str, str, str], str | None]
 class Role(Enum):
     """What a sentence makes of a value."""
 
-    ANSWER = "answer"
-    """It is the answer that stands already."""
+    ANSWER = "answer"  # that stands already
     DENIED = "denied"
     """It is that answer, and is not right."""
     REPLACES = "replaces"
     """It is the answer in the place of the one that stands."""
     STATED = "stated"
-    """It is the answer."""
     OPEN = "open"
     """It is what cannot be told to be the answer or another thing."""
 
@@ -176,11 +174,10 @@ def end_of_written(near: str, value: str) -> int | None:
     """Where the words of a value end, which anything but letters and digits may part; None if they are not there."""
     parts, plain = value.split(), near.lower()
     at = plain.find(parts[0].lower()) if parts else 0
-    # Most stand there as they are, and to make a pattern takes as long as all else of a reply.
     exact = near.isascii() and (len(parts) == 1 or value.replace(" ", "").isalnum())
     if exact and plain.startswith(value.lower(), at):
         return at + len(value)
-    # Signs are parted by signs: to try all ways of that would take for ever, so each word is the next that there is.
+    # Signs are parted by signs: to try all ways would take for ever, so each word is the next that there is.
     others = "".join(rf"(?>[\W_]{{1,9}}?{re.escape(part)})" for part in parts[1:])
     written = re.search(re.escape(parts[0]) + others, near, re.IGNORECASE) if parts else None
     return written.end() if written else None
@@ -263,9 +260,6 @@ def _is_final(text: str, place: Passage) -> bool:
     if place.rank is Rank.SAID:
         return _SAYS_SO.search(before) is not None
     return len(before.rpartition("\n")[2].split()) <= 2
-
-
-# ---- what follows
 
 
 class _Sentence(NamedTuple):
