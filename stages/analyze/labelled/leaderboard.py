@@ -201,7 +201,7 @@ def _score(
     effect = how.effect((cells.shape[0], cells.shape[1]))
     sizes = column(grouped, "trials", labels) / effect[:, np.newaxis]
     size = float(np.where(sizes > 0, sizes, np.inf)[~behind].min(initial=np.inf))
-    scores = posterior(ds, how, grouped, member) if how.version == "auto" else None
+    scores = posterior(ds, how, member) if how.version == "auto" else None
     lead = "rate" if how.version == "auto" and (published or not size >= ENOUGH) else "score"
     if scores is None:
         scores = resampled(ds, how, grouped, member)

@@ -17,7 +17,7 @@ from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.reasonscore import Basis
 from evalcube.stages.analyze.formulas.reasonscore_posterior import posterior_scores
 from evalcube.stages.analyze.labelled.axes import names
-from evalcube.stages.analyze.labelled.counters import members, point_factors, tokens_error
+from evalcube.stages.analyze.labelled.counters import members, point_factors, task_moments, tokens_error
 
 Version = Literal["auto", "v1", "v2"]
 VERSIONS: tuple[Version, ...] = get_args(Version)
@@ -62,12 +62,9 @@ class BoardScores:
     """Score that a model which is always right has with as many trials."""
 
 
-def posterior(ds: Dataset, how: How, grouped: Floats, member: NDArray[np.bool_]) -> BoardScores:
+def posterior(ds: Dataset, how: How, member: NDArray[np.bool_]) -> BoardScores:
     """Scores of what the rates may be."""
-    labels = names(ds, "counter")
-    effect = how.effect((grouped.shape[0], grouped.shape[2]))
-    moments = stratified.moments(grouped / effect[:, np.newaxis, :, np.newaxis], labels=labels, mode="C_P")
-    rate, trials, chance = stratified.effective_trials(moments)
+    rate, trials, chance = stratified.effective_trials(task_moments(ds, member, "C_P", how.effects))
     overlaps = _overlaps(ds, member)
     each = [
         posterior_scores(
