@@ -154,7 +154,7 @@ def widening(units: int) -> float:
 def unit_moments(
     values: Floats, weights: Floats, cells: _Integers, units: _Integers, strata: _Integers
 ) -> Floats:
-    """Sums for `evalcube.stages.analyze.formulas.stratified.combine` of a weighted mean of values, shape (moment,).
+    """Sums for `evalcube.stages.analyze.formulas.stratified.parted` of a weighted mean of values: (stratum, moment).
 
     Units are independent within their stratum, whatever their values have in common: the variance is that of the units'
     sums of deviations from the means of cells.
@@ -173,12 +173,22 @@ def unit_moments(
     apart = np.bincount(units, weights * (values - means[cells]), len(strata))
     share = np.bincount(units, weights, len(strata))
     there = share > 0
-    number = np.bincount(strata[there], minlength=int(strata.max(initial=0)) + 1)[strata]
+    most = int(strata.max(initial=0)) + 1
+    number = np.bincount(strata[there], minlength=most)[strata]
     alone = there & (number == 1)
     spread = np.where(number > 1, number / np.maximum(number - 1, 1), 0.0) * apart**2
-    mass = float(weights.sum())
-    parts = (1.0, mass, 0.0, mass, product.sum(), spread.sum(), (share**2).sum(), (share[alone] ** 2).sum())
-    return np.array(parts)
+    mean = np.bincount(strata[units], weights * values, most)
+    parts = (
+        np.ones(len(strata)),
+        share,
+        0.0 * share,
+        share,
+        mean,
+        spread,
+        share**2,
+        np.where(alone, share**2, 0.0),
+    )
+    return np.stack([mean if part is mean else np.bincount(strata, part, most) for part in parts], axis=-1)
 
 
 def cluster_units(clusters: _Integers) -> _Integers:

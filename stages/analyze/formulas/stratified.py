@@ -12,11 +12,18 @@ gets Wilson's interval at its effective number of trials::
     M = (Z(1 − Z) + V + q)/(V + q²),   q = Σ a²/m / (Σ a)²
 
 that is Z(1 − Z)/V with unbiased terms, pulled towards 1/q, the number if all points were equally good, by about
-one trial's worth. One stratum of right and wrong answers gives exactly Wilson's interval. All sums add over any
-chunks: `moments` makes them, `combine` takes them.
+one trial's worth. One stratum of right and wrong answers gives exactly Wilson's interval.
+
+One such number hides a stratum of few trials, or without spread, behind the others. So strata go into *parts*
+(`parted`): those of like weight per planned trial, whose weighted sum is a plain sum of trials, and of these apart what
+was all right, all wrong or mixed. Each part has its interval, and the mean over parts of shares W and bounds (l, u) of
+theirs has m − √Σ W²(m − l)² and m + √Σ W²(u − m)². `moments` makes sums, `parted` adds them by part, `combine` takes
+these.
 
 References
 ----------
+G. Y. Zou, A. Donner (2008), Construction of confidence limits about effect measures: a general approach, Statistics in
+Medicine 27, 1693-1702: the intervals of sums (MOVER).
 L. Kish (1965), Survey Sampling, Wiley, chapter 8: effective sample size.
 E. L. Korn, B. I. Graubard (1998), Confidence intervals for proportions with small expected number of positive
 counts estimated from survey data, Survey Methodology 24, 193-201.
@@ -27,9 +34,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from evalcube.stages.analyze.formulas.arguments import fitting
+from evalcube.stages.analyze.formulas.arguments import column, fitting
 from evalcube.stages.analyze.formulas.estimators import Bounds, checked_mode, counts, estimate
 from evalcube.stages.analyze.formulas.intervals import Floats, exact_bounds, wilson_bounds
 from evalcube.stages.errors import ArgumentError
@@ -38,6 +45,8 @@ from evalcube.stages.reply.status import COUNTERS
 MOMENTS = ("strata", "weight", "offset", "scale", "mean", "variance", "size", "single")
 """Names of the additive sums: strata with an estimate, Σw, Σw(1 − k), Σa, Σaz̄, Σa²s²/m, Σa²/m, and the latter
 over strata of one trial, which show nothing of their variance."""
+LIKE = 1.25 * (1.0 + 1e-9)
+"""Weights per trial up to so many times the least of a part are alike."""
 
 
 def stratified(
@@ -47,6 +56,7 @@ def stratified(
     labels: Sequence[str] = COUNTERS,
     mode: str = "C_P",
     confidence: float | None = None,
+    units: ArrayLike | None = None,
 ) -> Bounds:
     """Weighted mean over strata of one estimator, with lower and upper bound.
 
@@ -62,6 +72,8 @@ def stratified(
         One of `evalcube.stages.analyze.formulas.estimators.MODES`.
     confidence
         Level in (0, 1); None means z = 1.96 exactly.
+    units
+        Independent trials that each stratum was planned with, broadcasts to (..., stratum); None: those it has.
 
     Returns
     -------
@@ -83,12 +95,14 @@ def stratified(
     >>> names = ["trials", "completed", "correct", "truncated", "guess_sum"]
     >>> cells = [[20, 20, 19, 0, 0], [92, 92, 46, 0, 0]]
     >>> [round(float(value), 3) for value in stratified(cells, labels=names)]
-    [0.725, 0.646, 0.792]
+    [0.725, 0.619, 0.779]
     """
     sums = moments(counters, weights, labels=labels, mode=mode)
     if sums.ndim < 2:
         raise ArgumentError("`counters` must be (..., stratum, counter), got those of a single group")
-    return combine(sums.sum(axis=-2), confidence=confidence)
+    return combine(
+        parted(sums, column(counters, "trials", labels) if units is None else units), confidence=confidence
+    )
 
 
 def moments(
@@ -158,24 +172,56 @@ def score_moments(
     return np.stack([np.where(there, part, 0.0) for part in parts], axis=-1)
 
 
-def standard(sums: ArrayLike) -> Floats:
-    """Summed moments (..., moment) brought to a weight of 1, so that groups of them weigh alike in a further sum.
+def scaled(sums: ArrayLike, factor: ArrayLike) -> Floats:
+    """Moments (..., moment) of strata whose weights are multiplied by a factor, broadcasts to (...)."""
+    values, by = np.asarray(sums, dtype=float), np.asarray(factor, dtype=float)[..., np.newaxis]
+    return np.concatenate(
+        [values[..., :1] * (by > 0), values[..., 1:5] * by, values[..., 5:] * by**2], axis=-1
+    )
 
-    Zero where there is no weight.
 
-    Examples
-    --------
-    >>> tasks = moments([[[8, 8, 4, 0, 0]] * 3, [[8, 8, 8, 0, 0]] + [[0] * 5] * 2], labels=[
-    ...     "trials", "completed", "correct", "truncated", "guess_sum"])
-    >>> float(combine(standard(tasks.sum(axis=-2)).sum(axis=-2))[0])
-    0.75
+def parted(
+    sums: ArrayLike, units: ArrayLike, owner: NDArray[np.intp] | None = None, owners: int = 0
+) -> Floats:
+    """Sums of strata by part: from (..., stratum, moment) to (..., part, moment), zero where a part has no stratum.
+
+    Parameters
+    ----------
+    sums
+        Of `moments`, or with `owner` rows (stratum, moment) of several groups.
+    units
+        Independent trials that each stratum was planned with, broadcasts to its shape; never those that have come, so
+        that one more moves no stratum to another part.
+    owner, owners
+        Number of each row's group, and how many there are: the result is (group, part, moment) then.
     """
     values = np.asarray(sums, dtype=float)
-    weight = values[..., 1:2]
-    scale = np.where(weight > 0, 1.0, 0.0) / np.where(weight > 0, weight, 1.0)
-    return np.concatenate(
-        [values[..., :1], values[..., 1:5] * scale, values[..., 5:] * scale**2], axis=-1
-    ) * (weight > 0)
+    if owner is None:
+        shape, units = values.shape[:-2], np.broadcast_to(np.asarray(units, dtype=float), values.shape[:-1])
+        number = int(np.prod(shape))
+        rows = values.reshape(-1, len(MOMENTS))
+        found = parted(rows, units.ravel(), np.repeat(np.arange(number), values.shape[-2]), number)
+        return found.reshape(*shape, *found.shape[1:])
+    there = values[:, 3] > 0
+    values, owner, planned = values[there], owner[there], np.asarray(units, dtype=float)[there]
+    _, _, _, scale, mean, variance, _, single = values.T
+    spread = (variance + single > 0) | ((mean > 0) & (mean < scale))
+    kind = np.where(spread, 2, mean > 0)
+    ratio, group, left, groups = (
+        scale / np.maximum(planned, 1e-9),
+        np.zeros_like(kind),
+        np.ones_like(spread),
+        0,
+    )
+    while left.any():
+        least = np.full(owners, np.inf)
+        np.minimum.at(least, owner[left], ratio[left])
+        now = left & (ratio <= least[owner] * LIKE)
+        group[now] = groups
+        left, groups = left & ~now, groups + 1
+    place, size = (owner * groups + group) * 3 + kind, owners * groups * 3
+    columns = [np.bincount(place, part, size) for part in values.T]
+    return np.stack(columns, axis=-1).reshape(owners, 3 * groups, len(MOMENTS))
 
 
 def exact_estimate(
@@ -230,7 +276,7 @@ def exact_estimate(
     values = np.asarray(counters, dtype=float)
     point = estimate(values, labels=labels, mode=mode)[0]
     sums = moments(values / np.asarray(effect, dtype=float)[..., np.newaxis], labels=labels, mode=mode)
-    _, lower, upper = combine(sums, confidence=confidence, exact=True)
+    _, lower, upper = combine(sums[..., np.newaxis, :], confidence=confidence, exact=True)
     undefined = np.isnan(point)
     return (
         point,
@@ -242,40 +288,79 @@ def exact_estimate(
 def combine(
     sums: ArrayLike, *, confidence: float | None = None, least: float = 0.0, exact: bool = False
 ) -> Bounds:
-    """Point, lower and upper bound from summed moments (..., moment), at last clipped to [least, 1].
+    """Point, lower and upper bound from moments by part (..., part, moment), at last clipped to [least, 1].
 
-    NaN where the weights sum to 0. With `exact`, by the exact interval at the effective number of trials; as nobody is
-    worse than guessing, its upper bound is at least that of what guesses, and no interval has zero width.
+    NaN where the weights sum to 0. With `exact`, by exact intervals at the effective numbers of trials; as nobody is
+    worse than guessing, upper bounds start at what guesses at least, and no interval has zero width.
     """
-    offset, scale, total, rate, trials = _effective(sums)
+    total, offset, scale, rate, trials = _effective(sums)
+    bounds = exact_bounds if exact else wilson_bounds
     with np.errstate(all="ignore"):
-        if exact:
-            point, lower, _ = exact_bounds(rate * trials, trials, confidence=confidence)
-            upper = exact_bounds(np.maximum(rate, -offset / scale) * trials, trials, confidence=confidence)[2]
-        else:
-            point, lower, upper = wilson_bounds(rate * trials, trials, confidence=confidence)
-        parts = tuple(np.clip((offset + scale * part) / total, least, 1.0) for part in (point, lower, upper))
-    return parts[0], parts[1], parts[2]
+        start = np.maximum(rate, -offset / scale) if exact else rate
+        lower, upper = (
+            bounds(part * trials, trials, confidence=confidence)[end] for part, end in ((rate, 1), (start, 2))
+        )
+        below, above = (
+            np.sqrt(np.nansum((scale * part) ** 2, axis=-1)) for part in (rate - lower, upper - start)
+        )
+        point = np.nansum(offset + scale * rate, axis=-1) / total
+        ends = (point, point - below / total, (np.maximum(point, 0.0) if exact else point) + above / total)
+        point, lower, upper = (np.clip(part, least, 1.0) for part in ends)
+    return point, lower, upper
 
 
 def effective_trials(sums: ArrayLike) -> tuple[Floats, Floats, Floats]:
-    """Rate Z in [0, 1], trials M and chance c that summed moments (..., moment) are worth: the mean is (Z − c)/(1 − c).
+    """Rate Z in [0, 1], trials M and chance c that moments by part are worth: the mean is (Z − c)/(1 − c).
 
-    Z·M successes in M independent trials of one rate say as much about the mean over the strata. NaN without weights.
+    Z·M successes in M independent trials of one rate say as much about the mean over the parts: Beta(Z·M + ½,
+    M − Z·M + ½) has the mean and the variance that the parts' posteriors give the mean over them. NaN without weights.
     """
-    offset, scale, _, rate, trials = _effective(sums)
+    total, offset, scale, rate, trials = _effective(sums)
     with np.errstate(all="ignore"):
-        return rate, trials, -offset / np.where(scale > 0, scale, np.nan)
+        whole = np.nansum(scale, axis=-1) + 0.0 * total
+        share = scale / whole[..., np.newaxis]
+        mean = (rate * trials + 0.5) / (trials + 1.0)
+        variance = np.nansum(share**2 * mean * (1.0 - mean) / (trials + 2.0), axis=-1)
+        middle = np.nansum(share * mean, axis=-1)
+        number = middle * (1.0 - middle) / variance - 2.0
+        return (
+            np.clip((middle * (number + 1.0) - 0.5) / number, 0.0, 1.0),
+            number,
+            -np.nansum(offset, axis=-1) / whole,
+        )
+
+
+def z_apart(sums: ArrayLike, border: float) -> float:
+    """The z up to which Wilson's interval of `combine` leaves a border out, from moments (part, moment) of one mean.
+
+    So a p value made of it is below 1 − level exactly where the interval of that level does not hold the border; NaN
+    without weights.
+    """
+    total, offset, scale, rate, trials = _effective(sums)
+    there = scale > 0
+    scale, rate, trials = scale[there], rate[there], trials[there]
+    distance = (offset.sum() + (scale * rate).sum()) / total - border
+    side, low, high = rate if distance > 0 else 1.0 - rate, 0.0, 2.0 * float(np.sqrt(trials.sum()))
+    for _ in range(4):
+        z = np.linspace(low, high, 1024)[:, np.newaxis]
+        reach = (z**2 * (2.0 * side - 1.0) + z * np.sqrt(z**2 + 4.0 * trials * side * (1.0 - side))) / (
+            trials + z**2
+        )
+        place = int(
+            np.searchsorted(np.sqrt(((scale * reach / 2.0) ** 2).sum(axis=-1)), abs(distance) * total)
+        )
+        low, high = float(z[max(place - 1, 0), 0]), float(z[min(place, 1023), 0])
+    return high + 0.0 * float(total)
 
 
 def _effective(sums: ArrayLike) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-    """Offset, scale, weight, rate Z and effective number of trials M of summed moments."""
+    """Summed weight (...), and offset, scale, rate Z and effective number of trials M of parts (..., part)."""
     _, weight, offset, scale, mean, variance, size, single = np.moveaxis(np.asarray(sums, float), -1, 0)
+    total = weight.sum(axis=-1)
     with np.errstate(all="ignore"):
-        total = np.where(weight > 0, weight, np.nan)
         rate = np.clip(mean / scale, 0.0, 1.0)
         spread = rate * (1.0 - rate)
         q = size / scale**2
         error = (variance + single * spread) / scale**2
         trials = (spread + error + q) / (error + q**2)
-    return offset, scale, total, rate, trials
+    return np.where(total > 0, total, np.nan), offset, scale, rate, trials

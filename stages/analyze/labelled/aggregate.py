@@ -22,7 +22,12 @@ from evalcube.stages.analyze.formulas.intervals import Floats, quantile
 from evalcube.stages.analyze.labelled import selection
 from evalcube.stages.analyze.labelled.axes import base_design, names
 from evalcube.stages.analyze.labelled.clustering import family_effects, question_effects
-from evalcube.stages.analyze.labelled.counters import counter_cells, members, planned_trials
+from evalcube.stages.analyze.labelled.counters import (
+    counter_cells,
+    members,
+    planned_questions,
+    planned_trials,
+)
 from evalcube.stages.analyze.labelled.points import common_in_groups, planned_points
 from evalcube.stages.analyze.labelled.selection import CELL, MODEL, CellSelection, Groups, Key, Where
 from evalcube.stages.errors import ArgumentError
@@ -96,7 +101,10 @@ def aggregate(
     effect = _effects(ds, models) if exact else np.ones(values.shape[:2])
     share = base_design(ds) if weigh == "tasks" else np.ones(values.shape[1:3])
     kept, words = _compared(ds, values, chosen, cells)
-    found = group_sums(values, share, effect, kept, (models, cells), labels=labels, mode=mode, weigh=weigh)
+    units = planned_questions(ds)
+    found = group_sums(
+        values, share, effect, kept, (models, cells), labels=labels, mode=mode, weigh=weigh, units=units
+    )
     dims = [*models.names, *cells.names]
     found = GroupSums(
         *(np.moveaxis(part, [dims.index(name) for name in wanted], range(len(wanted))) for part in found)
@@ -265,7 +273,7 @@ class GroupSums(NamedTuple):
     weighed: Floats
     """Counters per trial by the weights of cells, and the sum of these."""
     moments: Floats
-    """Of `stratified`; for the sum of all trials the counters that estimates rest on, and trials by their effects."""
+    """Of `stratified`, by part; for sums of all trials the counters that estimates rest on, and trials by effects."""
 
 
 def group_sums(
@@ -278,6 +286,7 @@ def group_sums(
     labels: list[str],
     mode: str,
     weigh: str,
+    units: Floats,
 ) -> GroupSums:
     """Sums over the members of each group of models and of cells.
 
@@ -292,6 +301,8 @@ def group_sums(
         Base design of the cells, or their weights among all; broadcasts to (model, task, params).
     effect
         Trials that are worth one independent one, shape (model, task).
+    units
+        Questions that cells were planned with, (model, task, params).
     kept
         Of cells (model, task, params): 1 if means of counters rest on it, 2 if estimates do, too.
     """
@@ -304,21 +315,46 @@ def group_sums(
     meant = planned_trials(values, labels) > 0
     each = values * (weight / np.where(there, trials, 1.0))[..., np.newaxis]
     counted = values * (kept > 1)[..., np.newaxis]
-    if weigh == "trials":
-        moments = _with(counted, trials * (kept > 1) * worth)
-    else:
-        own = design.ratios(share, there & (kept > 1)) if by_task else share
-        moments = stratified.moments(counted / worth[..., np.newaxis], own, labels=labels, mode=mode)
 
     def summed(part: Floats, standard: Callable[[Floats], Floats] | None) -> Floats:
         return _summed(part, groups, standard, by_task=by_task)
 
-    even = weigh != "trials"
+    if weigh == "trials":
+        moments = summed(_with(counted, trials * (kept > 1) * worth), None)
+    else:
+        own = design.ratios(share, there & (kept > 1)) if by_task else share
+        strata = stratified.moments(counted / worth[..., np.newaxis], own, labels=labels, mode=mode)
+        moments = _parted(strata, units, groups, by_task=by_task)
     return GroupSums(
         summed(_with(values, there, meant), None),
-        summed(_with(each, weight), _of_weight_one if even else None),
-        summed(moments, stratified.standard if even else None),
+        summed(_with(each, weight), None if weigh == "trials" else _of_weight_one),
+        moments,
     )
+
+
+def _parted(strata: Floats, units: Floats, groups: tuple[Groups, Groups], *, by_task: bool) -> Floats:
+    """Moments by part of each group from those of cells (model, task, params, moment), models of weight 1."""
+    models, cells = groups
+    flat = strata.reshape(len(strata), -1, strata.shape[-1])
+    owner, cell = cells.pairs
+    task = np.repeat(np.arange(strata.shape[1]), strata.shape[2]) if by_task else np.zeros(flat.shape[1], int)
+    inner, inside = np.unique(owner * (task.max(initial=0) + 1) + task[cell], return_inverse=True)
+    weight = np.zeros((len(flat), len(inner)))
+    np.add.at(weight, (slice(None), inside), flat[:, cell, 1])
+    tasks = np.zeros((len(flat), cells.matrix.shape[0]))
+    np.add.at(tasks, (slice(None), inner // (task.max(initial=0) + 1)), weight > 0)
+    whole = weight[:, inside] * tasks[:, owner]
+    factor = (whole > 0) / np.where(whole > 0, whole, 1.0)
+    rows = stratified.scaled(flat[:, cell], factor)
+    group, model = models.pairs
+    whose = group[:, np.newaxis] * cells.matrix.shape[0] + owner
+    found = stratified.parted(
+        rows[model].reshape(-1, rows.shape[-1]),
+        units.reshape(len(flat), -1)[:, cell][model].ravel(),
+        whose.ravel(),
+        models.matrix.shape[0] * cells.matrix.shape[0],
+    )
+    return found.reshape(*models.shape, *cells.shape, *found.shape[1:])
 
 
 def _with(values: Floats, *columns: NDArray[np.generic]) -> Floats:

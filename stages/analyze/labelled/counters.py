@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from evalcube.stages.analyze.formulas import design, stratified
 from evalcube.stages.analyze.formulas.arguments import column
 from evalcube.stages.analyze.formulas.estimators import token_error
 from evalcube.stages.analyze.formulas.intervals import Floats
-from evalcube.stages.analyze.labelled.axes import CELL_DIMS, base_design, names
+from evalcube.stages.analyze.labelled.axes import CELL_DIMS, base_design, most_repeats, names
 from evalcube.stages.analyze.labelled.clustering import answers_to_questions
 from evalcube.stages.errors import ArgumentError
 
@@ -80,8 +80,29 @@ def point_factors(ds: Dataset) -> Floats:
     return design.levelled(design.design_factors(cells, base_design(ds), labels=labels), used, axis=(1, 2))
 
 
-def task_moments(ds: Dataset, member: NDArray[np.bool_], mode: str, effect: Floats | None = None) -> Floats:
-    """Moments of the mean rate of each task, of weight 1: shape (model, [tier,] task, moment); needs them in memory.
+def planned_questions(ds: Dataset) -> Floats:
+    """Questions that each point was planned with, shape (model, task, params); needs counters in memory, if any.
+
+    Without them every point has as many as there are places.
+    """
+    if "counters" not in ds.variables:
+        return np.full([ds.sizes[dim] for dim in CELL_DIMS[:-1]], float(ds.sizes["trial"]))
+    asked = planned_trials(counter_cells(ds).values.astype(float), names(ds, "counter"))
+    times: Any = most_repeats(ds)
+    if "planned_repeats" in ds:
+        times = ds.variables["planned_repeats"].transpose(*CELL_DIMS[:-1]).values
+    return np.asarray(asked / np.maximum(times, 1))
+
+
+def task_moments(
+    ds: Dataset,
+    member: NDArray[np.bool_],
+    mode: str,
+    effect: Floats | None = None,
+    *,
+    together: bool = False,
+) -> Floats:
+    """Moments by part of the mean rate of each task: (model, [tier,] task, part, moment); needs counters in memory.
 
     Points weigh as in the base design.
 
@@ -95,13 +116,22 @@ def task_moments(ds: Dataset, member: NDArray[np.bool_], mode: str, effect: Floa
         One of `evalcube.stages.analyze.formulas.estimators.MODES`.
     effect
         Trials that are worth one independent trial, shape (model, task); None is 1.
+    together
+        Of the mean over tasks, (model, [tier,] part, moment).
     """
     cells, labels = counter_cells(ds).values.astype(float), names(ds, "counter")
     share = design.ratios(base_design(ds), column(cells, "trials", labels) > 0)
     worth = 1.0 if effect is None else effect[..., np.newaxis, np.newaxis]
-    each = stratified.moments(cells / worth, share, labels=labels, mode=mode)
-    tiers = "g" if member.ndim == 3 else ""
-    return stratified.standard(np.einsum(f"mkpj,{tiers}kp->m{tiers}kj", each, member.astype(float)))
+    each, inside = stratified.moments(cells / worth, share, labels=labels, mode=mode), member.astype(float)
+    weight = np.einsum("mkp,...kp->m...k", each[..., 1], inside)[..., np.newaxis]
+    factor = np.moveaxis(inside[..., np.newaxis], -1, 0) / np.where(weight > 0, weight, 1.0)
+    units = planned_questions(ds)
+    if member.ndim == 3:
+        each, units = each[:, np.newaxis], units[:, np.newaxis]
+    rows, units = stratified.scaled(each, factor), np.broadcast_to(units, factor.shape)
+    if together:
+        rows, units = rows.reshape(*rows.shape[:-3], -1, rows.shape[-1]), units.reshape(*units.shape[:-2], -1)
+    return stratified.parted(rows, units)
 
 
 def point_weights(ds: Dataset, member: NDArray[np.bool_] | None = None) -> Floats:

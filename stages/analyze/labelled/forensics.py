@@ -159,8 +159,8 @@ def cost_table(ds: DatasetT, *, by_task: bool = False, confidence: float | None 
 
     effects, ranked = question_effects(ds), np.asarray(counters.members(ds).any(axis=0))
     part = common_part(loaded, by_task=by_task)[0]
-    moments = counters.task_moments(part, ranked, "E_P", effects)
-    right = combine(moments if by_task else moments.sum(axis=1), confidence=confidence, exact=True)
+    moments = counters.task_moments(part, ranked, "E_P", effects, together=not by_task)
+    right = combine(moments, confidence=confidence, exact=True)
     error = counters.tokens_error(
         part, counters.point_weights(part, ranked), token_effects(ds), by_task=by_task
     )

@@ -206,12 +206,12 @@ def _score(
     if scores is None:
         scores = resampled(ds, how, grouped, member)
     ranked = np.asarray(member.any(axis=0))
-    overall = task_moments(ds, ranked, how.mode, effect).sum(axis=-2)
-    plain = task_moments(ds, ranked, "E_P", effect).sum(axis=-2)
+    overall = task_moments(ds, ranked, how.mode, effect, together=True)
+    plain = task_moments(ds, ranked, "E_P", effect, together=True)
     draws = scores.draws if lead == "score" else draw_means(ds, how, overall)
     accuracy = stratified.combine(plain, confidence=how.level, exact=True)
     rates = stratified.combine(
-        task_moments(ds, member, how.mode, effect).sum(axis=-2), confidence=how.level, exact=True
+        task_moments(ds, member, how.mode, effect, together=True), confidence=how.level, exact=True
     )
     first = reasonscore.tier_score(grouped, labels=labels, basis=how.basis, expected=expected)
     columns = {

@@ -214,6 +214,8 @@ def cube_outcome_metrics(
     )
     base, words = _point_weights(ds, np.asarray(values.any(axis=(3, 4))), cells)
     slots = ds.sizes["params"]
+    questions = counters.planned_questions(ds).max(axis=0, initial=0).reshape(-1, 1)
+    planned = np.arange(ds.sizes["trial"]) < questions
 
     def members() -> Iterator[tuple[tuple[int, ...], Group]]:
         for outer, some in models.members():
@@ -222,7 +224,7 @@ def cube_outcome_metrics(
                 _, task = np.unique(points // slots, return_inverse=True)
                 own = None if clusters is None else clusters[points]
                 these = np.ix_(some, points)
-                yield (*outer, *inner), Group.of(bank.codes[these], base[these], task, own)
+                yield (*outer, *inner), Group.of(bank.codes[these], base[these], task, own, planned[points])
 
     found = evaluate(bank, members(), models.shape + cells.shape, (*models.names, *cells.names), wanted)
     labels = {"k": variable(("k",), np.array(wanted.draws)), **labels_of_groups(ds, (models, cells))}

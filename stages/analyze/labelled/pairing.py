@@ -125,13 +125,13 @@ def compare_evaluations(
     one_of(truncated, "truncated", TRUNCATED)
     axes.need_status(ds)
     labels, tasks = axes.evaluation_labels(ds), axes.names(ds, "task")
-    base, rated = axes.base_design(ds), _rated(ds)
+    base, rated, planned = axes.base_design(ds), _rated(ds), counters.planned_questions(ds)
     found = []
     for place, first in enumerate(models[:-1]):
         codes = _codes(ds, first)
         for second in models[place + 1 :]:
             others = _codes(ds, second)
-            cells = _cells(codes, others, truncated)
+            cells, counts = _ranked(_cells(codes, others, truncated), rated)
             if not cells[..., 0].any():
                 raise ArgumentError(
                     f"{labels[first]!r} and {labels[second]!r} have finished no trial in common; run the sweep "
@@ -139,12 +139,25 @@ def compare_evaluations(
                 )
             weights, apart = _weights(cells, base[first], base[second], weigh)
             units = pair_units(ds, first, second)
+            asked = np.minimum(planned[first], planned[second])
             single = tuple(
-                _difference(cells[task], weights[task], name, None if units is None else units[task])
+                _difference(
+                    cells[task],
+                    weights[task],
+                    name,
+                    None if units is None else units[task],
+                    planned=asked[task],
+                )
                 for task, name in enumerate(tasks)
             )
-            counts = rated & (weights > 0)
-            overall = _difference(cells, weights * (counts if counts.any() else 1.0), "", units, border)
+            overall = _difference(
+                cells * counts[..., np.newaxis, np.newaxis],
+                weights * counts,
+                "",
+                units,
+                border,
+                planned=asked,
+            )
             alike = tuple(axes.plain(tasks[task]) for task in np.flatnonzero(apart))
             cut = tuple(int((one == int(Status.TRUNCATED)).sum()) for one in (codes, others))
             found.append(Pair(labels[first], labels[second], single, overall, (cut[0], cut[1]), weigh, alike))
@@ -160,12 +173,12 @@ def spread_of(ds: Dataset, first: int, second: int) -> Spread:
         If they have no two questions of a point in common.
     """
     base = axes.base_design(ds)
-    cells = _cells(_codes(ds, first), _codes(ds, second), "wrong")
+    cells, counts = _ranked(_cells(_codes(ds, first), _codes(ds, second), "wrong"), _rated(ds))
+    cells *= counts[..., np.newaxis, np.newaxis]
     weights, _ = _weights(cells, base[first], base[second], "tasks")
     units = pair_units(ds, first, second)
     shape = (-1, cells.shape[2])
     trials, alone, other = (cells[..., place].reshape(shape) for place in range(3))
-    weights = weights * _rated(ds)
     return pair_spread(trials, alone, other, weights.ravel(), None if units is None else units.reshape(shape))
 
 
@@ -221,6 +234,17 @@ def _rated(ds: Dataset) -> NDArray[np.bool_]:
     return np.asarray(counters.members(ds).any(axis=0))
 
 
+def _ranked(cells: Floats, rated: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_]]:
+    """The same without trials of points in no tier, but for tasks that have no others, and which tasks means rest on.
+
+    Tasks are (task, 1): those with points in a tier; all where none has any.
+    """
+    inside = rated & (cells[..., 0].sum(axis=-1) > 0)
+    tasks = inside.any(axis=-1, keepdims=True)
+    kept = cells * np.where(tasks, inside, True)[..., np.newaxis, np.newaxis]
+    return kept, tasks | ~tasks.any()
+
+
 def _weights(cells: Floats, first: Floats, second: Floats, weigh: Weigh) -> tuple[Floats, NDArray[np.bool_]]:
     """Weight of each point, shape (task, params), and in which tasks the two base designs (task, params) contradict."""
     trials = cells[..., 0].sum(axis=-1)
@@ -254,9 +278,15 @@ def _e_value(
 
 
 def _difference(
-    cells: Floats, weights: Floats, task: str, units: NDArray[np.int64] | None = None, border: float = 0.0
+    cells: Floats,
+    weights: Floats,
+    task: str,
+    units: NDArray[np.int64] | None = None,
+    border: float = 0.0,
+    *,
+    planned: Floats,
 ) -> PairedDifference:
-    """Of trials (..., question, 4) of points with weights (...); `p_holm` is left to be adjusted."""
+    """Of trials (..., question, 4) of points with weights (...) and planned questions; `p_holm` is to be adjusted."""
     by_point, share = cells.reshape(-1, *cells.shape[-2:]), weights.ravel()
     trials, first, second, both = np.moveaxis(by_point, -1, 0)
     there = trials > 0
@@ -267,8 +297,9 @@ def _difference(
         own = units.reshape(trials.shape)[there]
         effect = unit_effect(b - c, b + c, m, share, own, cells=np.nonzero(there)[0], prior=0.0)
     right, wrong, size = (part.sum(axis=-1) / effect for part in (first, second, trials))
-    bounds = paired_difference(right, wrong, size, share)
-    p = float(difference_p(right, wrong, size, share))
+    asked = planned.ravel()
+    bounds = paired_difference(right, wrong, size, share, units=asked)
+    p = difference_p(right, wrong, size, share, units=asked)
     first_rate, second_rate = (
         float(paired_difference(alone + both.sum(axis=-1) / effect, 0, size, share)[0])
         for alone in (right, wrong)
@@ -286,5 +317,5 @@ def _difference(
         p,
         p,
         _e_value(trials, first, second, share, units, border),
-        difference_worth(right, wrong, size, share),
+        difference_worth(right, wrong, size, share, units=asked),
     )

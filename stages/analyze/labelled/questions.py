@@ -13,7 +13,7 @@ from evalcube.stages.analyze.formulas.clustering import unit_moments, units_of, 
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.outcomes import table
 from evalcube.stages.analyze.formulas.outcomes.counts import Categories, Integers, Successes, distinct_rows
-from evalcube.stages.analyze.formulas.stratified import combine
+from evalcube.stages.analyze.formulas.stratified import combine, parted
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,8 @@ class Group:
     """Numbers of the questions; several models that were asked one share it."""
     strata: Integers
     """Point of each of these numbers."""
+    planned: Integers
+    """Questions, or clusters of them, that each point was planned with."""
     base: Floats
     """Weight of each cell within its task."""
     tasks: Integers
@@ -86,11 +88,18 @@ class Group:
     """Whether units are clusters of questions, and their strata tasks."""
 
     @classmethod
-    def of(cls, codes: Integers, base: Floats, task: Integers, clusters: Integers | None = None) -> Group:
+    def of(
+        cls,
+        codes: Integers,
+        base: Floats,
+        task: Integers,
+        clusters: Integers | None = None,
+        planned: NDArray[np.bool_] | None = None,
+    ) -> Group:
         """Questions of points of models, codes (model, point, question), with the weights of points (model, point).
 
         `task` is the number of each point's task; `clusters` are those of the questions (point, question), if they
-        have any.
+        have any; `planned` tells which of these were planned, all by default.
         """
         cells = np.arange(base.size).reshape(base.shape)
         clustered = clusters is not None and bool(clusters.any())
@@ -99,12 +108,14 @@ class Group:
         else:
             units = np.arange(codes[0].size).reshape(codes.shape[1:])
             strata = np.repeat(np.arange(codes.shape[1]), codes.shape[2])
+        asked = np.unique(units if planned is None else units[planned])
         tasks = int(task.max(initial=-1)) + 1
         return cls(
             codes.ravel(),
             np.broadcast_to(cells[..., np.newaxis], codes.shape).ravel(),
             np.broadcast_to(units, codes.shape).ravel(),
             strata,
+            np.bincount(strata[asked], minlength=int(strata.max(initial=0)) + 1),
             base.ravel(),
             (np.arange(len(base))[:, np.newaxis] * tasks + task).ravel(),
             np.repeat(np.arange(len(base)), tasks),
@@ -192,9 +203,9 @@ class _AnsweredQuestions:
         units = group.units[self.used]
         sums = unit_moments(values, self.weights, group.cells[self.used], units, group.strata)
         if group.clustered:
-            sums[-3:] *= widening(len(np.unique(units)))
+            sums[:, -3:] *= widening(len(np.unique(units)))
         level = None if wanted.confidence == 0.95 else wanted.confidence
-        _, lower, upper = combine(sums, confidence=level, exact=True)
+        _, lower, upper = combine(parted(sums, group.planned), confidence=level, exact=True)
         return [*found, float(lower), float(upper)]
 
 

@@ -67,15 +67,20 @@ class Groups:
         """Number of levels of each name."""
         return tuple(len(level) for level in self.levels)
 
+    @property
+    def pairs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Number of a group and index of a member of it, for all members of all groups."""
+        return np.repeat(np.arange(self.matrix.shape[0]), np.diff(self.matrix.indptr)), self.matrix.indices
+
     def split(self, part: NDArray[np.intp]) -> tuple[Groups, Groups]:
         """The parts into which a label of the members, such as their task, splits the groups, and groups of these."""
         from scipy.sparse import csr_array
 
         most = int(part.max(initial=0)) + 1
-        place = np.repeat(np.arange(self.matrix.shape[0]), np.diff(self.matrix.indptr))
-        found, number = np.unique(place * most + part[self.matrix.indices], return_inverse=True)
+        place, member = self.pairs
+        found, number = np.unique(place * most + part[member], return_inverse=True)
         ones, several = np.ones(len(number)), np.ones(len(found))
-        fine = csr_array((ones, (number, self.matrix.indices)), shape=(len(found), self.matrix.shape[1]))
+        fine = csr_array((ones, (number, member)), shape=(len(found), self.matrix.shape[1]))
         coarse = csr_array(
             (several, (found // most, np.arange(len(found)))), shape=(self.matrix.shape[0], len(found))
         )

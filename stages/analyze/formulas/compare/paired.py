@@ -25,7 +25,13 @@ from evalcube.stages.analyze.formulas.arguments import (
 from evalcube.stages.analyze.formulas.compare.winrates import need_two
 from evalcube.stages.analyze.formulas.estimators import Bounds
 from evalcube.stages.analyze.formulas.intervals import Floats
-from evalcube.stages.analyze.formulas.stratified import combine, effective_trials, score_moments
+from evalcube.stages.analyze.formulas.stratified import (
+    combine,
+    effective_trials,
+    parted,
+    score_moments,
+    z_apart,
+)
 from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import COMPLETED, Status
 
@@ -150,6 +156,7 @@ def paired_difference(
     *,
     axis: int | tuple[int, ...] = -1,
     confidence: float | None = None,
+    units: ArrayLike | None = None,
 ) -> Bounds:
     """Weighted mean over strata of (b − c)/n, the difference of two success rates, with bounds.
 
@@ -165,6 +172,8 @@ def paired_difference(
         The axes of the strata.
     confidence
         Level in (0, 1); None means z = 1.96 exactly.
+    units
+        Independent trials that each stratum was planned with; None: those it has.
 
     Returns
     -------
@@ -187,7 +196,8 @@ def paired_difference(
     >>> [round(float(value), 3) for value in paired_difference([12], [2], [50])]
     [0.2, 0.046, 0.345]
     """
-    return combine(_summed(first_only, second_only, trials, weights, axis), confidence=confidence, least=-1.0)
+    sums = _parted(first_only, second_only, trials, weights, axis, units)
+    return combine(sums, confidence=confidence, least=-1.0)
 
 
 def difference_p(
@@ -195,15 +205,17 @@ def difference_p(
     second_only: ArrayLike,
     trials: ArrayLike,
     weights: ArrayLike = 1.0,
-) -> Floats:
-    """Two-sided p value of the weighted difference that `paired_difference` estimates: that it is 0.
+    *,
+    units: ArrayLike | None = None,
+) -> float:
+    """Two-sided p value of the weighted difference over all strata that `paired_difference` estimates: that it is 0.
 
-    The score test which that interval inverts: p is below 1 − level exactly where the interval of that level leaves 0
-    out, and it never speaks for the side that the difference speaks against.
+    The test which that interval inverts: p is below 1 − level exactly where the interval of that level leaves 0 out,
+    and it never speaks for the side that the difference speaks against.
 
     Returns
     -------
-    p values in [0, 1]; NaN without trials.
+    The p value, in [0, 1]; NaN without trials.
 
     Raises
     ------
@@ -217,15 +229,20 @@ def difference_p(
 
     Examples
     --------
-    >>> round(float(difference_p([12], [2], [50])), 5)
+    >>> round(difference_p([12], [2], [50]), 5)
     0.01121
     """
-    rate, number, _ = effective_trials(_summed(first_only, second_only, trials, weights, -1))
-    return np.asarray(np.minimum(2.0 * ndtr(-2.0 * np.abs(rate - 0.5) * np.sqrt(number)), 1.0))
+    reach = z_apart(_parted(first_only, second_only, trials, weights, -1, units), 0.0)
+    return float(min(2.0 * ndtr(-reach), 1.0))
 
 
 def difference_worth(
-    first_only: ArrayLike, second_only: ArrayLike, trials: ArrayLike, weights: ArrayLike = 1.0
+    first_only: ArrayLike,
+    second_only: ArrayLike,
+    trials: ArrayLike,
+    weights: ArrayLike = 1.0,
+    *,
+    units: ArrayLike | None = None,
 ) -> float:
     """Independent ±1 that say as much of the difference as these: its variance under d is (1 − d²)/worth.
 
@@ -236,18 +253,21 @@ def difference_worth(
     >>> round(difference_worth([12], [2], [50])), round(difference_worth([0], [0], [50]))
     (161, 675)
     """
-    return float(effective_trials(_summed(first_only, second_only, trials, weights, -1))[1])
+    return float(effective_trials(_parted(first_only, second_only, trials, weights, -1, units))[1])
 
 
-def _summed(
+def _parted(
     first_only: ArrayLike,
     second_only: ArrayLike,
     trials: ArrayLike,
     weights: ArrayLike,
     axis: int | tuple[int, ...],
+    units: ArrayLike | None,
 ) -> Floats:
-    """Moments of the differences, summed over the strata."""
-    b, c, n, w = fitting(first_only=first_only, second_only=second_only, trials=trials, weights=weights)
+    """Moments of the differences by part."""
+    b, c, n, w = np.broadcast_arrays(
+        *fitting(first_only=first_only, second_only=second_only, trials=trials, weights=weights)
+    )
     for name, part in (("first_only", b), ("second_only", c), ("trials", n)):
         counted(part, name)
     # Counts that were scaled to an effective number are no whole numbers any more.
@@ -256,7 +276,12 @@ def _summed(
             "`first_only` and `second_only` are parts of `trials` and must not exceed them together"
         )
     sums = score_moments(b, n, nothing=n - b - c, chance=0.5, weights=w)
-    return np.asarray(sums.sum(axis=axes(axis, "axis", sums.ndim - 1)))
+    asked = np.broadcast_to(n if units is None else np.asarray(units, dtype=float), n.shape)
+    along = axes(axis, "axis", n.ndim)
+    last = tuple(range(n.ndim - len(along), n.ndim))
+    sums, asked = np.moveaxis(sums, along, last), np.moveaxis(asked, along, last)
+    shape = (*asked.shape[: n.ndim - len(along)], -1)
+    return parted(sums.reshape(*shape, sums.shape[-1]), asked.reshape(shape))
 
 
 def mcnemar(first_only: ArrayLike, second_only: ArrayLike, *, method: str = "midp") -> Floats:

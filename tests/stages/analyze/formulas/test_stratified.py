@@ -12,6 +12,7 @@ from evalcube.stages.analyze.formulas.stratified import (
     combine,
     exact_estimate,
     moments,
+    parted,
     score_moments,
     stratified,
 )
@@ -106,12 +107,36 @@ def test_stratified__bounds_are_ordered_and_the_scale_of_weights_is_free(cells, 
 
 
 @given(st.lists(CELLS, min_size=2, max_size=12), st.sampled_from(MODES), st.integers(1, 11))
-def test_moments__add_over_any_blocks(cells, mode, cut):
+def test_parted__keeps_sums_whatever_the_order_and_the_units(cells, mode, cut):
     every = moments(cells, mode=mode, **OPTIONS)
+    units = np.arange(len(every)) % 3 + 1.0
 
-    blocks = every[:cut].sum(axis=0) + every[cut:].sum(axis=0)
+    parts, turned = parted(every, units), parted(np.roll(every, cut, axis=0), np.roll(units, cut))
 
-    assert combine(blocks) == pytest.approx(stratified(cells, mode=mode, **OPTIONS), nan_ok=True)
+    assert parts.sum(axis=0) == pytest.approx(every.sum(axis=0))
+    assert parts == pytest.approx(turned)
+    assert combine(parts)[0] == pytest.approx(stratified(cells, mode=mode, **OPTIONS)[0], nan_ok=True)
+
+
+def test_stratified__few_trials_without_spread_stay_visible():
+    """30 questions all right beside 1 000 of which 72 % are: together 86 %, and the 30 say little."""
+    point, lower, upper = stratified([cell(30, 0, 30), cell(1000, 0, 720)], mode="E_P", **OPTIONS)
+
+    few, many = wilson_bounds(30, 30), wilson_bounds(720, 1000)
+    assert point == pytest.approx(0.86)
+    assert lower == pytest.approx(0.86 - 0.5 * math.hypot(1.0 - few[1], 0.72 - many[1]))
+    assert upper == pytest.approx(0.86 + 0.5 * (many[2] - 0.72))
+
+
+def test_stratified__what_was_planned_makes_parts_and_not_what_has_come():
+    """At 8 planned beside 10 strata are alike, at 8 beside 12 they are not; how many finished does not matter."""
+    cells = [cell(8, 0, 4), cell(10, 0, 9)]
+    sums = moments(cells, mode="E_P", **OPTIONS)
+
+    together, apart = (combine(parted(sums, units)) for units in ([8, 10], [8, 12]))
+
+    assert together == pytest.approx(combine(sums.sum(axis=0)[np.newaxis]))
+    assert together[1] != pytest.approx(apart[1], abs=1e-4)
 
 
 def test_stratified__strata_without_an_estimate_are_left_out_and_counted():
@@ -153,7 +178,7 @@ def test_score_moments__covers_the_mean_of_three_valued_trials():
     draws = rng.multinomial(24, [0.3, 0.1, 0.6], size=(4000, 10))
 
     sums = score_moments(draws[..., 0], 24, nothing=draws[..., 2], chance=0.5).sum(axis=-2)
-    _, lower, upper = combine(sums, least=-1.0)
+    _, lower, upper = combine(sums[..., np.newaxis, :], least=-1.0)
 
     assert np.mean((lower <= 0.2) & (upper >= 0.2)) == pytest.approx(0.95, abs=0.012)
 
