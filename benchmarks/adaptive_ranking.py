@@ -16,7 +16,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from evalcube.stages.analyze.formulas import design, stratified
+from evalcube.stages.analyze.formulas import stratified
 from evalcube.stages.analyze.formulas.allocation import PrecisionTarget, allocate, next_trials
 from evalcube.stages.analyze.formulas.arguments import column
 from evalcube.stages.analyze.formulas.reasonscore_posterior import ENOUGH, posterior_scores
@@ -35,19 +35,17 @@ def counters(correct: np.ndarray, trials: np.ndarray) -> np.ndarray:
     return values
 
 
-def lead(cells: np.ndarray, base: int, seed: int) -> tuple[np.ndarray, bool]:
+def lead(cells: np.ndarray, seed: int) -> tuple[np.ndarray, bool]:
     """(value, lower, upper) of what leads, shape (model, 3), and whether that is the score."""
-    factors = design.levelled(design.design_factors(cells, base), column(cells, "trials") > 0, axis=(1, 2))
-    parts = design.design_moments(cells, factors)
-    grouped = design.effective(*(part.sum(axis=2) for part in parts))[:, np.newaxis]
-    if column(grouped, "trials").min() >= ENOUGH:
-        rate, trials, chance = stratified.effective_trials(stratified.moments(grouped))
+    each, trials = stratified.moments(cells), column(cells, "trials")
+    if trials.sum(axis=2).min() >= ENOUGH:
+        parts = stratified.effective_trials(stratified.parted(each, trials)[:, np.newaxis])
         found = [
-            posterior_scores(rate[i], trials[i], chance[i], str(i), seed=seed, draws=400).mean
+            posterior_scores(*(part[i] for part in parts), str(i), seed=seed, draws=400).mean
             for i in range(len(cells))
         ]
         return np.stack(found), True
-    sums = stratified.moments(grouped[:, 0]).sum(axis=1)
+    sums = stratified.parted(each.reshape(len(each), -1, each.shape[-1]), trials.reshape(len(each), -1))
     return np.stack(stratified.combine(sums, exact=True), axis=-1), False
 
 
@@ -116,10 +114,7 @@ def row(truth: np.ndarray, gap: float, base: int, average: int, replications: in
             precise(sums, base),
         )
         for place, trials in enumerate(plans):
-            # The fixed sample is its own base.
-            found, by_score = lead(
-                counters(after(sums, trials), trials), average if place == 2 else base, seed
-            )
+            found, by_score = lead(counters(after(sums, trials), trials), seed)
             right[place] += np.sign(found[0, 0] - found[1, 0]) / 2 + 0.5
             if place == 1:
                 inside = (found[:, 1] <= exact[by_score]) & (exact[by_score] <= found[:, 2])

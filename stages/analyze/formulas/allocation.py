@@ -240,7 +240,7 @@ def half_width(
     [0.181, 0.143]
     """
     worth = np.asarray(counters, dtype=float) / np.asarray(effect, dtype=float)[..., np.newaxis]
-    rate, trials, chance = effective_trials(moments(worth, labels=labels, mode="C_P"))
+    rate, trials, chance = effective_trials(moments(worth, labels=labels, mode="C_P")[..., np.newaxis, :])
     _, lower, upper = exact_bounds(rate * trials, trials)
     with np.errstate(all="ignore"):
         width = (upper - lower) / 2.0 / (1.0 - chance)

@@ -138,15 +138,18 @@ def unit_effect(
     apart = np.bincount(units, each[cells] * (values - centre[cells] * sizes))
     by_unit = number / (number - 1.0) * (apart**2).sum()
     by_trial = (each**2 * np.where(n > 1, (square - n * rate**2) * n / np.maximum(n - 1.0, 1.0), 0.0)).sum()
-    alike = float((np.bincount(units, each[cells] * sizes) ** 2).sum() / (each**2 * n).sum())
+    parts = np.bincount(units, each[cells] * sizes)
+    alike = float((parts**2).sum() / (each**2 * n).sum())
     found = max(float(by_unit / by_trial), 1.0) if by_trial > 1e-12 else alike
     mean = float((share * rate).sum() / share.sum())
     seen = 3.0 * number * min(mean, 1.0 - mean)
     found = (seen * found + prior * max(alike, found)) / (seen + prior) if prior else found
-    return min(found * widening(number), max(trials, 1.0))
+    # Where nothing else holds the effect up, units count as many as equal ones: one large one is most of the variance.
+    units_worth = number if prior else float(parts.sum() ** 2 / (parts**2).sum())
+    return min(found * widening(units_worth), max(trials, 1.0))
 
 
-def widening(units: int) -> float:
+def widening(units: float) -> float:
     """By how much a variance from so many units counts more, as of few it is itself unsure: (t/1.96)² at 97.5 %."""
     return float(stdtrit(max(units - 1.0, 1.0), 0.975) / Z_95) ** 2
 

@@ -259,7 +259,7 @@ def mean_score(tier_scores: ArrayLike) -> Floats:
 
 
 def tier_tokens(counters: ArrayLike, *, labels: Sequence[str] = COUNTERS) -> Floats:
-    """Completion tokens per finished trial, pooled over the tasks of a tier; truncated trials included.
+    """Completion tokens per finished trial, mean over the tasks of a tier; truncated trials included.
 
     Parameters
     ----------
@@ -272,11 +272,8 @@ def tier_tokens(counters: ArrayLike, *, labels: Sequence[str] = COUNTERS) -> Flo
     -------
     Array (...); NaN without trials.
     """
-    trials = column(counters, "trials", labels).sum(axis=-1)
-    with np.errstate(all="ignore"):
-        return np.asarray(
-            column(counters, "tokens_sum", labels).sum(axis=-1) / np.where(trials > 0, trials, np.nan)
-        )
+    trials = column(counters, "trials", labels)
+    return mean_present(column(counters, "tokens_sum", labels) / np.where(trials > 0, trials, np.nan))
 
 
 def score_per_token(

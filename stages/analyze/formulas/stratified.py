@@ -36,7 +36,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evalcube.stages.analyze.formulas.arguments import column, fitting
+from evalcube.stages.analyze.formulas.arguments import broadcast, column, fitting
 from evalcube.stages.analyze.formulas.estimators import Bounds, checked_mode, counts, estimate
 from evalcube.stages.analyze.formulas.intervals import Floats, exact_bounds, wilson_bounds
 from evalcube.stages.errors import ArgumentError
@@ -45,6 +45,7 @@ from evalcube.stages.reply.status import COUNTERS
 MOMENTS = ("strata", "weight", "offset", "scale", "mean", "variance", "size", "single")
 """Names of the additive sums: strata with an estimate, Σw, Σw(1 − k), Σa, Σaz̄, Σa²s²/m, Σa²/m, and the latter
 over strata of one trial, which show nothing of their variance."""
+_HALVINGS = 40
 LIKE = 1.25 * (1.0 + 1e-9)
 """Weights per trial up to so many times the least of a part are alike."""
 
@@ -100,9 +101,8 @@ def stratified(
     sums = moments(counters, weights, labels=labels, mode=mode)
     if sums.ndim < 2:
         raise ArgumentError("`counters` must be (..., stratum, counter), got those of a single group")
-    return combine(
-        parted(sums, column(counters, "trials", labels) if units is None else units), confidence=confidence
-    )
+    planned = column(counters, "trials", labels) if units is None else units
+    return combine(parted(sums, broadcast(planned, "units", sums.shape[:-1])), confidence=confidence)
 
 
 def moments(
@@ -208,7 +208,7 @@ def parted(
     spread = (variance + single > 0) | ((mean > 0) & (mean < scale))
     kind = np.where(spread, 2, mean > 0)
     ratio, group, left, groups = (
-        scale / np.maximum(planned, 1e-9),
+        scale / np.fmax(planned, 1e-9),
         np.zeros_like(kind),
         np.ones_like(spread),
         0,
@@ -313,21 +313,20 @@ def effective_trials(sums: ArrayLike) -> tuple[Floats, Floats, Floats]:
     """Rate Z in [0, 1], trials M and chance c that moments by part are worth: the mean is (Z − c)/(1 − c).
 
     Z·M successes in M independent trials of one rate say as much about the mean over the parts: Beta(Z·M + ½,
-    M − Z·M + ½) has the mean and the variance that the parts' posteriors give the mean over them. NaN without weights.
+    M − Z·M + ½) varies as the mean over them does if each has such a posterior. NaN without weights.
     """
     total, offset, scale, rate, trials = _effective(sums)
     with np.errstate(all="ignore"):
         whole = np.nansum(scale, axis=-1) + 0.0 * total
         share = scale / whole[..., np.newaxis]
-        mean = (rate * trials + 0.5) / (trials + 1.0)
-        variance = np.nansum(share**2 * mean * (1.0 - mean) / (trials + 2.0), axis=-1)
-        middle = np.nansum(share * mean, axis=-1)
-        number = middle * (1.0 - middle) / variance - 2.0
-        return (
-            np.clip((middle * (number + 1.0) - 0.5) / number, 0.0, 1.0),
-            number,
-            -np.nansum(offset, axis=-1) / whole,
-        )
+        mean = np.nansum(share * rate, axis=-1)
+        variance = np.nansum(share**2 * _posterior_variance(rate, trials), axis=-1)
+        low, high = np.zeros_like(variance), 0.25 / variance
+        for _ in range(_HALVINGS):
+            number = np.where((scale > 0).sum(axis=-1) > 1, (low + high) / 2.0, np.nansum(trials, axis=-1))
+            wide = _posterior_variance(mean, number) > variance
+            low, high = np.where(wide, number, low), np.where(wide, high, number)
+        return mean, number, -np.nansum(offset, axis=-1) / whole
 
 
 def z_apart(sums: ArrayLike, border: float) -> float:
@@ -351,6 +350,12 @@ def z_apart(sums: ArrayLike, border: float) -> float:
         )
         low, high = float(z[max(place - 1, 0), 0]), float(z[min(place, 1023), 0])
     return high + 0.0 * float(total)
+
+
+def _posterior_variance(rate: Floats, trials: Floats) -> Floats:
+    """Of Beta(Z·M + ½, M − Z·M + ½)."""
+    right = rate * trials + 0.5
+    return right * (trials + 1.0 - right) / (trials + 1.0) ** 2 / (trials + 2.0)
 
 
 def _effective(sums: ArrayLike) -> tuple[Floats, Floats, Floats, Floats, Floats]:

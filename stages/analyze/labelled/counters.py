@@ -148,6 +148,13 @@ def point_weights(ds: Dataset, member: NDArray[np.bool_] | None = None) -> Float
     return design.task_weights(base_design(ds), there & (True if member is None else member))
 
 
+def mean_weights(ds: Dataset) -> Floats:
+    """Weights of points in the mean over tiers of the means over their tasks, up to a factor: (model, task, params)."""
+    each = np.array([point_weights(ds, inside) for inside in members(ds)])
+    total = each.sum(axis=(2, 3), keepdims=True)
+    return np.asarray((each / np.where(total > 0, total, 1.0)).sum(axis=0))
+
+
 def per_trial(ds: Dataset, member: NDArray[np.bool_] | None = None, *, by_task: bool = False) -> Floats:
     """Counters per finished trial, mean over tasks of the mean over points by `point_weights`: (model, counter).
 

@@ -14,7 +14,7 @@ from evalcube._arrays import Dataset, variable
 from evalcube.stages.analyze.formulas import estimators, reasonscore, stratified
 from evalcube.stages.analyze.formulas.arguments import column, one_of
 from evalcube.stages.analyze.formulas.compare.ranks import rank_intervals
-from evalcube.stages.analyze.formulas.estimators import PLAIN, Bounds, Mode, brought
+from evalcube.stages.analyze.formulas.estimators import PLAIN, Bounds, Mode
 from evalcube.stages.analyze.formulas.intervals import Floats, quantile
 from evalcube.stages.analyze.formulas.reasonscore import Basis
 from evalcube.stages.analyze.formulas.reasonscore_posterior import ENOUGH
@@ -25,11 +25,9 @@ from evalcube.stages.analyze.labelled.counters import (
     members,
     per_trial,
     planned_trials,
-    point_weights,
     priced,
     task_moments,
     tier_counters,
-    tokens_error,
     unique_shares,
     weighing,
 )
@@ -198,6 +196,7 @@ def _score(
     behind, lacking = _behind(cells, labels), np.array([bool(text) for text in common.lacks], dtype=bool)
     unranked = (present < due).any(axis=1) | lacking | behind | (np.array(short.thin) > 0)
     tokens = _known(reasonscore.tier_tokens(grouped, labels=labels))
+    spent = reasonscore.mean_score(tokens)
     effect = how.effect((cells.shape[0], cells.shape[1]))
     sizes = column(grouped, "trials", labels) / effect[:, np.newaxis]
     size = float(np.where(sizes > 0, sizes, np.inf)[~behind].min(initial=np.inf))
@@ -219,8 +218,11 @@ def _score(
         "facets": [facets(text) for text in names(ds, "facets")],
         "score": _estimates(scores.mean),
         "tiers": _tiers(ds, scores, rates, first, present, due, tokens),
-        "score_per_token": _estimates(per_token(ds, how, scores, grouped, tokens)),
-        "correct_per_1000_tokens": _estimates(np.stack(_by_token(ds, how, accuracy, ranked), axis=-1)),
+        "score_per_token": _estimates(per_token(ds, how, scores.mean, spent)),
+        "correct_per_1000_tokens": _estimates(
+            1000.0 * per_token(ds, how, np.stack(accuracy, axis=-1), spent)
+        ),
+        "tokens_per_trial": spent.tolist(),
         "score_v1": reasonscore.mean_score(first.score).tolist(),
         "accuracy": _estimates(np.stack(accuracy, axis=-1)),
         "rate": _estimates(np.stack(stratified.combine(overall, confidence=how.level, exact=True), axis=-1)),
@@ -252,7 +254,6 @@ def _counted(ds: Dataset, each: Floats) -> dict[str, Any]:
         for part in (totals, shares)
     )
     return {
-        "tokens_per_trial": _known(shares["tokens_sum"]).tolist(),
         **{name: shares[name].tolist() for name in ("truncated", "invalid", "refused")},
         **{
             name: totals.get(name, nothing).astype(int).tolist()
@@ -273,13 +274,6 @@ def _estimates(bounds: Floats) -> list[Estimate]:
 def _known(tokens: Floats | np.float64) -> Floats:
     """Tokens per trial; NaN for 0, as every reply has some: nobody has counted them."""
     return np.where(np.asarray(tokens) > 0, tokens, np.nan)
-
-
-def _by_token(ds: Dataset, how: How, accuracy: Bounds, ranked: NDArray[np.bool_]) -> Bounds:
-    """Accuracy by 1000 completion tokens per trial, both means over the tasks."""
-    tokens = _known(column(per_trial(ds, ranked), "tokens_sum", names(ds, "counter")))
-    error = tokens_error(ds, point_weights(ds, ranked), how.token_effects)
-    return brought(accuracy, tokens / 1000.0, error, confidence=how.level)
 
 
 def _behind(cells: Floats, labels: Sequence[str]) -> NDArray[np.bool_]:

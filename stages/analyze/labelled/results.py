@@ -104,7 +104,7 @@ class Row:
     tiers: tuple[TierEstimate, ...]
     score_per_token: Estimate
     correct_per_1000_tokens: Estimate
-    """Accuracy by 1000 completion tokens, both means over the tasks, whose tokens are held at their means."""
+    """Accuracy by 1000 completion tokens: over `tokens_per_trial`."""
     score_v1: float
     """ReasonScore of upper bounds, as the reference defines it: 1000 for a model that is always right, at any size."""
     accuracy: Estimate
@@ -114,7 +114,7 @@ class Row:
     guesser: float
     """Version 1 score that guessing alone would reach with as many trials; NaN for other scores."""
     tokens_per_trial: float
-    """Completion tokens per finished trial."""
+    """Completion tokens per finished trial: mean over the tiers of their tasks' means."""
     truncated: float
     """Share of finished trials that were truncated."""
     max_tokens: int | None

@@ -17,7 +17,12 @@ from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.reasonscore import Basis
 from evalcube.stages.analyze.formulas.reasonscore_posterior import posterior_scores
 from evalcube.stages.analyze.labelled.axes import names
-from evalcube.stages.analyze.labelled.counters import members, point_factors, task_moments, tokens_error
+from evalcube.stages.analyze.labelled.counters import (
+    mean_weights,
+    point_factors,
+    task_moments,
+    tokens_error,
+)
 
 Version = Literal["auto", "v1", "v2"]
 VERSIONS: tuple[Version, ...] = get_args(Version)
@@ -91,33 +96,11 @@ def posterior(ds: Dataset, how: How, member: NDArray[np.bool_]) -> BoardScores:
     return BoardScores(tiers, mean, reasonscore.mean_score(draws), float(top.mean[0]))
 
 
-def per_token(ds: Dataset, how: How, scores: BoardScores, grouped: Floats, tokens: Floats) -> Floats:
-    """Score by mean tokens of the tiers that have one, and by 1 / tokens its bounds: shape (model, 3).
-
-    Parameters
-    ----------
-    ds
-        With ``counters``, in memory.
-    grouped
-        Effective counters of each task in each tier, (model, tier, task, counter).
-    tokens
-        Per trial of each tier, (model, tier).
-    """
-    cells, labels, member = ds.variables["counters"].values, names(ds, "counter"), members(ds)
-    trials = column(cells, "trials", labels)[:, np.newaxis]
-    inside = _cell_weights(ds, grouped, member) * trials
-    total = inside.sum(axis=(2, 3), keepdims=True)
-    weights = (inside / np.where(total > 0, total, 1.0)).sum(axis=1)
-    ratio = reasonscore.per_token(scores.tiers[..., 0], tokens)
-    with np.errstate(all="ignore"):
-        spent = scores.mean[:, 0] / ratio
-    bounds = brought(
-        (scores.mean[:, 0], scores.mean[:, 1], scores.mean[:, 2]),
-        spent,
-        tokens_error(ds, weights, how.token_effects),
-        confidence=how.level,
-    )
-    return np.stack(bounds, axis=-1)
+def per_token(ds: Dataset, how: How, gain: Floats, tokens: Floats) -> Floats:
+    """A gain (model, 3) with bounds by mean tokens per trial of models (model,), with bounds: shape (model, 3)."""
+    error = tokens_error(ds, mean_weights(ds), how.token_effects)
+    value, lower, upper = gain.T
+    return np.stack(brought((value, lower, upper), tokens, error, confidence=how.level), axis=-1)
 
 
 def _overlaps(ds: Dataset, member: NDArray[np.bool_]) -> Floats:

@@ -265,10 +265,13 @@ def _parted(
     units: ArrayLike | None,
 ) -> Floats:
     """Moments of the differences by part."""
-    b, c, n, w = np.broadcast_arrays(
-        *fitting(first_only=first_only, second_only=second_only, trials=trials, weights=weights)
+    planned = trials if units is None else units
+    b, c, n, w, asked = np.broadcast_arrays(
+        *fitting(
+            first_only=first_only, second_only=second_only, trials=trials, weights=weights, units=planned
+        )
     )
-    for name, part in (("first_only", b), ("second_only", c), ("trials", n)):
+    for name, part in (("first_only", b), ("second_only", c), ("trials", n), ("units", asked)):
         counted(part, name)
     # Counts that were scaled to an effective number are no whole numbers any more.
     if np.any(b + c > n + 1e-9 * (1.0 + n)):
@@ -276,7 +279,6 @@ def _parted(
             "`first_only` and `second_only` are parts of `trials` and must not exceed them together"
         )
     sums = score_moments(b, n, nothing=n - b - c, chance=0.5, weights=w)
-    asked = np.broadcast_to(n if units is None else np.asarray(units, dtype=float), n.shape)
     along = axes(axis, "axis", n.ndim)
     last = tuple(range(n.ndim - len(along), n.ndim))
     sums, asked = np.moveaxis(sums, along, last), np.moveaxis(asked, along, last)

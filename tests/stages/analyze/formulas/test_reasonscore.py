@@ -169,11 +169,11 @@ def test_score_per_token__ratio_of_means():
     assert mean_score([850, 720, 580]) == pytest.approx(716.67, abs=0.01)
 
 
-def test_score_per_token__tokens_are_pooled_over_finished_trials_and_never_clipped():
-    tiers = np.array([[counts(30, 30, tokens=30), counts(10, 10, tokens=50)]])
+def test_score_per_token__tokens_are_the_mean_over_tasks_and_never_clipped():
+    tiers = np.array([[counts(30, 30, tokens=30), counts(10, 10, tokens=50), counts()]])
 
-    assert tier_tokens(tiers) == pytest.approx([80 / 40])
-    assert score_per_token(tiers) == pytest.approx(500)
+    assert tier_tokens(tiers) == pytest.approx([(1 + 5) / 2])
+    assert score_per_token(tiers) == pytest.approx(1000 / 3)
 
 
 def test_score_per_token__missing_tier_takes_part_in_neither_mean():

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from evalcube.stages.analyze.formulas.estimators import estimate
 from evalcube.stages.analyze.labelled import counters
@@ -76,12 +78,12 @@ def test_leaderboard__numbers_of_one_row_by_hand(ds, board):
     tasks = ds["counters"].values[index].sum(axis=1)
     assert item.rate.value == pytest.approx(np.mean(estimate(tasks, mode="C_P")[0]))
     assert item.rate.lower < item.rate.value < item.rate.upper
-    assert item.tokens_per_trial == total["tokens_sum"] / total["trials"]
+    assert item.tokens_per_trial == pytest.approx(total["tokens_sum"] / total["trials"])
     assert item.truncated == total["truncated"] / total["trials"]
     assert item.invalid == pytest.approx(total["invalid"] / total["trials"])
     assert item.score.value == pytest.approx(np.mean([tier.score.value for tier in item.tiers]), rel=0.01)
     assert item.score_per_token.value == pytest.approx(
-        np.mean([tier.score.value for tier in item.tiers]) / np.mean([tier.tokens for tier in item.tiers])
+        item.score.value / np.mean([tier.tokens for tier in item.tiers])
     )
     assert item.score.lower <= item.score.value <= item.score.upper
     assert item.cost == pytest.approx((total["prompt_tokens_sum"] / 3 + total["tokens_sum"]) * 0.1 / 1e6)
@@ -132,6 +134,23 @@ def test_leaderboard__adding_a_model_leaves_the_others_as_they_are(ds, board):
 
     assert alone.score == row(board, alone.model_name).score
     assert alone.score_per_token == row(board, alone.model_name).score_per_token
+
+
+@given(st.integers(0, 3), st.integers(2, 40))
+@settings(max_examples=5, deadline=None)
+def test_leaderboard__a_task_asked_more_often_leaves_tokens_where_they_were(place, times):
+    ds = dataset(tasks=4)
+    ds = ds.assign_coords(base_trials=ds["counters"].sel(counter="trials", drop=True).astype(int))
+    grown = ds.copy(deep=True)
+    grown["counters"][:, place] *= times
+
+    before, after = (leaderboard(one, draws=20) for one in (ds, grown))
+
+    for item in before.rows:
+        other = row(after, item.model_name)
+        assert other.tokens_per_trial == pytest.approx(item.tokens_per_trial)
+        assert other.correct_per_1000_tokens.value == pytest.approx(item.correct_per_1000_tokens.value)
+        assert other.score_per_token.value == pytest.approx(other.score.value / other.tokens_per_trial)
 
 
 def test_leaderboard__point_in_two_tiers_counts_in_both():

@@ -96,7 +96,8 @@ def test_estimand__rests_on_the_same_points_on_board_table_and_metrics(asked, ap
     rows = {row.model_name: row for row in leaderboard(ds, draws=2).rows}
     board = {name: row.accuracy.value for name, row in rows.items()}
     found = aggregate(ds, by="model_name", mode="E_P")
-    table, tokens = found["point"], found["per_trial"].sel(counter="tokens_sum", model_name=list(rows))
+    tiers = aggregate(ds, by=["model_name", "tier"])["per_trial"].isel(tier=0)
+    table, tokens = found["point"], tiers.sel(counter="tokens_sum", model_name=list(rows))
     ended = [share.get("correct", np.nan) for share in outcome_shares(ds, range(3))]
     pass_1 = cube_outcome_metrics(ds, ["pass_at_k"], 1, by="model")["pass_at_k"].values.ravel()
 
