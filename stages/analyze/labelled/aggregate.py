@@ -21,7 +21,7 @@ from evalcube.stages.analyze.formulas.estimators import Bounds, Mode
 from evalcube.stages.analyze.formulas.intervals import Floats, quantile
 from evalcube.stages.analyze.labelled import selection
 from evalcube.stages.analyze.labelled.axes import base_design, names
-from evalcube.stages.analyze.labelled.clustering import family_effects, question_effects
+from evalcube.stages.analyze.labelled.clustering import family_effects, question_effects, questions_once
 from evalcube.stages.analyze.labelled.counters import (
     counter_cells,
     members,
@@ -98,12 +98,17 @@ def aggregate(
     models, cells = (selection.group(ds, wanted, dims, chosen, table) for dims in (MODEL, CELL))
     exact = interval == "exact"
     values, labels = _masked(ds, chosen), names(ds, "counter")
-    effect = _effects(ds, models) if exact else np.ones(values.shape[:2])
+    once = ds if weigh == "trials" else questions_once(ds)
+    effect = _effects(once, models) if exact else np.ones(values.shape[:2])
     share = base_design(ds) if weigh == "tasks" else np.ones(values.shape[1:3])
     kept, words = _compared(ds, values, chosen, cells)
-    units = planned_questions(ds)
     found = group_sums(
-        values, share, effect, kept, (models, cells), labels=labels, mode=mode, weigh=weigh, units=units
+        *(values, share, effect, kept, (models, cells)),
+        labels=labels,
+        mode=mode,
+        weigh=weigh,
+        units=planned_questions(ds),
+        once=_masked(once, chosen),
     )
     dims = [*models.names, *cells.names]
     found = GroupSums(
@@ -166,7 +171,8 @@ def points(
     options: dict[str, Any] = {"labels": names(ds, "counter"), "mode": mode, "confidence": _level(confidence)}
     exact = interval == "exact"
     if exact:
-        effects = question_effects(ds, by_point=True)
+        once = questions_once(ds)
+        values, effects = _masked(once, chosen), question_effects(once, by_point=True)
         bounds = stratified.exact_estimate(values, effect=1.0 if effects is None else effects, **options)
     else:
         bounds = estimators.estimate(values, **options)
@@ -287,6 +293,7 @@ def group_sums(
     mode: str,
     weigh: str,
     units: Floats,
+    once: Floats,
 ) -> GroupSums:
     """Sums over the members of each group of models and of cells.
 
@@ -303,6 +310,8 @@ def group_sums(
         Trials that are worth one independent one, shape (model, task).
     units
         Questions that cells were planned with, (model, task, params).
+    once
+        The counters with each question counted once.
     kept
         Of cells (model, task, params): 1 if means of counters rest on it, 2 if estimates do, too.
     """
@@ -313,8 +322,8 @@ def group_sums(
     among = design.ratios(share, there & (kept > 0)) if by_task else share
     weight = (trials if weigh == "trials" else among * there) * (kept > 0)
     meant = planned_trials(values, labels) > 0
-    each = values * (weight / np.where(there, trials, 1.0))[..., np.newaxis]
-    counted = values * (kept > 1)[..., np.newaxis]
+    each = once * (weight / np.where(there, trials, 1.0))[..., np.newaxis]
+    counted = once * (kept > 1)[..., np.newaxis]
 
     def summed(part: Floats, standard: Callable[[Floats], Floats] | None) -> Floats:
         return _summed(part, groups, standard, by_task=by_task)

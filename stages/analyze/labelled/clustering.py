@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evalcube._arrays import Dataset, variable
+from evalcube._arrays import Dataset, DatasetT, variable
 from evalcube.stages.analyze.formulas import design
 from evalcube.stages.analyze.formulas.clustering import (
     MOMENTS,
@@ -18,7 +18,7 @@ from evalcube.stages.analyze.formulas.clustering import (
     unit_effect,
 )
 from evalcube.stages.analyze.formulas.intervals import Floats
-from evalcube.stages.analyze.labelled.axes import base_design, most_repeats, names
+from evalcube.stages.analyze.labelled.axes import CELL_DIMS, base_design, most_repeats, names
 from evalcube.stages.reply.status import LAST_FINISHED, QUESTION_COUNTERS, QUESTION_MOMENTS, Status
 
 CLUSTER = "cluster"
@@ -53,6 +53,50 @@ def with_question_moments(ds: Dataset) -> Dataset:
     attrs = ds["counter"].attrs
     kept = ds.drop_vars(["counters", "counter"]).assign(parts)
     return kept.assign_coords(counter=variable(("counter",), np.array(trials), attrs))
+
+
+def questions_once(ds: DatasetT) -> DatasetT:
+    """The dataset with counters in which each question of a point counts once, however often it was answered.
+
+    Outcomes of points whose questions were answered unevenly often become those of even repeats, as many answers as
+    there are; tokens, which were spent, stay. Without ``status`` it is returned as it is.
+    """
+    if "status" not in ds.variables or ds.sizes["repeat"] < 2:
+        return ds
+    moments, labels = _moments(ds), names(ds, "counter")
+    answers, questions, squares = moments[..., 1], moments[..., 2], moments[..., 5]
+    uneven = squares * questions > answers**2 * (1.0 + 1e-9)
+    if not uneven.any():
+        return ds
+    cells = np.array(ds.variables["counters"].transpose(*CELL_DIMS).values, dtype=np.float64)
+    for model in np.flatnonzero(uneven.any(axis=(1, 2))):
+        these, own = uneven[model], cells[model, uneven[model]]
+        status, number, times = (
+            trials_of(ds, "status", model)[these],
+            answers[model, these],
+            moments[model, these],
+        )
+        asked = (status <= LAST_FINISHED).sum(axis=-1)
+        share = (number / times[:, 2])[:, np.newaxis] / np.maximum(asked, 1)
+        for name in ("correct", "invalid", "refused", "truncated"):
+            each = share * (status == int(Status[name.upper()])).sum(axis=-1)
+            own[:, labels.index(name)] = each.sum(axis=-1)
+            if name == "correct":
+                right, even = each, number / times[:, 2]
+        completed = number - own[:, labels.index("truncated")]
+        before = own[:, labels.index("completed")]
+        own[:, labels.index("guess_sum")] *= completed / np.maximum(before, 1.0)
+        own[:, labels.index("completed")] = completed
+        cells[model, these] = own
+        total = right.sum(axis=-1)
+        sums = (total, number, times[:, 2], (right**2).sum(axis=-1), even * total, even * number)
+        moments[model, these] = np.stack(sums, axis=-1)
+    return ds.assign(
+        {
+            "counters": variable(CELL_DIMS, cells),
+            QUESTION_MOMENTS: variable((*CELL_DIMS[:-1], "moment"), moments),
+        }
+    )
 
 
 def question_effects(ds: Dataset, *, by_point: bool = False) -> Floats | None:
@@ -143,21 +187,24 @@ def _cluster_effects(ds: Dataset, name: str, found: Floats) -> Floats:
 
 def _by_question(ds: Dataset, *, by_point: bool) -> Floats | None:
     """`question_effects` without clusters."""
-    cell = ("model", "task", "params")
-    if QUESTION_MOMENTS in ds:
-        moments = ds[QUESTION_MOMENTS].variable.transpose(*cell, "moment").values
-    elif "status" not in ds and most_repeats(ds) > 1:
+    if QUESTION_MOMENTS not in ds and "status" not in ds and most_repeats(ds) > 1:
         return None
-    elif "status" not in ds or ds.sizes["repeat"] < 2:
-        return np.ones([ds.sizes[dim] for dim in (cell if by_point else cell[:2])])
-    else:
-        moments = np.stack(
-            [cluster_moments(trials_of(ds, "status", model)) for model in range(ds.sizes["model"])]
-        )
+    if QUESTION_MOMENTS not in ds and ("status" not in ds or ds.sizes["repeat"] < 2):
+        return np.ones([ds.sizes[dim] for dim in CELL_DIMS[: 3 if by_point else 2]])
+    moments = _moments(ds)
     effects = cluster_effect(moments)
     if not by_point:
         return effects
     return np.maximum(effects[..., np.newaxis], cluster_effect(moments[..., np.newaxis, :]))
+
+
+def _moments(ds: Dataset) -> Floats:
+    """Sums over the questions of points (model, task, params, moment), as they were counted or from ``status``."""
+    if QUESTION_MOMENTS in ds:
+        return np.array(
+            ds[QUESTION_MOMENTS].variable.transpose(*CELL_DIMS[:-1], "moment").values, dtype=float
+        )
+    return np.stack([cluster_moments(trials_of(ds, "status", model)) for model in range(ds.sizes["model"])])
 
 
 def family_effects(ds: Dataset, groups: Sequence[NDArray[np.intp]]) -> Floats:

@@ -20,7 +20,7 @@ from evalcube.stages.analyze.formulas.forensics import costs, pareto_front
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.stratified import combine
 from evalcube.stages.analyze.labelled import axes, counters
-from evalcube.stages.analyze.labelled.clustering import question_effects, token_effects
+from evalcube.stages.analyze.labelled.clustering import question_effects, questions_once, token_effects
 from evalcube.stages.analyze.labelled.points import common_part
 from evalcube.stages.analyze.labelled.results import Leaderboard
 from evalcube.stages.errors import ArgumentError, ArgumentTypeError
@@ -157,7 +157,8 @@ def cost_table(ds: DatasetT, *, by_task: bool = False, confidence: float | None 
         parts = (column(values, name, names) for name in ("cost_sum", "prompt_tokens_sum", "tokens_sum"))
         return counters.priced(ds, *parts)
 
-    effects, ranked = question_effects(ds), np.asarray(counters.members(ds).any(axis=0))
+    loaded = questions_once(loaded)
+    effects, ranked = question_effects(loaded), np.asarray(counters.members(ds).any(axis=0))
     part = common_part(loaded, by_task=by_task)[0]
     moments = counters.task_moments(part, ranked, "E_P", effects, together=not by_task)
     right = combine(moments, confidence=confidence, exact=True)

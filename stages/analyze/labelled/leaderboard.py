@@ -19,7 +19,7 @@ from evalcube.stages.analyze.formulas.intervals import Floats, quantile
 from evalcube.stages.analyze.formulas.reasonscore import Basis
 from evalcube.stages.analyze.formulas.reasonscore_posterior import ENOUGH
 from evalcube.stages.analyze.labelled.axes import CELL_DIMS, facets, most_repeats, names
-from evalcube.stages.analyze.labelled.clustering import question_effects, token_effects
+from evalcube.stages.analyze.labelled.clustering import question_effects, questions_once, token_effects
 from evalcube.stages.analyze.labelled.counters import (
     counter_cells,
     members,
@@ -115,6 +115,7 @@ def leaderboard(
     if draws < 1:
         raise ArgumentError(f"`draws` must be at least 1, got {draws}")
     quantile(confidence)
+    ds = questions_once(ds)
     cells = variable(CELL_DIMS, np.asarray(counter_cells(ds).values, dtype=np.float64))
     effects = question_effects(ds)
     used = ("counters", "duplicate", "planned_trials", "planned_repeats")

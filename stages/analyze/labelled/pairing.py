@@ -288,8 +288,11 @@ def _difference(
 ) -> PairedDifference:
     """Of trials (..., question, 4) of points with weights (...) and planned questions; `p_holm` is to be adjusted."""
     by_point, share = cells.reshape(-1, *cells.shape[-2:]), weights.ravel()
-    trials, first, second, both = np.moveaxis(by_point, -1, 0)
-    there = trials > 0
+    counts, there = by_point.sum(axis=(0, 1)).astype(int).tolist(), by_point[..., 0] > 0
+    # A question counts once within its point: as if each had the mean of their answers.
+    answers = by_point[..., :1]
+    even = answers.sum(axis=1, keepdims=True) / np.maximum(there.sum(axis=1), 1)[:, np.newaxis, np.newaxis]
+    trials, first, second, both = np.moveaxis(by_point * (even / np.maximum(answers, 1.0)), -1, 0)
     if units is None or not there.any():
         effect = design_effect(first, second, trials, share)
     else:
@@ -306,11 +309,10 @@ def _difference(
     )
     return PairedDifference(
         task,
-        int(trials.sum()),
-        int((trials > 0).sum()),
-        int(trials.any(axis=-1).sum()),
-        int(first.sum()),
-        int(second.sum()),
+        counts[0],
+        int(there.sum()),
+        int(there.any(axis=-1).sum()),
+        *counts[1:3],
         first_rate,
         second_rate,
         Estimate.of(bounds),

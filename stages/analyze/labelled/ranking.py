@@ -14,7 +14,7 @@ from evalcube.stages.analyze.formulas.compare.winrates import bradley_terry, exp
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.stratified import effective_trials
 from evalcube.stages.analyze.labelled import counters
-from evalcube.stages.analyze.labelled.clustering import question_effects
+from evalcube.stages.analyze.labelled.clustering import question_effects, questions_once
 from evalcube.stages.analyze.labelled.leaderboard import row_order
 from evalcube.stages.analyze.labelled.points import common_part
 from evalcube.stages.analyze.labelled.remarks import label_rows
@@ -102,6 +102,7 @@ def rank_rows(ds: Dataset, board: Leaderboard) -> Ranking:
     # Who was asked other questions has no place among the others, and wins nothing from them.
     ranked = np.array([row.rank is not None for row in board.rows], dtype=bool)
     clusters = rank_groups(board)
+    ds = questions_once(ds)
     part = common_part(ds.assign(counters=counters.counter_cells(ds).compute()))[0]
     rates = win_rates(*_successes(part, order)).rates
     rates[~ranked], rates[:, ~ranked] = np.nan, np.nan

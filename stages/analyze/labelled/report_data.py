@@ -14,6 +14,7 @@ from evalcube.stages.analyze.formulas.estimators import Mode
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.labelled import axes, counters
 from evalcube.stages.analyze.labelled.aggregate import aggregate
+from evalcube.stages.analyze.labelled.clustering import questions_once
 from evalcube.stages.analyze.labelled.points import common_part
 from evalcube.stages.analyze.labelled.results import LACKING, Estimate
 from evalcube.stages.analyze.labelled.selection import CELL
@@ -115,7 +116,7 @@ def outcome_shares(ds: Dataset, order: Sequence[int]) -> list[dict[str, float]]:
     """
     labels = axes.names(ds, "counter")
     ranked = np.asarray(counters.members(ds).any(axis=0))
-    each = counters.per_trial(common_part(ds)[0], ranked)[list(order)]
+    each = counters.per_trial(common_part(questions_once(ds))[0], ranked)[list(order)]
     rows = []
     for values in each:
         count = {label: float(value) for label, value in zip(labels, values, strict=True)}

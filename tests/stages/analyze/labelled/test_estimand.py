@@ -108,6 +108,30 @@ def test_estimand__rests_on_the_same_points_on_board_table_and_metrics(asked, ap
     assert [row.tokens_per_trial for row in rows.values()] == pytest.approx(tokens.values, nan_ok=True)
 
 
+@given(st.lists(st.integers(0, 4), min_size=8, max_size=8), st.integers(0, 99))
+@settings(max_examples=6, deadline=None, phases=[Phase.explicit, Phase.generate])
+def test_estimand__a_question_counts_once_however_often_it_was_answered(times, seed):
+    """Some questions have one answer and others up to five: on every page the mean is that of questions."""
+    rng = np.random.default_rng(seed)
+    asked = np.arange(5) < 1 + np.array(times)[:, np.newaxis]
+    right = rng.random((2, 2, 3, 8, 5)) < rng.random((2, 2, 3, 8, 1))
+    status = np.where(asked, right, int(Status.MISSING)).astype(np.uint8)
+    ds = made(status, np.full((2, 2, 3), 8), np.ones((2, 3), bool))
+    expected = ((right & asked).sum(axis=-1) / asked.sum(axis=-1)).mean(axis=(1, 2, 3))
+
+    board = {row.model_name: row.accuracy.value for row in leaderboard(ds, draws=2).rows}
+    pair = compare_evaluations(ds, [0, 1])[0].overall
+
+    assert [board[name] for name in "ab"] == pytest.approx(expected)
+    assert aggregate(ds, by="model", mode="E_P")["point"].values == pytest.approx(expected)
+    assert cube_outcome_metrics(ds, ["pass_at_k"], 1, by="model")[
+        "pass_at_k"
+    ].values.ravel() == pytest.approx(expected)
+    assert [share["correct"] for share in outcome_shares(ds, range(2))] == pytest.approx(expected)
+    assert (pair.first_rate, pair.second_rate) == pytest.approx(expected)
+    assert pair.trials == 12 * asked.sum() // 2
+
+
 @given(sweeps(), st.permutations(range(3)), st.integers(1, 5))
 @settings(max_examples=6, deadline=None, phases=[Phase.explicit, Phase.generate])
 def test_estimand__stays_whatever_order_scale_or_neighbour(ds, order, times):
