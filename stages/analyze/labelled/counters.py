@@ -130,7 +130,8 @@ def task_moments(
         each, units = each[:, np.newaxis], units[:, np.newaxis]
     rows, units = stratified.scaled(each, factor), np.broadcast_to(units, factor.shape)
     if together:
-        rows, units = rows.reshape(*rows.shape[:-3], -1, rows.shape[-1]), units.reshape(*units.shape[:-2], -1)
+        shape = (*units.shape[:-2], int(np.prod(units.shape[-2:])))
+        rows, units = rows.reshape(*shape, rows.shape[-1]), units.reshape(shape)
     return stratified.parted(rows, units)
 
 

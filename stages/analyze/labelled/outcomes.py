@@ -23,6 +23,7 @@ from evalcube.stages.analyze.labelled.aggregate import labels_of_groups
 from evalcube.stages.analyze.labelled.clustering import all_clusters, trials_of
 from evalcube.stages.analyze.labelled.points import common_in_groups, planned_points
 from evalcube.stages.analyze.labelled.questions import Bank, Group, MetricRequest, evaluate
+from evalcube.stages.analyze.labelled.remarks import first_few
 from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import LAST_FINISHED, Status
 
@@ -229,6 +230,40 @@ def cube_outcome_metrics(
     found = evaluate(bank, members(), models.shape + cells.shape, (*models.names, *cells.names), wanted)
     labels = {"k": variable(("k",), np.array(wanted.draws)), **labels_of_groups(ds, (models, cells))}
     return dataset_like(ds, found, labels).assign_attrs(words)
+
+
+def told_of_lost(
+    ds: DatasetT,
+    metric: str,
+    k: int,
+    labels: Sequence[str],
+    *,
+    by: Sequence[str],
+    options: table.Options | None = None,
+) -> list[str]:
+    """What lost answers may hide of a metric, a sentence if any was lost; arguments as of `cube_outcome_metrics`."""
+    status = ds["status"].variable
+    lost = status.data == int(Status.TRANSPORT)
+    if not np.asarray(lost.any()) or table.METRICS[metric].parts:
+        return []
+    low, high = (
+        cube_outcome_metrics(
+            ds.assign(status=variable(status.dims, np.where(lost, np.uint8(code), status.data))),
+            *([metric], k),
+            by=by,
+            options={name: known for name, known in (options or {}).items() if name == metric},
+        )
+        for code in (Status.INCORRECT, Status.CORRECT)
+    )
+    dims = [str(dim) for dim in low["points_planned"].dims]
+    ends = [np.reshape(part[metric].values, part["points_planned"].shape) for part in (low, high)]
+    said = []
+    for place in map(tuple, np.argwhere(ends[0] != ends[1])):
+        levels = [low[dim].values[at] for dim, at in zip(dims, place, strict=True)]
+        group = [labels[int(at)] if dim == "model" else f"{at}" for dim, at in zip(dims, levels, strict=True)]
+        said.append(f"{', '.join(group) or 'all'} {ends[0][place]:.3f}–{ends[1][place]:.3f}")
+    shown = f"{metric} (k = {k}) with all of them wrong, and with all right: {first_few(said)}"
+    return [f"Some answers were lost. {shown}."] if said else []
 
 
 def _point_weights(ds: Dataset, there: NDArray[np.bool_], cells: Groups) -> tuple[Floats, dict[str, Any]]:

@@ -79,6 +79,13 @@ class Pair:
     """What weighs the same in the mean over all tasks."""
     alike: tuple[str, ...] = ()
     """Tasks in which points weigh alike, as the first plans of the two contradict each other."""
+    bounds: tuple[float, float] | None = None
+    """Difference over all tasks with what was lost at its worst and at its best for the first; None if nothing was."""
+
+    @property
+    def open(self) -> bool:
+        """Whether which one is right more often depends on what was lost."""
+        return self.bounds is not None and self.bounds[0] <= 0.0 <= self.bounds[1]
 
     @property
     def weighing(self) -> str:
@@ -131,6 +138,7 @@ def compare_evaluations(
         codes = _codes(ds, first)
         for second in models[place + 1 :]:
             others = _codes(ds, second)
+            asked = np.minimum(planned[first], planned[second])
             cells, counts = _ranked(_cells(codes, others, truncated), rated)
             if not cells[..., 0].any():
                 raise ArgumentError(
@@ -139,7 +147,6 @@ def compare_evaluations(
                 )
             weights, apart = _weights(cells, base[first], base[second], weigh)
             units = pair_units(ds, first, second)
-            asked = np.minimum(planned[first], planned[second])
             single = tuple(
                 _difference(
                     cells[task],
@@ -158,10 +165,32 @@ def compare_evaluations(
                 border,
                 planned=asked,
             )
+            ends = []
+            for pair in _lost_filled(codes, others):
+                filled, counts = _ranked(_cells(*pair, truncated), rated)
+                share = _weights(filled, base[first], base[second], weigh)[0] * counts
+                ends.append(_difference(filled, share, "", planned=asked).difference.value)
             alike = tuple(axes.plain(tasks[task]) for task in np.flatnonzero(apart))
             cut = tuple(int((one == int(Status.TRUNCATED)).sum()) for one in (codes, others))
-            found.append(Pair(labels[first], labels[second], single, overall, (cut[0], cut[1]), weigh, alike))
+            found.append(
+                Pair(
+                    *(labels[first], labels[second], single, overall, (cut[0], cut[1]), weigh, alike),
+                    (ends[0], ends[1]) if ends else None,
+                )
+            )
     return _adjusted(found)
+
+
+def _lost_filled(*sides: NDArray[np.uint8]) -> list[list[NDArray[np.uint8]]]:
+    """Outcomes of both with what was lost at its worst and at its best for the first; nothing if nothing was lost."""
+    ends = (Status.INCORRECT, Status.CORRECT)
+    lost = [codes == int(Status.TRANSPORT) for codes in sides]
+    if not any(part.any() for part in lost):
+        return []
+    return [
+        [np.where(part, np.uint8(end), codes) for part, codes, end in zip(lost, sides, order, strict=True)]
+        for order in (ends, ends[::-1])
+    ]
 
 
 def spread_of(ds: Dataset, first: int, second: int) -> Spread:

@@ -288,7 +288,7 @@ def cautions(rows: Sequence[Row], left_out: str, apart: Sequence[str]) -> tuple[
     ]:
         found.append(
             f"More than {100 * LOST:g} % of some points' trials were lost. Accuracy, with all lost ones wrong and with "
-            f"all right: {first_few(bounds)}."
+            f"all right: {first_few(bounds)}. These stand first only if they would with all of them wrong."
         )
     if apart:
         found.append(

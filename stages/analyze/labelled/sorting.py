@@ -70,7 +70,8 @@ def by_lead(board: Leaderboard) -> Leaderboard:
     """The board in the order of what leads it, with ranks: complete rows first, those without a value last.
 
     Equal ones are in the order of their accuracy, then of their names. Incomplete rows and those that were asked other
-    points than most have no rank. A rank interval holds the rank.
+    points than most have no rank, and one that lost many trials is first only if it were with all of them wrong. A
+    rank interval holds the rank.
 
     Parameters
     ----------
@@ -80,11 +81,21 @@ def by_lead(board: Leaderboard) -> Leaderboard:
     named = sorted(board.rows, key=lambda row: (row.model_name, row.template, row.sampler, row.eval_id))
     accuracy = sorted(named, key=lambda row: 0.0 if math.isnan(row.accuracy.value) else -row.accuracy.value)
     rows = _in_order(accuracy, _By("score.value" if board.lead == "score" else "rate.value"))
+    sure = [place for place, row in enumerate(rows) if not row.unranked and _stands(board, row, rows)]
+    rows.insert(0, rows.pop(sure[0] if sure else 0)) if rows else None
     ranked = [
         row if math.isnan(board.leading(row).value) or row.unranked else _at(row, place)
         for place, row in enumerate(rows, start=1)
     ]
     return replace(board, rows=tuple(ranked))
+
+
+def _stands(board: Leaderboard, row: Row, rows: Sequence[Row]) -> bool:
+    """Whether a row that lost many trials would lead the others with all of these wrong; true if it did not."""
+    if row.bounds is None:
+        return True
+    worst = board.leading(row).value * row.bounds[0] / max(row.accuracy.value, 1e-9)
+    return all(worst > board.leading(one).value for one in rows if one is not row and not one.unranked)
 
 
 def _at(row: Row, place: int) -> Row:

@@ -63,6 +63,7 @@ def pair_row(pair: Pair) -> PlainRow:
         "truncated": list(pair.truncated),
         "weigh": pair.weigh,
         "alike": list(pair.alike),
+        "bounds": None if pair.bounds is None else list(pair.bounds),
     }
 
 

@@ -92,6 +92,8 @@ def pairs_spec(pairs: Sequence[Pair], notes: tuple[str, ...] = ()) -> TableSpec:
     repeated = any(pair.overall.trials > pair.overall.questions for pair in pairs)
     weighing = "; ".join(dict.fromkeys(one.weighing for one in pairs))
     said = _difference_notes("first − second", weighing, "pairs", repeated=repeated)
+    lost = [f"{pair.first} − {pair.second}:{lost_in_words(pair)}" for pair in pairs if pair.bounds]
+    notes = (*notes, *lost)
     return TableSpec(tuple(columns), pairs, (*said, *notes), explains=_EXPLAINS)
 
 
@@ -131,8 +133,9 @@ def pair_in_words(pair: Pair) -> str:
     if overall.p_holm < _LEVEL:
         better, worse = (pair.first, pair.second) if gap > 0 else (pair.second, pair.first)
         ends = sorted((abs(low), abs(high)))
+        more = "was right more often in what came" if pair.open else "is right more often"
         head = (
-            f"{better} is right more often than {worse}: by {abs(gap):.1f} points ({ends[0]:.1f} to {ends[1]:.1f}), "
+            f"{better} {more} than {worse}: by {abs(gap):.1f} points ({ends[0]:.1f} to {ends[1]:.1f}), "
             f"{_p_equals(overall.p_holm)}. So many questions tell {_FOUND * (high - low) / 2:.1f} points in 4 of 5 "
             "cases."
         )
@@ -148,7 +151,16 @@ def pair_in_words(pair: Pair) -> str:
             head += (
                 " The interval leaves 0 out, as it is of this pair alone: p is adjusted for all pairs (Holm)."
             )
-    return head
+    return head + lost_in_words(pair)
+
+
+def lost_in_words(pair: Pair) -> str:
+    """What lost answers may hide of the difference, with a space before it; nothing if none were lost."""
+    if pair.bounds is None:
+        return ""
+    low, high = (100 * end for end in pair.bounds)
+    depends = ": which is right more often depends on them" if pair.open else ""
+    return f" With lost answers at their worst and best it is from {low:+.1f} to {high:+.1f} points{depends}."
 
 
 def _tasks_in_words(pair: Pair) -> str:

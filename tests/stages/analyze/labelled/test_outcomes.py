@@ -7,7 +7,12 @@ from hypothesis import strategies as st
 from scipy.special import beta
 
 from evalcube import stats as outcomes
-from evalcube.stages.analyze.labelled.outcomes import cube_outcome_metrics, cube_outcomes, outcome_metrics
+from evalcube.stages.analyze.labelled.outcomes import (
+    cube_outcome_metrics,
+    cube_outcomes,
+    outcome_metrics,
+    told_of_lost,
+)
 from evalcube.stages.reply.status import FINISHED, Status
 
 SIZES = {"model": 2, "task": 3, "params": 4, "trial": 5, "repeat": 8}
@@ -57,6 +62,16 @@ def test_outcome_metrics__one_result_per_remaining_label(ds, chunks):
     parts = [float(result[f"maj_at_k_ci_{part}"].sel(k=3)[1, 2]) for part in ("mu", "sigma", "lo", "hi")]
     assert tuple(parts) == pytest.approx(outcomes.maj_at_k_ci(one, 3), rel=1e-13)
     assert (result["questions"] == 20).all()
+
+
+def test_told_of_lost__says_what_lost_answers_may_hide(ds):
+    ds["status"].values[...] = Status.CORRECT
+    assert told_of_lost(ds, "pass_at_k", 1, ["a", "b"], by=["model"]) == []
+
+    ds["status"].values[1, :, :, 0] = Status.TRANSPORT
+
+    (said,) = told_of_lost(ds, "pass_at_k", 1, ["a", "b"], by=["model"])
+    assert said.endswith("pass_at_k (k = 1) with all of them wrong, and with all right: b 0.800–1.000.")
 
 
 def test_cube_outcome_metrics__a_tier_is_the_mean_over_its_tasks(ds):

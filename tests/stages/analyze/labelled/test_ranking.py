@@ -98,6 +98,50 @@ def with_status(first, second):
     return ds.assign(status=(("model", "task", "params", "trial", "repeat"), status))
 
 
+def test_compare_evaluations__lost_answers_bound_the_difference_and_may_leave_it_open():
+    first, second = np.ones((2, 40), int), np.zeros((2, 40), int)
+    few, many = first.copy(), first.copy()
+    few[:, :2], many[:, :21] = int(Status.TRANSPORT), int(Status.TRANSPORT)
+
+    whole, sure, unsure = (
+        compare_evaluations(with_status(side, second), [0, 1])[0] for side in (first, few, many)
+    )
+    (both,) = compare_evaluations(with_status(many, np.where(many == 1, 0, 1)), [0, 1])
+
+    assert whole.bounds is None
+    assert sure.bounds == pytest.approx((38 / 40, 1.0))
+    assert unsure.bounds == pytest.approx((19 / 40, 1.0))
+    assert both.bounds == pytest.approx((-2 / 40, 19 / 40))
+    assert both.overall.difference.value == 1.0
+    assert "a is right more often than b" in pair_conclusion(sure)
+    assert "from +95.0 to +100.0 points." in pair_conclusion(sure)
+    assert "a was right more often in what came" in pair_conclusion(both)
+    assert "which is right more often depends on them" in pair_conclusion(both)
+
+
+def test_leaderboard__who_lost_many_is_not_first_by_what_came():
+    ds = dataset([Profile("a"), Profile("b")], tasks=1, points=2, trials=40)
+    cells = ds["counters"]
+    for name in ("correct", "tokens_sum", "truncated", "invalid", "refused"):
+        cells.loc[{"counter": name}] = 0
+    cells.loc[{"counter": "completed"}] = cells.sel(counter="trials")
+    for model, right, kept in ((0, 24, 30), (1, 28, 40)):
+        done = cells[model].sel(counter="trials") > 0
+        for name, count in (
+            ("trials", kept),
+            ("completed", kept),
+            ("correct", right),
+            ("transport", 40 - kept),
+        ):
+            cells[model].loc[{"counter": name}] = count * done
+
+    board = leaderboard(ds, draws=2)
+
+    assert [(row.model_name, row.rank) for row in board.rows] == [("b", 1), ("a", 2)]
+    assert board.rows[1].accuracy.value == pytest.approx(0.8)
+    assert "stand first only if they would" in " ".join(board.notes)
+
+
 def test_compare_evaluations__counts_what_both_finished():
     first = np.array([[1, 1, 2, 255, 1], [1, 1, 1, 1, 0]])
     second = np.array([[0, 1, 1, 1, 254], [1, 0, 0, 1, 0]])
