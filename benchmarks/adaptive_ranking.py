@@ -39,13 +39,13 @@ def lead(cells: np.ndarray, seed: int) -> tuple[np.ndarray, bool]:
     """(value, lower, upper) of what leads, shape (model, 3), and whether that is the score."""
     each, trials = stratified.moments(cells), column(cells, "trials")
     if trials.sum(axis=2).min() >= ENOUGH:
-        parts = stratified.effective_trials(stratified.parted(each, trials)[:, np.newaxis])
+        parts = stratified.effective_trials(stratified.parts_of(each, trials)[:, np.newaxis])
         found = [
             posterior_scores(*(part[i] for part in parts), str(i), seed=seed, draws=400).mean
             for i in range(len(cells))
         ]
         return np.stack(found), True
-    sums = stratified.parted(each.reshape(len(each), -1, each.shape[-1]), trials.reshape(len(each), -1))
+    sums = stratified.parts_of(each.reshape(len(each), -1, each.shape[-1]), trials.reshape(len(each), -1))
     return np.stack(stratified.combine(sums, exact=True), axis=-1), False
 
 

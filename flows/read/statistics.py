@@ -38,7 +38,7 @@ from evalcube.stages.analyze.labelled import axes, pairing, ranking
 from evalcube.stages.analyze.labelled.additions import with_accuracy_by_people, with_composites, with_gaps
 from evalcube.stages.analyze.labelled.aggregate import aggregate as estimate_groups
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard as rank_evaluations
-from evalcube.stages.analyze.labelled.outcomes import cube_outcome_metrics, refuse_votes, told_of_lost
+from evalcube.stages.analyze.labelled.outcomes import cube_outcome_metrics, lost_sentences, refuse_votes
 from evalcube.stages.analyze.labelled.points import told_of_points
 from evalcube.stages.analyze.labelled.scores import VERSIONS, Version
 from evalcube.stages.analyze.labelled.selection import keys
@@ -383,7 +383,7 @@ def metrics(
             opened.arrays, list(names), draws, by=groups, options=options, confidence=level
         )
         labels = axes.evaluation_labels(opened.arrays)
-        lost = told_of_lost(opened.arrays, names[0], draws[0], labels, by=groups, options=options)
+        lost = lost_sentences(opened.arrays, names[0], draws[0], labels, by=groups, options=options)
     found = _named(found.assign_attrs(metrics=list(names), settings=dict(settings or {})), opened)
     found.attrs["points_told"] += lost
     return MetricsResult(opened, found)

@@ -157,7 +157,7 @@ def widening(units: float) -> float:
 def unit_moments(
     values: Floats, weights: Floats, cells: _Integers, units: _Integers, strata: _Integers
 ) -> Floats:
-    """Sums for `evalcube.stages.analyze.formulas.stratified.parted` of a weighted mean of values: (stratum, moment).
+    """Sums for `evalcube.stages.analyze.formulas.stratified.parts_of` of a weighted mean of values: (stratum, moment).
 
     Units are independent within their stratum, whatever their values have in common: the variance is that of the units'
     sums of deviations from the means of cells.

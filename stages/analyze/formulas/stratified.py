@@ -15,9 +15,9 @@ that is Z(1 − Z)/V with unbiased terms, pulled towards 1/q, the number if all 
 one trial's worth. One stratum of right and wrong answers gives exactly Wilson's interval.
 
 One such number hides a stratum of few trials, or without spread, behind the others. So strata go into *parts*
-(`parted`): those of like weight per planned trial, whose weighted sum is a plain sum of trials, and of these apart what
-was all right, all wrong or mixed. Each part has its interval, and the mean over parts of shares W and bounds (l, u) of
-theirs has m − √Σ W²(m − l)² and m + √Σ W²(u − m)². `moments` makes sums, `parted` adds them by part, `combine` takes
+(`parts_of`): those of like weight per planned trial, whose weighted sum is a plain sum of trials, and of these apart
+what was all right, all wrong or mixed. Each part has its interval, and the mean over parts of shares W and bounds (l, u) of
+theirs has m − √Σ W²(m − l)² and m + √Σ W²(u − m)². `moments` makes sums, `parts_of` adds them by part, `combine` takes
 these.
 
 References
@@ -102,7 +102,7 @@ def stratified(
     if sums.ndim < 2:
         raise ArgumentError("`counters` must be (..., stratum, counter), got those of a single group")
     planned = column(counters, "trials", labels) if units is None else units
-    return combine(parted(sums, broadcast(planned, "units", sums.shape[:-1])), confidence=confidence)
+    return combine(parts_of(sums, broadcast(planned, "units", sums.shape[:-1])), confidence=confidence)
 
 
 def moments(
@@ -172,7 +172,7 @@ def score_moments(
     return np.stack([np.where(there, part, 0.0) for part in parts], axis=-1)
 
 
-def scaled(sums: ArrayLike, factor: ArrayLike) -> Floats:
+def weigh(sums: ArrayLike, factor: ArrayLike) -> Floats:
     """Moments (..., moment) of strata whose weights are multiplied by a factor, broadcasts to (...)."""
     values, by = np.asarray(sums, dtype=float), np.asarray(factor, dtype=float)[..., np.newaxis]
     return np.concatenate(
@@ -180,7 +180,7 @@ def scaled(sums: ArrayLike, factor: ArrayLike) -> Floats:
     )
 
 
-def parted(
+def parts_of(
     sums: ArrayLike, units: ArrayLike, owner: NDArray[np.intp] | None = None, owners: int = 0
 ) -> Floats:
     """Sums of strata by part: from (..., stratum, moment) to (..., part, moment), zero where a part has no stratum.
@@ -200,7 +200,7 @@ def parted(
         shape, units = values.shape[:-2], np.broadcast_to(np.asarray(units, dtype=float), values.shape[:-1])
         number = int(np.prod(shape))
         rows = values.reshape(-1, len(MOMENTS))
-        found = parted(rows, units.ravel(), np.repeat(np.arange(number), values.shape[-2]), number)
+        found = parts_of(rows, units.ravel(), np.repeat(np.arange(number), values.shape[-2]), number)
         return found.reshape(*shape, *found.shape[1:])
     there = values[:, 3] > 0
     values, owner, planned = values[there], owner[there], np.asarray(units, dtype=float)[there]

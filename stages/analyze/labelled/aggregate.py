@@ -7,7 +7,7 @@ tier have no right answer and count in no estimate, and evaluations are compared
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -318,73 +318,65 @@ def group_sums(
     estimators.counts(values, labels=labels)
     trials = column(values, "trials", labels)
     there, worth = trials > 0, effect[..., np.newaxis]
-    by_task = weigh == "tasks"
+    by_task, plain = weigh == "tasks", weigh == "trials"
     among = design.ratios(share, there & (kept > 0)) if by_task else share
-    weight = (trials if weigh == "trials" else among * there) * (kept > 0)
+    weight = (trials if plain else among * there) * (kept > 0)
     meant = planned_trials(values, labels) > 0
     each = once * (weight / np.where(there, trials, 1.0))[..., np.newaxis]
     counted = once * (kept > 1)[..., np.newaxis]
-
-    def summed(part: Floats, standard: Callable[[Floats], Floats] | None) -> Floats:
-        return _summed(part, groups, standard, by_task=by_task)
-
-    if weigh == "trials":
-        moments = summed(_with(counted, trials * (kept > 1) * worth), None)
+    if plain:
+        moments = _summed(_with(counted, trials * (kept > 1) * worth), groups)
     else:
         own = design.ratios(share, there & (kept > 1)) if by_task else share
         strata = stratified.moments(counted / worth[..., np.newaxis], own, labels=labels, mode=mode)
-        moments = _parted(strata, units, groups, by_task=by_task)
+        moments = _group_parts(strata, units, groups, by_task=by_task)
+    factor = None if plain else _factors(weight, groups[1], by_task=by_task)
     return GroupSums(
-        summed(_with(values, there, meant), None),
-        summed(_with(each, weight), None if weigh == "trials" else _of_weight_one),
-        moments,
+        _summed(_with(values, there, meant), groups), _summed(_with(each, weight), groups, factor), moments
     )
 
 
-def _parted(strata: Floats, units: Floats, groups: tuple[Groups, Groups], *, by_task: bool) -> Floats:
-    """Moments by part of each group from those of cells (model, task, params, moment), models of weight 1."""
-    models, cells = groups
-    flat = strata.reshape(len(strata), -1, strata.shape[-1])
+def _factors(weight: Floats, cells: Groups, *, by_task: bool) -> Floats:
+    """By member of each group, what makes weights (model, task, params) sum to 1 in it, and of its tasks alike if asked."""
     owner, cell = cells.pairs
-    task = np.repeat(np.arange(strata.shape[1]), strata.shape[2]) if by_task else np.zeros(flat.shape[1], int)
-    inner, inside = np.unique(owner * (task.max(initial=0) + 1) + task[cell], return_inverse=True)
-    weight = np.zeros((len(flat), len(inner)))
-    np.add.at(weight, (slice(None), inside), flat[:, cell, 1])
-    tasks = np.zeros((len(flat), cells.matrix.shape[0]))
-    np.add.at(tasks, (slice(None), inner // (task.max(initial=0) + 1)), weight > 0)
-    whole = weight[:, inside] * tasks[:, owner]
-    factor = (whole > 0) / np.where(whole > 0, whole, 1.0)
-    rows = stratified.scaled(flat[:, cell], factor)
-    group, model = models.pairs
-    whose = group[:, np.newaxis] * cells.matrix.shape[0] + owner
-    found = stratified.parted(
+    tasks, groups = weight.shape[1], cells.matrix.shape[0]
+    inner, inside = np.unique(owner * tasks + by_task * (cell // weight.shape[2]), return_inverse=True)
+    factors = np.zeros((len(weight), len(cell)))
+    for model, share in enumerate(weight.reshape(len(weight), -1)):
+        total = np.bincount(inside, share[cell], len(inner))
+        whole = (total * np.bincount(inner // tasks, total > 0, groups)[inner // tasks])[inside]
+        factors[model] = (whole > 0) / np.where(whole > 0, whole, 1.0)
+    return factors
+
+
+def _group_parts(strata: Floats, units: Floats, groups: tuple[Groups, Groups], *, by_task: bool) -> Floats:
+    """Moments by part of each group from those of cells (model, task, params, moment), models of weight 1."""
+    (group, model), (owner, cell) = (item.pairs for item in groups)
+    flat, planned = strata.reshape(len(strata), -1, strata.shape[-1]), units.reshape(len(strata), -1)
+    rows = stratified.weigh(flat[:, cell], _factors(strata[..., 1], groups[1], by_task=by_task))
+    inner, outer = (item.matrix.shape[0] for item in groups[::-1])
+    parts = stratified.parts_of(
         rows[model].reshape(-1, rows.shape[-1]),
-        units.reshape(len(flat), -1)[:, cell][model].ravel(),
-        whose.ravel(),
-        models.matrix.shape[0] * cells.matrix.shape[0],
+        planned[:, cell][model].ravel(),
+        (group[:, np.newaxis] * inner + owner).ravel(),
+        outer * inner,
     )
-    return found.reshape(*models.shape, *cells.shape, *found.shape[1:])
+    return parts.reshape(*groups[0].shape, *groups[1].shape, *parts.shape[1:])
 
 
 def _with(values: Floats, *columns: NDArray[np.generic]) -> Floats:
-    return np.concatenate([values, *(one[..., np.newaxis] for one in columns)], axis=-1)
+    return np.concatenate([values, *(item[..., np.newaxis] for item in columns)], axis=-1)
 
 
-def _of_weight_one(sums: Floats) -> Floats:
-    return sums / np.where(sums[..., -1:] > 0, sums[..., -1:], 1.0)
-
-
-def _summed(
-    each: Floats, groups: tuple[Groups, Groups], standard: Callable[[Floats], Floats] | None, *, by_task: bool
-) -> Floats:
-    """Sums over cells (model, task, params, column), brought to a standard before they are summed over models."""
+def _summed(each: Floats, groups: tuple[Groups, Groups], factor: Floats | None = None) -> Floats:
+    """Sums over cells (model, task, params, column), times a factor of each member of a group, and over models."""
     models, cells = groups
-    flat = each.reshape(len(each), -1, each.shape[-1])
-    if standard is None:
-        found = cells.sums(flat)
-    elif by_task:
-        parts, whole = cells.split(np.repeat(np.arange(each.shape[1]), each.shape[2]))
-        found = standard(whole.sums(standard(parts.sums(flat))))
-    else:
-        found = standard(cells.sums(flat))
-    return np.asarray(models.matrix @ found.reshape(len(found), -1)).reshape(*models.shape, *found.shape[1:])
+    # One product for each model: for all of them at once the array would have to be turned round.
+    sums = np.array(
+        [
+            (cells.matrix if factor is None else cells.weighed(factor[model])) @ part
+            for model, part in enumerate(each.reshape(len(each), -1, each.shape[-1]))
+        ]
+    )
+    whole = models.matrix @ sums.reshape(len(sums), -1)
+    return np.asarray(whole).reshape(*models.shape, *cells.shape, each.shape[-1])

@@ -128,11 +128,11 @@ def task_moments(
     units = planned_questions(ds)
     if member.ndim == 3:
         each, units = each[:, np.newaxis], units[:, np.newaxis]
-    rows, units = stratified.scaled(each, factor), np.broadcast_to(units, factor.shape)
+    rows, units = stratified.weigh(each, factor), np.broadcast_to(units, factor.shape)
     if together:
         shape = (*units.shape[:-2], int(np.prod(units.shape[-2:])))
         rows, units = rows.reshape(*shape, rows.shape[-1]), units.reshape(shape)
-    return stratified.parted(rows, units)
+    return stratified.parts_of(rows, units)
 
 
 def point_weights(ds: Dataset, member: NDArray[np.bool_] | None = None) -> Floats:

@@ -232,7 +232,7 @@ def cube_outcome_metrics(
     return dataset_like(ds, found, labels).assign_attrs(words)
 
 
-def told_of_lost(
+def lost_sentences(
     ds: DatasetT,
     metric: str,
     k: int,

@@ -166,7 +166,7 @@ def compare_evaluations(
                 planned=asked,
             )
             ends = []
-            for pair in _lost_filled(codes, others):
+            for pair in _ends_of_lost(codes, others):
                 filled, counts = _ranked(_cells(*pair, truncated), rated)
                 share = _weights(filled, base[first], base[second], weigh)[0] * counts
                 ends.append(_difference(filled, share, "", planned=asked).difference.value)
@@ -181,7 +181,7 @@ def compare_evaluations(
     return _adjusted(found)
 
 
-def _lost_filled(*sides: NDArray[np.uint8]) -> list[list[NDArray[np.uint8]]]:
+def _ends_of_lost(*sides: NDArray[np.uint8]) -> list[list[NDArray[np.uint8]]]:
     """Outcomes of both with what was lost at its worst and at its best for the first; nothing if nothing was lost."""
     ends = (Status.INCORRECT, Status.CORRECT)
     lost = [codes == int(Status.TRANSPORT) for codes in sides]

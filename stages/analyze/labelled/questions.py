@@ -13,7 +13,7 @@ from evalcube.stages.analyze.formulas.clustering import unit_moments, units_of, 
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.outcomes import table
 from evalcube.stages.analyze.formulas.outcomes.counts import Categories, Integers, Successes, distinct_rows
-from evalcube.stages.analyze.formulas.stratified import combine, parted
+from evalcube.stages.analyze.formulas.stratified import combine, parts_of
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ class _AnsweredQuestions:
         if group.clustered:
             sums[:, -3:] *= widening(len(np.unique(units)))
         level = None if wanted.confidence == 0.95 else wanted.confidence
-        _, lower, upper = combine(parted(sums, group.planned), confidence=level, exact=True)
+        _, lower, upper = combine(parts_of(sums, group.planned), confidence=level, exact=True)
         return [*found, float(lower), float(upper)]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,32 +72,17 @@ class Groups:
         """Number of a group and index of a member of it, for all members of all groups."""
         return np.repeat(np.arange(self.matrix.shape[0]), np.diff(self.matrix.indptr)), self.matrix.indices
 
-    def split(self, part: NDArray[np.intp]) -> tuple[Groups, Groups]:
-        """The parts into which a label of the members, such as their task, splits the groups, and groups of these."""
+    def weighed(self, factors: NDArray[np.float64]) -> csr_array:
+        """The matrix with a factor for each of `pairs` in the place of 1."""
         from scipy.sparse import csr_array
 
-        most = int(part.max(initial=0)) + 1
-        place, member = self.pairs
-        found, number = np.unique(place * most + part[member], return_inverse=True)
-        ones, several = np.ones(len(number)), np.ones(len(found))
-        fine = csr_array((ones, (number, member)), shape=(len(found), self.matrix.shape[1]))
-        coarse = csr_array(
-            (several, (found // most, np.arange(len(found)))), shape=(self.matrix.shape[0], len(found))
-        )
-        return Groups(("part",), (list(range(len(found))),), fine), replace(self, matrix=coarse)
+        return csr_array((factors, self.matrix.indices, self.matrix.indptr), shape=self.matrix.shape)
 
     def members(self) -> Iterator[tuple[tuple[int, ...], NDArray[np.intp]]]:
         """The place of each group, with the indices of its members."""
         for number, place in enumerate(np.ndindex(*self.shape)):
             start, end = self.matrix.indptr[number : number + 2]
             yield place, self.matrix.indices[start:end]
-
-    def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Sums over the members of each group: (..., models or cells, column) -> (..., one axis a name, column)."""
-        # One product for each of the rest: for all of them at once the array would have to be turned round.
-        parts = values.reshape(-1, *values.shape[-2:])
-        summed = np.array([self.matrix @ part for part in parts])
-        return summed.reshape(*values.shape[:-2], *self.shape, values.shape[-1])
 
 
 def keys(ds: Dataset) -> dict[str, Key]:

@@ -28,7 +28,7 @@ from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.stratified import (
     combine,
     effective_trials,
-    parted,
+    parts_of,
     score_moments,
     z_apart,
 )
@@ -196,7 +196,7 @@ def paired_difference(
     >>> [round(float(value), 3) for value in paired_difference([12], [2], [50])]
     [0.2, 0.046, 0.345]
     """
-    sums = _parted(first_only, second_only, trials, weights, axis, units)
+    sums = _difference_parts(first_only, second_only, trials, weights, axis, units)
     return combine(sums, confidence=confidence, least=-1.0)
 
 
@@ -232,7 +232,7 @@ def difference_p(
     >>> round(difference_p([12], [2], [50]), 5)
     0.01121
     """
-    reach = z_apart(_parted(first_only, second_only, trials, weights, -1, units), 0.0)
+    reach = z_apart(_difference_parts(first_only, second_only, trials, weights, -1, units), 0.0)
     return float(min(2.0 * ndtr(-reach), 1.0))
 
 
@@ -253,10 +253,10 @@ def difference_worth(
     >>> round(difference_worth([12], [2], [50])), round(difference_worth([0], [0], [50]))
     (161, 675)
     """
-    return float(effective_trials(_parted(first_only, second_only, trials, weights, -1, units))[1])
+    return float(effective_trials(_difference_parts(first_only, second_only, trials, weights, -1, units))[1])
 
 
-def _parted(
+def _difference_parts(
     first_only: ArrayLike,
     second_only: ArrayLike,
     trials: ArrayLike,
@@ -283,7 +283,7 @@ def _parted(
     last = tuple(range(n.ndim - len(along), n.ndim))
     sums, asked = np.moveaxis(sums, along, last), np.moveaxis(asked, along, last)
     shape = (*asked.shape[: n.ndim - len(along)], -1)
-    return parted(sums.reshape(*shape, sums.shape[-1]), asked.reshape(shape))
+    return parts_of(sums.reshape(*shape, sums.shape[-1]), asked.reshape(shape))
 
 
 def mcnemar(first_only: ArrayLike, second_only: ArrayLike, *, method: str = "midp") -> Floats:

@@ -12,7 +12,7 @@ from evalcube.stages.analyze.formulas.stratified import (
     combine,
     exact_estimate,
     moments,
-    parted,
+    parts_of,
     score_moments,
     stratified,
 )
@@ -111,7 +111,7 @@ def test_parted__keeps_sums_whatever_the_order_and_the_units(cells, mode, cut):
     every = moments(cells, mode=mode, **OPTIONS)
     units = np.arange(len(every)) % 3 + 1.0
 
-    parts, turned = parted(every, units), parted(np.roll(every, cut, axis=0), np.roll(units, cut))
+    parts, turned = parts_of(every, units), parts_of(np.roll(every, cut, axis=0), np.roll(units, cut))
 
     assert parts.sum(axis=0) == pytest.approx(every.sum(axis=0))
     assert parts == pytest.approx(turned)
@@ -133,7 +133,7 @@ def test_stratified__what_was_planned_makes_parts_and_not_what_has_come():
     cells = [cell(8, 0, 4), cell(10, 0, 9)]
     sums = moments(cells, mode="E_P", **OPTIONS)
 
-    together, apart = (combine(parted(sums, units)) for units in ([8, 10], [8, 12]))
+    together, apart = (combine(parts_of(sums, units)) for units in ([8, 10], [8, 12]))
 
     assert together == pytest.approx(combine(sums.sum(axis=0)[np.newaxis]))
     assert together[1] != pytest.approx(apart[1], abs=1e-4)

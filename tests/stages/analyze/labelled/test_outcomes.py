@@ -10,8 +10,8 @@ from evalcube import stats as outcomes
 from evalcube.stages.analyze.labelled.outcomes import (
     cube_outcome_metrics,
     cube_outcomes,
+    lost_sentences,
     outcome_metrics,
-    told_of_lost,
 )
 from evalcube.stages.reply.status import FINISHED, Status
 
@@ -64,13 +64,13 @@ def test_outcome_metrics__one_result_per_remaining_label(ds, chunks):
     assert (result["questions"] == 20).all()
 
 
-def test_told_of_lost__says_what_lost_answers_may_hide(ds):
+def test_lost_sentences__says_what_lost_answers_may_hide(ds):
     ds["status"].values[...] = Status.CORRECT
-    assert told_of_lost(ds, "pass_at_k", 1, ["a", "b"], by=["model"]) == []
+    assert lost_sentences(ds, "pass_at_k", 1, ["a", "b"], by=["model"]) == []
 
     ds["status"].values[1, :, :, 0] = Status.TRANSPORT
 
-    (said,) = told_of_lost(ds, "pass_at_k", 1, ["a", "b"], by=["model"])
+    (said,) = lost_sentences(ds, "pass_at_k", 1, ["a", "b"], by=["model"])
     assert said.endswith("pass_at_k (k = 1) with all of them wrong, and with all right: b 0.800–1.000.")
 
 
