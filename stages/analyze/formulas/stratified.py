@@ -16,9 +16,9 @@ one trial's worth. One stratum of right and wrong answers gives exactly Wilson's
 
 One such number hides a stratum of few trials, or without spread, behind the others. So strata go into *parts*
 (`parts_of`): those of like weight per planned trial, whose weighted sum is a plain sum of trials, and of these apart
-what was all right, all wrong or mixed. Each part has its interval, and the mean over parts of shares W and bounds (l, u) of
-theirs has m − √Σ W²(m − l)² and m + √Σ W²(u − m)². `moments` makes sums, `parts_of` adds them by part, `combine` takes
-these.
+what was all right, all wrong or mixed. Each part has its interval, and the mean over parts of shares W and bounds
+(l, u) of theirs has m − √Σ W²(m − l)² and m + √Σ W²(u − m)². `moments` makes sums, `parts_of` adds them by part,
+`combine` takes these.
 
 References
 ----------

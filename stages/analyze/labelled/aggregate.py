@@ -337,7 +337,7 @@ def group_sums(
 
 
 def _factors(weight: Floats, cells: Groups, *, by_task: bool) -> Floats:
-    """By member of each group, what makes weights (model, task, params) sum to 1 in it, and of its tasks alike if asked."""
+    """By member of a group, what makes weights (model, task, params) sum to 1 in it, and tasks alike if asked."""
     owner, cell = cells.pairs
     tasks, groups = weight.shape[1], cells.matrix.shape[0]
     inner, inside = np.unique(owner * tasks + by_task * (cell // weight.shape[2]), return_inverse=True)
