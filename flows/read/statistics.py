@@ -38,7 +38,7 @@ from evalcube.stages.analyze.labelled import axes, pairing, ranking
 from evalcube.stages.analyze.labelled.additions import with_accuracy_by_people, with_composites, with_gaps
 from evalcube.stages.analyze.labelled.aggregate import aggregate as estimate_groups
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard as rank_evaluations
-from evalcube.stages.analyze.labelled.outcomes import cube_outcome_metrics, lost_sentences, refuse_votes
+from evalcube.stages.analyze.labelled.outcomes import cube_outcome_metrics, lost_sentences
 from evalcube.stages.analyze.labelled.points import told_of_points
 from evalcube.stages.analyze.labelled.scores import VERSIONS, Version
 from evalcube.stages.analyze.labelled.selection import keys
@@ -326,8 +326,7 @@ def metrics(
     part
         Which part of it; default: all of it.
     names
-        Of `evalcube.stages.analyze.formulas.outcomes.table.METRICS`, but for ``maj_at_k``: a vote needs the answers
-        themselves.
+        Of `evalcube.stages.analyze.formulas.outcomes.table.METRICS`.
     k
         Numbers of draws; default powers of two up to the number of repeats.
     by
@@ -361,8 +360,6 @@ def metrics(
         raise SweepError("`names`: nothing is named", "Give names such as pass_at_k,pass_hat_k")
     for name in names:
         checked_option("names", name, list(METRICS))
-    with refused():
-        refuse_votes(names)
     options = _metric_options(names, settings or {})
     level: Any = (settings or {}).get("confidence", 0.95)
     need_number("confidence", level)

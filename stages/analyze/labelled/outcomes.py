@@ -6,7 +6,7 @@ a metric is the mean over tasks of the means over points, weighed by the base de
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 
     from evalcube.stages.analyze.labelled.selection import Groups
 
-NEEDS_ANSWERS = ("maj_at_k", "maj_at_k_ci")
-"""Metrics which right and wrong are not enough for: the vote of a cube's answers is decided by the answers."""
+
+_UNIT = {key: {"bounds": (0.0, 1.0)} for key in ("avg_ci", "bayes_ci", "max_at_k_ci")}
+"""What intervals of means of right and wrong answers are clipped to: the reference's are by default to nothing."""
 
 
 def outcome_metrics(
@@ -173,7 +174,7 @@ def cube_outcome_metrics(
     ds
         Dataset with ``status`` and ``in_tier``, lazy or not; points weigh by ``base_trials``, if it has that.
     metrics, k, options
-        As for `outcome_metrics`, but for those in `NEEDS_ANSWERS`.
+        As for `outcome_metrics`; intervals of means end where what a trial can give does, unless ``bounds`` says else.
     by
         Names to group by, as for `evalcube.stages.analyze.labelled.aggregate.aggregate`: model, task, tier, facets,
         parameters. Several models in one group weigh alike.
@@ -190,8 +191,7 @@ def cube_outcome_metrics(
     Raises
     ------
     ValueError
-        If `by` has an unknown name, ``status`` is missing or a metric needs the answers themselves, and as the metrics
-        do.
+        If `by` has an unknown name or ``status`` is missing, and as the metrics do.
     """
     known = selection.keys(ds)
     by = [by] if isinstance(by, str) else list(by)
@@ -199,13 +199,12 @@ def cube_outcome_metrics(
         selection.known(known, name, "by")
     names = table.selected(metrics, None, options)
     wanted = MetricRequest(
-        tuple(name for name in names if metrics is not None or name not in NEEDS_ANSWERS),
+        names,
         table.draws_list(k),
         None,
-        options,
+        {name: _UNIT.get(name, {}) | dict((options or {}).get(name, {})) for name in names},
         confidence,
     )
-    refuse_votes(wanted.names)
     axes.need_status(ds)
     values = np.stack([_counts_of_model(ds, model) for model in range(ds.sizes["model"])])
     bank = Bank.of(values.reshape(values.shape[0], -1, *values.shape[3:]))
@@ -277,22 +276,6 @@ def _point_weights(ds: Dataset, there: NDArray[np.bool_], cells: Groups) -> tupl
     kept, words = common_in_groups(planned, groups, axes.names(ds, "task"))
     share = design.ratios(axes.base_design(ds), kept & inside)
     return share.reshape(len(share), -1), words
-
-
-def refuse_votes(names: Iterable[str]) -> None:
-    """Refuse metrics that need the answers themselves.
-
-    Raises
-    ------
-    ValueError
-        If one of the names is in `NEEDS_ANSWERS`.
-    """
-    for name in names:
-        if name in NEEDS_ANSWERS:
-            raise ArgumentError(
-                f"{name} needs the answers themselves: ties and different wrong answers decide a vote, and a cube "
-                "holds right or wrong; g_pass_at_k_tau with tau=0.51 asks whether more than half of k answers are right"
-            )
 
 
 def _counts_of_model(ds: Dataset, model: int) -> Integers:

@@ -69,9 +69,9 @@ def _in_order(rows: Sequence[Row], by: _By) -> list[Row]:
 def by_lead(board: Leaderboard) -> Leaderboard:
     """The board in the order of what leads it, with ranks: complete rows first, those without a value last.
 
-    Equal ones are in the order of their accuracy, then of their names. Incomplete rows and those that were asked other
-    points than most have no rank, and one that lost many trials is first only if it were with all of them wrong. A
-    rank interval holds the rank.
+    Equal ones have one rank, and are in the order of their accuracy, then of their names. Incomplete rows and those
+    that were asked other points than most have no rank, and one that lost many trials is first only if it were with all
+    of them wrong. A rank interval holds the rank.
 
     Parameters
     ----------
@@ -83,9 +83,10 @@ def by_lead(board: Leaderboard) -> Leaderboard:
     rows = _in_order(accuracy, _By("score.value" if board.lead == "score" else "rate.value"))
     sure = [place for place, row in enumerate(rows) if not row.unranked and _stands(board, row, rows)]
     rows.insert(0, rows.pop(sure[0] if sure else 0)) if rows else None
+    values = [board.leading(row).value for row in rows]
     ranked = [
-        row if math.isnan(board.leading(row).value) or row.unranked else _at(row, place)
-        for place, row in enumerate(rows, start=1)
+        row if math.isnan(value) or row.unranked else _at(row, place + 1 - values[:place][::-1].count(value))
+        for place, (row, value) in enumerate(zip(rows, values, strict=True))
     ]
     return replace(board, rows=tuple(ranked))
 

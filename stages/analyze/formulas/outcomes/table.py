@@ -41,7 +41,7 @@ class Metric:
     def settings(self) -> tuple[str, ...]:
         """Arguments beyond the outcomes, k, and what goes with categories."""
         # One of each pair of names for the same thing.
-        left_out = {"R", "k", "w", "R0", "bounds", "lambda_"}
+        left_out = {"R", "k", "w", "R0", "lambda_"}
         return tuple(name for name in inspect.signature(self.function).parameters if name not in left_out)
 
     @property

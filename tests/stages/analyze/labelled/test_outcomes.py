@@ -140,12 +140,28 @@ def _points(status, asked):
     )
 
 
-@pytest.mark.parametrize("name", ["maj_at_k", "maj_at_k_ci"])
-def test_cube_outcome_metrics__a_vote_needs_the_answers(ds, name):
-    with pytest.raises(ValueError, match="needs the answers themselves"):
-        cube_outcome_metrics(ds, [name], 3)
+@pytest.mark.parametrize("k", [1, 2, 5, 8])
+def test_cube_outcome_metrics__a_majority_is_more_than_half_of_k_right(ds, k):
+    found = cube_outcome_metrics(
+        ds, ["maj_at_k", "g_pass_at_k_tau"], k, options={"g_pass_at_k_tau": {"tau": (k // 2 + 1) / k}}
+    )
 
-    assert name not in cube_outcome_metrics(ds, None, 3)
+    assert found["maj_at_k"].values == pytest.approx(found["g_pass_at_k_tau"].values)
+
+
+def test_cube_outcome_metrics__intervals_of_means_stay_within_what_a_trial_can_give(ds):
+    ds["status"].values[...] = Status.CORRECT
+    ds["status"].values[:, :, :, 0] = Status.INCORRECT
+    ds = ds.isel(params=[0, 1], trial=[0, 1, 2], repeat=[0])
+    ds["in_tier"].values[...] = True
+
+    found, free = (
+        cube_outcome_metrics(ds, ["avg_ci"], 1, options={"avg_ci": {"confidence": 0.9999, **bounds}})
+        for bounds in ({}, {"bounds": None})
+    )
+
+    assert (found["avg_ci_hi"].values <= 1.0).all()
+    assert (free["avg_ci_hi"].values > 1.0).any()
 
 
 @pytest.mark.long
