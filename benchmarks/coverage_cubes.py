@@ -344,8 +344,33 @@ def decision_rows(bench: Bench) -> Iterator[Row]:
         )
 
 
+def strata_rows(bench: Bench) -> Iterator[Row]:
+    """Accuracy and rate over points of unequal size, which weigh alike, and over difficulty cliffs."""
+    cases = {
+        "30 beside 1 000": ([[30], [1000]], [[0.95], [0.5]]),
+        "8 beside 512": ([[8], [512], [512], [512]], [[0.9], [0.6], [0.5], [0.7]]),
+        **{f"cliff of {n}": ([[n]] * 7, [[1.0]] * 3 + [[1 - 2 / n]] + [[0.0]] * 3) for n in (8, 32, 128)},
+        "twelve alike": ([[32]] * 12, [[0.98]] * 12),
+        "one point asked 8 times as often": ([[16, 16, 128]] * 2, [[0.98, 0.9, 0.4]] * 2),
+    }
+    for (name, (sizes, rates)), guess in product(cases.items(), (0.0, 0.25)):
+        number, sweep = np.array(sizes), Sweep(np.array(rates), hard=0, guess=guess)
+        shape = (bench.few(2), *number.shape, int(number.max()), 1)
+        rng = bench.rng("strata", name, str(guess))
+        right = rng.random(shape) < sweep.right[..., None, None]
+        asked = (np.arange(shape[-2]) < number[..., None])[..., None]
+        status = np.where(asked, right, int(Status.MISSING)).astype(np.uint8)
+        rows = leaderboard(
+            sweep.labelled(status, np.where(asked, 1.0, 0.0) + 0.0 * right, trials=False), draws=2
+        ).rows
+        for what, truth in (("accuracy", sweep.right.mean()), ("rate", sweep.rates.mean())):
+            ends = np.transpose([[getattr(row, what).lower, getattr(row, what).upper] for row in rows])
+            yield Row(f"strata, {what}", f"{name}, guess {guess:g}", *_inside(*ends, truth))
+
+
 DESIGNS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "upsampled": upsampled_rows,
+    "strata": strata_rows,
     "tokens": token_rows,
     "cost": cost_rows,
     "families": family_rows,
