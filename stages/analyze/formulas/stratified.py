@@ -200,8 +200,8 @@ def parts_of(
         shape, units = values.shape[:-2], np.broadcast_to(np.asarray(units, dtype=float), values.shape[:-1])
         number = int(np.prod(shape))
         rows = values.reshape(-1, len(MOMENTS))
-        found = parts_of(rows, units.ravel(), np.repeat(np.arange(number), values.shape[-2]), number)
-        return found.reshape(*shape, *found.shape[1:])
+        flat = parts_of(rows, units.ravel(), np.repeat(np.arange(number), values.shape[-2]), number)
+        return flat.reshape(*shape, *flat.shape[1:])
     there = values[:, 3] > 0
     values, owner, planned = values[there], owner[there], np.asarray(units, dtype=float)[there]
     _, _, _, scale, mean, variance, _, single = values.T
@@ -219,8 +219,8 @@ def parts_of(
         now = left & (ratio <= least[owner] * LIKE)
         group[now] = groups
         left, groups = left & ~now, groups + 1
-    place, size = (owner * groups + group) * 3 + kind, owners * groups * 3
-    columns = [np.bincount(place, part, size) for part in values.T]
+    index, size = (owner * groups + group) * 3 + kind, owners * groups * 3
+    columns = [np.bincount(index, part, size) for part in values.T]
     return np.stack(columns, axis=-1).reshape(owners, 3 * groups, len(MOMENTS))
 
 
@@ -345,10 +345,8 @@ def z_apart(sums: ArrayLike, border: float) -> float:
         reach = (z**2 * (2.0 * side - 1.0) + z * np.sqrt(z**2 + 4.0 * trials * side * (1.0 - side))) / (
             trials + z**2
         )
-        place = int(
-            np.searchsorted(np.sqrt(((scale * reach / 2.0) ** 2).sum(axis=-1)), abs(distance) * total)
-        )
-        low, high = float(z[max(place - 1, 0), 0]), float(z[min(place, 1023), 0])
+        step = int(np.searchsorted(np.sqrt(((scale * reach / 2.0) ** 2).sum(axis=-1)), abs(distance) * total))
+        low, high = float(z[max(step - 1, 0), 0]), float(z[min(step, 1023), 0])
     return high + 0.0 * float(total)
 
 

@@ -256,13 +256,13 @@ def lost_sentences(
     )
     dims = [str(dim) for dim in low["points_planned"].dims]
     ends = [np.reshape(part[metric].values, part["points_planned"].shape) for part in (low, high)]
-    said = []
-    for place in map(tuple, np.argwhere(ends[0] != ends[1])):
-        levels = [low[dim].values[at] for dim, at in zip(dims, place, strict=True)]
+    ranges = []
+    for index in map(tuple, np.argwhere(ends[0] != ends[1])):
+        levels = [low[dim].values[at] for dim, at in zip(dims, index, strict=True)]
         group = [labels[int(at)] if dim == "model" else f"{at}" for dim, at in zip(dims, levels, strict=True)]
-        said.append(f"{', '.join(group) or 'all'} {ends[0][place]:.3f}–{ends[1][place]:.3f}")
-    shown = f"{metric} (k = {k}) with all of them wrong, and with all right: {first_few(said)}"
-    return [f"Some answers were lost. {shown}."] if said else []
+        ranges.append(f"{', '.join(group) or 'all'} {ends[0][index]:.3f}–{ends[1][index]:.3f}")
+    shown = f"{metric} (k = {k}) with all of them wrong, and with all right: {first_few(ranges)}"
+    return [f"Some answers were lost. {shown}."] if ranges else []
 
 
 def _point_weights(ds: Dataset, there: NDArray[np.bool_], cells: Groups) -> tuple[Floats, dict[str, Any]]:

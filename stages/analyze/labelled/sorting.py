@@ -96,7 +96,9 @@ def _stands(board: Leaderboard, row: Row, rows: Sequence[Row]) -> bool:
     if row.bounds is None:
         return True
     worst = board.leading(row).value * row.bounds[0] / max(row.accuracy.value, 1e-9)
-    return all(worst > board.leading(one).value for one in rows if one is not row and not one.unranked)
+    return all(
+        worst > board.leading(rival).value for rival in rows if rival is not row and not rival.unranked
+    )
 
 
 def _at(row: Row, place: int) -> Row:
