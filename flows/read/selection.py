@@ -38,7 +38,7 @@ from evalcube.flows.read.design import (
 from evalcube.flows.state.records import read_notes
 from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.additions import read_by_second
-from evalcube.stages.analyze.labelled.clustering import with_question_moments
+from evalcube.stages.analyze.labelled.clustering import answered_unevenly, with_question_moments
 from evalcube.stages.analyze.labelled.counters import with_unasked
 from evalcube.stages.analyze.labelled.remarks import CLIPPED
 from evalcube.stages.analyze.labelled.selection import keys, restrict
@@ -230,6 +230,8 @@ def _several(
             "Write its conditions with `where`",
         )
     joined = open_joined(cubes, trials=trials or part.recounts or bool(part.view))
+    if "status" not in joined.dataset and answered_unevenly(joined.dataset).any():
+        joined = open_joined(cubes, trials=True)
     found = open_part(joined.dataset, part, notes=notes, trials=trials)
     layered = [one for one in map(Cube.open, cubes) if "fact" in one.trial_arrays]
     settings = [composite_settings(read_notes(one.records))[0] for one in layered]
@@ -278,7 +280,11 @@ def labelled(opened: Cube | Dataset, *, trials: bool, lazy: bool = False) -> Dat
             raise CubeDamagedError(
                 "the labels in `counter` are no counters of evalcube", opened.url, heal(opened.url)
             )
-        opened = dataset
+        found = with_design(with_question_moments(dataset))
+        # Whose questions have unlike numbers of answers is known by point, but not which.
+        return (
+            found if more or not answered_unevenly(found).any() else labelled(opened, trials=True, lazy=lazy)
+        )
     return with_design(with_question_moments(opened))
 
 

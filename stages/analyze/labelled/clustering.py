@@ -55,19 +55,25 @@ def with_question_moments(ds: Dataset) -> Dataset:
     return kept.assign_coords(counter=variable(("counter",), np.array(trials), attrs))
 
 
+def answered_unevenly(ds: Dataset) -> NDArray[np.bool_]:
+    """Points some of whose questions have more answers than others, (model, task, params), as far as that is known."""
+    if QUESTION_MOMENTS not in ds and ("status" not in ds.variables or ds.sizes["repeat"] < 2):
+        return np.zeros([ds.sizes[dim] for dim in CELL_DIMS[:-1]], dtype=bool)
+    _, answers, questions, _, _, squares = np.moveaxis(_moments(ds), -1, 0)
+    return np.asarray(squares * questions > answers**2 * (1.0 + 1e-9))
+
+
 def questions_once(ds: DatasetT) -> DatasetT:
     """The dataset with counters in which each question of a point counts once, however often it was answered.
 
     Outcomes of points whose questions were answered unevenly often become those of even repeats, as many answers as
     there are; tokens, which were spent, stay. Without ``status`` it is returned as it is.
     """
-    if "status" not in ds.variables or ds.sizes["repeat"] < 2:
+    uneven = answered_unevenly(ds)
+    if "status" not in ds.variables or not uneven.any():
         return ds
     moments, labels = _moments(ds), names(ds, "counter")
-    answers, questions, squares = moments[..., 1], moments[..., 2], moments[..., 5]
-    uneven = squares * questions > answers**2 * (1.0 + 1e-9)
-    if not uneven.any():
-        return ds
+    answers = moments[..., 1]
     cells = np.array(ds.variables["counters"].transpose(*CELL_DIMS).values, dtype=np.float64)
     for model in np.flatnonzero(uneven.any(axis=(1, 2))):
         these, own = uneven[model], cells[model, uneven[model]]

@@ -1,0 +1,90 @@
+"""Whatever a cube has been through, all pages mean the same by all tasks."""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from evalcube.flows.errors import SweepError
+from evalcube.flows.keep.rescore import rescore_cube
+from evalcube.flows.read.selection import Part
+from evalcube.flows.read.statistics import compare, leaderboard, metrics, table
+from evalcube.flows.run.sweep import run
+from tests.flows.keep.test_any_growth import Life, merged
+from tests.flows.shared_cluster import SHARED
+from tests.flows.support import sweep_config
+
+pytestmark = pytest.mark.integration
+
+STEPS = (
+    *(
+        "more_trials",
+        "more_repeats",
+        "more_models",
+        "more_points",
+        "more_tasks",
+        "upsample",
+        "budget",
+        "forget",
+    ),
+    *("merge", "merge_turned", "rescore"),
+)
+
+
+class OtherLife(Life):
+    """With the steps that only move or grade what there is."""
+
+    def merge_turned(self, _: int) -> None:
+        self.config["cube"] = merged(self.folder, self.other, self.cube)
+
+    def rescore(self, _: int) -> None:
+        rescore_cube(self.cube, cache=self.config["cache"])
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory, _served: Any) -> str:
+    """A colleague's sweep of some of the same models and cells, and of others."""
+    config = sweep_config(
+        tmp_path_factory.mktemp("other"), _served.base_url, models=("delta", "alpha"), trials=5, cells=2
+    )
+    run(config, cluster=SHARED)
+    return str(config["cube"])
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_pages__mean_the_same_whatever_a_cube_has_been_through(
+    tmp_path: Any, simulator: Any, other: str, seed: int
+) -> None:
+    choice = random.Random(seed)
+    life = OtherLife(tmp_path, simulator.base_url, other)
+
+    for step in choice.choices(STEPS, k=4):
+        with suppress(SweepError):  # a step may have nothing left to do, or contradict what the cube has
+            getattr(life, step)(choice.randint(1, 3))
+
+    for part in (Part(), Part(trials=2), Part(unique_only=True)):
+        with suppress(SweepError):  # nothing may be left of a part
+            same_means(life.cube, part)
+
+
+def same_means(cube: str, part: Part) -> None:
+    board = {row.model_name: row for row in leaderboard(cube, part).rows}
+    shares = {row["model"]: row["point"] for row in table(cube, part, by=["model"], mode="E_P").records()}
+    passed = {
+        row["model"]: row["pass_at_k"] for row in metrics(cube, part, names=["pass_at_k"], k=[1]).records()
+    }
+    for name, row in board.items():
+        assert shares[name] == pytest.approx(row.accuracy.value, nan_ok=True)
+        assert passed.get(name, row.accuracy.value) == pytest.approx(row.accuracy.value, nan_ok=True)
+        spent = row.score.value / row.tokens_per_trial
+        assert row.score_per_token.value == pytest.approx(spent, nan_ok=True)
+    whole = [name for name, row in board.items() if not row.marked]
+    if len(whole) > 1:
+        for pair in compare(cube, whole, part).pairs:
+            ours = board[pair.first], board[pair.second]
+            if pair.overall.trials == ours[0].trials == ours[1].trials and not pair.alike:
+                rates = pair.overall.first_rate, pair.overall.second_rate
+                assert rates == pytest.approx(tuple(row.accuracy.value for row in ours))
