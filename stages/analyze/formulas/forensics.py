@@ -12,7 +12,7 @@ thoughts. Of traces only sums of products are kept; they add over chunks and gro
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evalcube.stages.analyze.formulas.arguments import column, reals
 from evalcube.stages.analyze.formulas.estimators import Bounds, brought
-from evalcube.stages.analyze.formulas.intervals import Floats, quantile, wilson_bounds
+from evalcube.stages.analyze.formulas.intervals import Floats, exact_bounds, quantile, wilson_bounds
 from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import COMPLETED, COUNTERS, OUTCOMES, Status
 
@@ -164,8 +164,8 @@ def kaplan_meier(ends: ArrayLike, *, confidence: float | None = None) -> Curve:
 def aalen_johansen(ends: ArrayLike, *, confidence: float | None = None) -> Curve:
     """Share of trials that have ended by each cause up to each bin's end; the other cause is no censoring.
 
-    Their sum and `kaplan_meier` make 1. Variances by the delta method; bounds on the log(−log) scale, 0 where nothing
-    has happened yet, NaN at 1. NaN where no trial is at risk any more.
+    Their sum and `kaplan_meier` make 1. Variances by the delta method; bounds on the log(−log) scale, where nothing has
+    happened yet from 0 to the end of the exact interval, NaN at 1. NaN where no trial is at risk any more.
 
     Parameters
     ----------
@@ -199,7 +199,11 @@ def aalen_johansen(ends: ArrayLike, *, confidence: float | None = None) -> Curve
         square = value**2 * _upto(a) - 2 * value * _upto(value * a) + _upto(value**2 * a)
         variance = square + _upto(b) - 2 * (value * _upto(c) - _upto(value * c))
         error = np.sqrt(np.maximum(variance, 0.0))
-    return _bounded(np.where(risk > 0, value, np.nan), error, 0.0, confidence)
+    curve = _bounded(np.where(risk > 0, value, np.nan), error, 0.0, confidence)
+    over = events.sum(axis=-1)
+    known = (at_risk + np.cumsum(over, axis=-1) - over)[..., np.newaxis]  # all but those that were cut before
+    most = exact_bounds(0.0, known, confidence=confidence)[2]
+    return replace(curve, upper=np.where(curve.value == 0.0, most, curve.upper))
 
 
 def _steps(ends: ArrayLike) -> tuple[NDArray[Any], Floats, Floats]:

@@ -155,7 +155,12 @@ def test_curves__equal_exact_arithmetic(table):
         for cause in (0, 1):
             value, variance = row[2][cause], row[3][cause]
             assert incidence.value[place, cause] == pytest.approx(float(value), abs=1e-12)
-            if value < 1:  # rounded, a curve at 1 may be just below it
+            if value == 0:
+                ended = sum(one + other for one, other, _ in table[:place])
+                alive = sum(map(sum, table[place:]))
+                assert incidence.lower[place, cause] == 0
+                assert incidence.upper[place, cause] == pytest.approx(1 - 0.025 ** (1 / (ended + alive)))
+            elif value < 1:  # rounded, a curve at 1 may be just below it
                 bounds = incidence.lower[place, cause], incidence.upper[place, cause]
                 assert bounds == pytest.approx(log_log(value, variance, 0), abs=1e-6)
 
