@@ -221,7 +221,7 @@ def parts_of(
         left, groups = left & ~now, groups + 1
     index, size = (owner * groups + group) * 3 + kind, owners * groups * 3
     columns = [np.bincount(index, part, size) for part in values.T]
-    return np.stack(columns, axis=-1).reshape(owners, 3 * groups, len(MOMENTS))
+    return np.asarray(np.stack(columns, axis=-1).reshape(owners, 3 * groups, len(MOMENTS)), dtype=np.float64)
 
 
 def exact_estimate(

@@ -75,7 +75,7 @@ def questions_once(ds: DatasetT) -> DatasetT:
     moments, labels = _moments(ds), names(ds, "counter")
     answers = moments[..., 1]
     cells = np.array(ds.variables["counters"].transpose(*CELL_DIMS).values, dtype=np.float64)
-    for model in np.flatnonzero(uneven.any(axis=(1, 2))):
+    for model in np.flatnonzero(uneven.any(axis=(1, 2))).tolist():
         these, own = uneven[model], cells[model, uneven[model]]
         status, number, times = (
             trials_of(ds, "status", model)[these],

@@ -166,8 +166,8 @@ def compare_evaluations(
                 planned=asked,
             )
             ends = []
-            for pair in _ends_of_lost(codes, others):
-                filled, counts = _ranked(_cells(*pair, truncated), rated)
+            for mine, theirs in _ends_of_lost(codes, others):
+                filled, counts = _ranked(_cells(mine, theirs, truncated), rated)
                 share = _weights(filled, base[first], base[second], weigh)[0] * counts
                 ends.append(_difference(filled, share, "", planned=asked).difference.value)
             alike = tuple(axes.plain(tasks[task]) for task in np.flatnonzero(apart))
@@ -341,7 +341,8 @@ def _difference(
         counts[0],
         int(there.sum()),
         int(there.any(axis=-1).sum()),
-        *counts[1:3],
+        counts[1],
+        counts[2],
         first_rate,
         second_rate,
         Estimate.of(bounds),

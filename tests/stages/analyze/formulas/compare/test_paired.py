@@ -2,11 +2,17 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, false_discovery_control
 
-from evalcube.stages.analyze.formulas.compare.paired import compare_pairs, holm, mcnemar, paired_difference
+from evalcube.stages.analyze.formulas.compare.paired import (
+    compare_pairs,
+    difference_p,
+    holm,
+    mcnemar,
+    paired_difference,
+)
 from evalcube.stages.reply.status import Status
 
 R, W, T, M, X = Status.CORRECT, Status.INCORRECT, Status.TRUNCATED, Status.MISSING, Status.TRANSPORT
@@ -164,3 +170,23 @@ def test_paired_difference__no_discordant_trial_still_has_an_interval():
     assert point == 0
     assert -0.1 < lower < -0.02
     assert upper == pytest.approx(-lower)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([3, 8, 40, 512]), st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=6
+    ),
+    st.sampled_from([0.5, 0.9, 0.95, 0.999]),
+)
+def test_difference_p__is_the_inverse_of_the_interval_whatever_the_sizes(strata, level):
+    trials = np.array([number for number, _, _ in strata])
+    first = np.floor(trials * [share for _, share, _ in strata])
+    second = np.floor((trials - first) * [share for _, _, share in strata])
+
+    p = difference_p(first, second, trials)
+    value, lower, upper = paired_difference(first, second, trials, confidence=level)
+
+    assume(abs(p - (1 - level)) > 1e-6)
+    assert (p < 1 - level) == (lower > 0 or upper < 0)
+    assert p == pytest.approx(difference_p(second, first, trials))
+    assert value or p == 1
