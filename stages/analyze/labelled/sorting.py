@@ -118,6 +118,16 @@ def columns(board: Leaderboard) -> dict[str, _By]:
     }
 
 
+def sorted_estimate(board: Leaderboard, row: Row) -> Estimate | None:
+    """A row's value in the column that orders the board, with its interval if it has one; None if it has no number."""
+    by = columns(board).get(board.sort)
+    if by is None:
+        return None
+    stem = by.path.removesuffix("value")
+    ends = (by.path, by.path) if stem == by.path else (f"{stem}lower", f"{stem}upper")
+    return Estimate.of(_By(path).value(row) for path in (by.path, *ends))
+
+
 def sorted_by(board: Leaderboard, column: str) -> Leaderboard:
     """The board in the order of a column, best first; incomplete rows stay below complete ones, as they have no rank.
 

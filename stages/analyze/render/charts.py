@@ -15,6 +15,7 @@ from evalcube.stages.analyze.labelled.pairing import Pair
 from evalcube.stages.analyze.labelled.ranking import Ranking
 from evalcube.stages.analyze.labelled.remarks import label_rows
 from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard
+from evalcube.stages.analyze.labelled.sorting import sorted_estimate
 from evalcube.stages.analyze.render.text import percent, shorten, significant
 
 WIDTH, HEIGHT = 320.0, 208.0
@@ -326,13 +327,16 @@ class Picture(str):
 
 
 def board_picture(board: Leaderboard) -> Picture:
-    """Draw what leads a leaderboard; rows with open marks are not ranked."""
+    """Draw what leads a leaderboard, or the column that it is sorted by; rows with open marks are not ranked."""
     scale = 1.0 if board.lead == "score" else 100.0
     rows = [
-        (label, board.leading(row).scaled(scale), row.rank is not None)
+        (label, sorted_estimate(board, row) or board.leading(row).scaled(scale), row.rank is not None)
         for row, label in zip(board.rows, label_rows(board.rows), strict=True)
     ]
-    quantity = "ReasonScore" if board.lead == "score" else f"{board.rate_name}, per cent"
+    named = sorted_estimate(board, board.rows[0]) if board.rows else None
+    quantity = (
+        board.sort if named else ("ReasonScore" if board.lead == "score" else f"{board.rate_name}, per cent")
+    )
     return _forest(rows, f"{quantity} ({100 * board.confidence:g} % intervals)")
 
 

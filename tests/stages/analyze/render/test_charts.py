@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard
 from evalcube.stages.analyze.labelled.pairing import compare_evaluations
 from evalcube.stages.analyze.labelled.results import Estimate
+from evalcube.stages.analyze.labelled.sorting import sorted_by
 from evalcube.stages.analyze.render import charts as figures
 from evalcube.stages.analyze.render.report import render_report
 from evalcube.stages.reply.status import COUNTERS
@@ -136,6 +137,16 @@ def test_board_picture__marks_of_rows_without_a_rank_are_open_and_none_without_a
 
     assert re.findall(r'<circle [^>]*fill="(.*?)"', picture) == ["#0b5c94", "white"]
     assert "nan" not in picture
+
+
+def test_board_picture__draws_the_column_that_rows_are_sorted_by():
+    board = leaderboard(dataset(tasks=2), draws=2)
+
+    picture = str(figures.board_picture(sorted_by(board, "tokens")))
+
+    assert "tokens (95 % intervals)" in picture
+    assert "tokens" not in str(figures.board_picture(board))
+    assert str(figures.board_picture(sorted_by(board, "model"))) != picture
 
 
 def test_difference_picture__has_a_line_at_zero():
