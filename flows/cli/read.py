@@ -35,6 +35,7 @@ def leaderboard(
     version: options.Score = "auto",
     mode: str = "auto",
     sort: str = "",
+    weigh: str = "tasks",
     gold: str | None = None,
     plot: Path | None = None,
     part: Part,
@@ -47,6 +48,8 @@ def leaderboard(
     sort : COLUMN
         Order the rows by this column, the best first: score/token, tokens, USD/1000, a tier, ...; default: by
         score, or where trials are few by accuracy.
+    weigh : WHAT
+        tasks: the points of a task as in the first plan; trials: by their trials, the plain sum.
     plot : FILE.svg
         Draw what the board ranks by, with its intervals, too.
     """
@@ -56,7 +59,8 @@ def leaderboard(
     if plot is not None:
         check_picture(plot)
     opened = rated_part(cube, part, gold)
-    board = leaderboard_of(opened, version=version, mode=mode, sort=sort)  # type: ignore[arg-type]  # refused there
+    options = {"version": version, "mode": mode, "sort": sort, "weigh": weigh}
+    board = leaderboard_of(opened, **options)  # type: ignore[arg-type]  # refused there
     if plot is not None:
         write_output(plot, board.plot().encode(), "write the picture")
     emit_with(opened.warnings, board, cube, form)

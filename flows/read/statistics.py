@@ -37,6 +37,7 @@ from evalcube.stages.analyze.formulas.outcomes.table import METRICS
 from evalcube.stages.analyze.labelled import axes, pairing, ranking
 from evalcube.stages.analyze.labelled.additions import with_accuracy_by_people, with_composites, with_gaps
 from evalcube.stages.analyze.labelled.aggregate import aggregate as estimate_groups
+from evalcube.stages.analyze.labelled.leaderboard import BoardWeigh
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard as rank_evaluations
 from evalcube.stages.analyze.labelled.outcomes import cube_outcome_metrics, lost_sentences
 from evalcube.stages.analyze.labelled.points import told_of_points
@@ -59,6 +60,7 @@ def leaderboard(
     confidence: float = 0.95,
     sort: str = "",
     gold: str | Path | None = None,
+    weigh: BoardWeigh = "tasks",
 ) -> LeaderboardResult:
     """All evaluations of a cube, or of a part of it, ranked by ReasonScore; by accuracy where trials are few.
 
@@ -80,6 +82,8 @@ def leaderboard(
     gold
         File of ratings by people, see `evalcube.flows.read.gold.read_gold`: scores correct composites from 50 of a row
         on, and answers called right or wrong the accuracy, from 100 on. Of one cube only.
+    weigh
+        "tasks": the points of a task weigh as in the first plan; "trials": by their trials, the plain sum.
 
     Returns
     -------
@@ -105,6 +109,7 @@ def leaderboard(
         draws=draws,
         confidence=confidence,
         sort=sort,
+        weigh=weigh,
     )
 
 
@@ -127,10 +132,12 @@ def leaderboard_of(
     draws: int = 2000,
     confidence: float = 0.95,
     sort: str = "",
+    weigh: BoardWeigh = "tasks",
 ) -> LeaderboardResult:
     """`leaderboard` of a part that is open already."""
     checked_option("version", version, VERSIONS)
     checked_option("mode", mode, ("auto", *MODES))
+    checked_option("weigh", weigh, get_args(BoardWeigh))
     need_number("seed", seed, whole=True)
     need_number("draws", draws, whole=True)
     need_number("confidence", confidence)
@@ -143,6 +150,7 @@ def leaderboard_of(
             draws=draws,
             confidence=confidence,
             selection=opened.selection,
+            weigh=weigh,
         )
         board = with_composites(with_accuracy_by_people(board, opened.arrays), opened.arrays, opened.weights)
         board = with_gaps(board, opened.arrays)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -55,9 +55,11 @@ from evalcube.stages.analyze.labelled.scores import (
 )
 from evalcube.stages.analyze.labelled.sorting import by_lead
 from evalcube.stages.errors import ArgumentError
+from evalcube.stages.reply.status import BASE
 
 _NAMES = ("model_name", "template", "sampler", "eval_id", "revision")
 """Coordinates that rows are labelled by."""
+BoardWeigh = Literal["tasks", "trials"]
 
 
 def leaderboard(
@@ -70,6 +72,7 @@ def leaderboard(
     draws: int = 2000,
     confidence: float = 0.95,
     selection: str = "",
+    weigh: BoardWeigh = "tasks",
 ) -> Leaderboard:
     """All evaluations of a cube ranked by ReasonScore or, of data sets or few trials, by accuracy; with intervals.
 
@@ -99,6 +102,9 @@ def leaderboard(
         Level of all intervals, in (0, 1). The score itself always uses Wilson's bound at z = 1.96.
     selection
         What the dataset is a part of, in words, for the notes.
+    weigh
+        "trials": points of a task weigh by their trials, so that its counters are summed as they are, as the reference
+        does; "tasks": as in the first plan.
 
     Returns
     -------
@@ -115,8 +121,12 @@ def leaderboard(
     if draws < 1:
         raise ArgumentError(f"`draws` must be at least 1, got {draws}")
     quantile(confidence)
-    ds = questions_once(ds)
+    one_of(weigh, "weigh", get_args(BoardWeigh))
+    ds = questions_once(ds) if weigh == "tasks" else ds
     cells = variable(CELL_DIMS, np.asarray(counter_cells(ds).values, dtype=np.float64))
+    if weigh == "trials":
+        trials = column(cells.values, "trials", names(ds, "counter"))
+        ds = ds.assign_coords({BASE: variable(CELL_DIMS[:-1], trials)})
     effects = question_effects(ds)
     used = ("counters", "duplicate", "planned_trials", "planned_repeats")
     loaded = ds.drop_vars([name for name in ds.data_vars if name not in used]).assign(counters=cells)
@@ -130,7 +140,9 @@ def leaderboard(
     having = np.array([not text for text in common.lacks], dtype=bool)
     apart = contradicting(ds, planned & common.points & having[:, np.newaxis, np.newaxis])
     uneven, weighed, repeats = _uneven(loaded), weighing(loaded), most_repeats(ds)
-    told = weighing_notes(differ=uneven or bool(weighed), unclustered=repeats if effects is None else 0)
+    told: tuple[str, ...] = ("Points weigh by their trials: adding some moves what is shown.",)
+    if weigh == "tasks":
+        told = weighing_notes(differ=uneven or bool(weighed), unclustered=repeats if effects is None else 0)
     board = Leaderboard(
         rows=scored.rows,
         tiers=tuple(names(ds, "tier")),

@@ -1,5 +1,7 @@
 """Who is ranked, and what the board leads with, where an evaluation has only begun."""
 
+import pytest
+
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard
 from evalcube.stages.reply.status import COUNTERS
 from tests.stages.analyze.synthetic import Profile, dataset
@@ -41,3 +43,20 @@ def test_leaderboard__of_data_sets_alone_leads_with_accuracy():
     assert leaderboard(rows_only, version="v1", draws=20).lead == "score"
     assert leaderboard(mixed, draws=20).lead == leaderboard(ds, draws=20).lead == "score"
     assert leaderboard(ds, draws=20).mode == "C_P"
+
+
+def test_leaderboard__may_sum_all_trials_of_a_task_as_they_are():
+    ds = dataset(tasks=3)
+    ds = ds.assign_coords(base_trials=ds["counters"].sel(counter="trials", drop=True).astype(int))
+    ds["counters"][:, :, 0] *= 8
+    sums = ds["counters"].sum("params")
+    expected = (sums.sel(counter="correct") / sums.sel(counter="trials")).mean("task")
+
+    board = leaderboard(ds, draws=2, weigh="trials")
+
+    for row in board.rows:
+        model = ds["model_name"].values.tolist().index(row.model_name)
+        assert row.accuracy.value == pytest.approx(expected.values[model])
+    assert any("weigh by their trials" in text for text in board.notes)
+    with pytest.raises(ValueError, match="`weigh`"):
+        leaderboard(ds, weigh="points")
