@@ -25,6 +25,9 @@ from evalcube.stages.analyze.labelled.results import Row
 Points = NDArray[np.bool_]
 
 
+_ALONE = "has no point in common with the others"
+
+
 @dataclass(frozen=True)
 class Common:
     """What evaluations are ranked on."""
@@ -46,7 +49,8 @@ class Common:
 def common_points(planned: Points, tasks: Sequence[str]) -> Common:
     """The points that more than half of the evaluations were asked; whatever their order is.
 
-    If nobody, or only one of several, was asked all of these, the points that all were asked.
+    If less than half, or only one of several, was asked all of these, those that so many more were asked that it is
+    half; so one lost cell each does not take the ranks from a class.
 
     Parameters
     ----------
@@ -62,13 +66,20 @@ def common_points(planned: Points, tasks: Sequence[str]) -> Common:
     (('', '', 'lacks 1 point of sort and letters'), '1 point of letters')
     """
     asked = planned[planned.any(axis=(1, 2))]
-    points = 2 * asked.sum(axis=0) > len(asked)
-    every = asked.all(axis=0)
-    if _having(asked, points).sum() < min(2, len(asked)) and every.any():
-        points = every
+    times, number = asked.sum(axis=0), len(asked)
+    points = most = 2 * times > number
+    for least in range(number // 2 + 1, number + 1):
+        points = times >= least
+        if _having(asked, points).sum() >= max(min(2, number), (number + 1) // 2):
+            break
+    else:
+        points = most
     having = _having(planned, points)
     lacks = tuple(
-        "" if has or not row.any() else _words(points & ~row, points, tasks, "lacks ")
+        ""
+        if has or not row.any()
+        else _words(points & ~row, points, tasks, "lacks ")
+        or ("has no point that most others were asked" if (times[row] > 1).any() else _ALONE)
         for has, row in zip(having, planned, strict=True)
     )
     beyond = planned[having].any(axis=0) & ~points
@@ -184,7 +195,7 @@ def _words(chosen: Points, points: Points, tasks: Sequence[str], verb: str) -> s
             some = f"{count} point{'s' if count > 1 else ''} of "
             named.append(f"{'' if whole else some}{plain(task)}")
     if not named:
-        return "has no point in common with the others" if verb else ""
+        return ""
     return f"{verb}{', '.join(named[:-1])}{' and ' if len(named) > 1 else ''}{named[-1]}"
 
 

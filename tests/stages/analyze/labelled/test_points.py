@@ -50,6 +50,27 @@ def test_common_points__are_those_of_most(asked, points, lacks, left_out):
     assert (list(found.lacks), found.left_out) == (lacks, left_out)
 
 
+def test_common_points__one_lost_cell_each_does_not_unrank_a_class():
+    asked = np.ones((9, 2, 6), dtype=bool)
+    for place in range(8):
+        asked[place, place % 2, place % 5] = False
+
+    found = common_points(asked, TASKS)
+
+    assert sum(not text for text in found.lacks) >= 5
+    assert found.points[:, 5].all()
+
+
+def test_common_points__is_alone_only_who_shares_none():
+    pairs = [[[1, 1, 0], [0, 0, 0]]] * 2 + [[[0, 0, 1], [1, 0, 0]]] * 2 + [[[0, 0, 0], [0, 0, 1]]]
+
+    found = common_points(np.array(pairs, dtype=bool), TASKS)
+
+    assert found.lacks == ("has no point that most others were asked",) * 4 + (
+        "has no point in common with the others",
+    )
+
+
 @given(arrays(bool, (4, 2, 3)), st.permutations(range(4)))
 def test_common_points__do_not_depend_on_order(asked, order):
     one, other = common_points(asked, TASKS), common_points(asked[list(order)], TASKS)
