@@ -20,6 +20,9 @@ _OTHERS = {
     "prompt": "input",
     "judges": "judge",
     "assertions": "asserts",
+    "task": "base_task",
+    "length": "num_terms num_steps",
+    "max_depth": "nesting",
 }
 """What names of ours are called elsewhere."""
 _OTHER_NAMES = {other: name for name, others in _OTHERS.items() for other in others.split()}
