@@ -45,6 +45,8 @@ from evalcube.stages.reply.status import COUNTERS
 MOMENTS = ("strata", "weight", "offset", "scale", "mean", "variance", "size", "single")
 """Names of the additive sums: strata with an estimate, Σw, Σw(1 − k), Σa, Σaz̄, Σa²s²/m, Σa²/m, and the latter
 over strata of one trial, which show nothing of their variance."""
+FEW = 4
+"""Planned trials below which a stratum counts as mixed, whatever it shows."""
 _HALVINGS = 40
 LIKE = 1.25 * (1.0 + 1e-9)
 """Weights per trial up to so many times the least of a part are alike."""
@@ -205,7 +207,8 @@ def parts_of(
     there = values[:, 3] > 0
     values, owner, planned = values[there], owner[there], np.asarray(units, dtype=float)[there]
     _, _, _, scale, mean, variance, _, single = values.T
-    spread = (variance + single > 0) | ((mean > 0) & (mean < scale))
+    # Of so few trials all are alike by chance: that says nothing of a spread.
+    spread = (variance + single > 0) | ((mean > 0) & (mean < scale)) | (planned < FEW)
     kind = np.where(spread, 2, mean > 0)
     ratio, group, left, groups = (
         scale / np.fmax(planned, 1e-9),

@@ -128,6 +128,13 @@ def test_stratified__few_trials_without_spread_stay_visible():
     assert upper == pytest.approx(0.86 + 0.5 * (many[2] - 0.72))
 
 
+@pytest.mark.parametrize(("planned", "number"), [(2, 1), (3, 1), (4, 2), (8, 2)])
+def test_parts_of__few_trials_that_agree_show_no_lack_of_spread(planned, number):
+    sums = moments([cell(planned, 0, planned), cell(planned, 0, 0)], mode="E_P", **OPTIONS)
+
+    assert (parts_of(sums, planned)[:, 1] > 0).sum() == number
+
+
 def test_stratified__what_was_planned_makes_parts_and_not_what_has_come():
     """At 8 planned beside 10 strata are alike, at 8 beside 12 they are not; how many finished does not matter."""
     cells = [cell(8, 0, 4), cell(10, 0, 9)]
