@@ -16,6 +16,7 @@ from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.labelled.axes import CELL_DIMS, base_design, most_repeats, names
 from evalcube.stages.analyze.labelled.clustering import answers_to_questions
 from evalcube.stages.errors import ArgumentError
+from evalcube.stages.reply.status import Status
 
 _UNEVEN = 1e-3
 """Relative difference of factors from which points are said to be weighed; one lost request is not worth saying."""
@@ -83,10 +84,12 @@ def point_factors(ds: Dataset) -> Floats:
 def planned_questions(ds: Dataset) -> Floats:
     """Questions that each point was planned with, shape (model, task, params); needs counters in memory, if any.
 
-    Without them every point has as many as there are places.
+    Without them those that any evaluation has, be it without a reply.
     """
     if "counters" not in ds.variables:
-        return np.full([ds.sizes[dim] for dim in CELL_DIMS[:-1]], float(ds.sizes["trial"]))
+        status = ds["status"].variable.transpose(*CELL_DIMS[:-1], "trial", "repeat").data
+        asked = np.asarray((status != int(Status.MISSING)).any(axis=(0, -1)).sum(axis=-1), dtype=np.float64)
+        return np.broadcast_to(asked, (ds.sizes["model"], *asked.shape))
     asked = planned_trials(counter_cells(ds).values.astype(float), names(ds, "counter"))
     times: Any = most_repeats(ds)
     if "planned_repeats" in ds:

@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evalcube.stages.analyze.formulas.compare.paired import paired_difference
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard
 from evalcube.stages.analyze.labelled.pairing import compare_evaluations
 from evalcube.stages.analyze.labelled.ranking import rank_rows
@@ -117,6 +118,26 @@ def test_compare_evaluations__lost_answers_bound_the_difference_and_may_leave_it
     assert "from +95.0 to +100.0 points." in pair_conclusion(sure)
     assert "a was right more often in what came" in pair_conclusion(both)
     assert "which is right more often depends on them" in pair_conclusion(both)
+
+
+def test_compare_evaluations__points_of_unequal_size_are_parts_of_their_own():
+    """Few questions that agree beside many: whether counters say what was planned, or only the outcomes do."""
+    rng = np.random.default_rng(1)
+    first, second = rng.integers(0, 2, (2, 2, 200))
+    first[0, 8:], second[0, 8:] = int(Status.MISSING), int(Status.MISSING)
+    first[0, :8], second[0, :8] = 1, 1
+    ds = with_status(first, second)
+    ds["counters"].values[...] = 0
+    for place, number in ((0, 8), (1, 200)):
+        ds["counters"].values[:, :, place, COUNTERS.index("trials")] = number
+
+    told, read = (compare_evaluations(one, [0, 1])[0].overall for one in (ds, ds.drop_vars("counters")))
+
+    assert told.difference == read.difference
+    counts = ([0, told.first_only / 2] * 2, [0, told.second_only / 2] * 2, [8, 200] * 2)
+    value = told.difference
+    assert (value.value, value.lower, value.upper) == pytest.approx(paired_difference(*counts))
+    assert value.lower < paired_difference(*counts, units=200)[1] - 0.01
 
 
 def test_leaderboard__who_lost_many_is_not_first_by_what_came():
