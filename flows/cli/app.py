@@ -70,7 +70,6 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
         share.diff,
         share.publish,
         share.pull,
-        share.tags,
         share.import_command,
         trials.export,
         read.bundle,

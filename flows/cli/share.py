@@ -10,7 +10,6 @@ from rich.filesize import decimal as size_text
 
 from evalcube.flows.cli import options
 from evalcube.flows.cli.output import ExitStatus, complain, print_rows, progress, safe, show, show_json
-from evalcube.storage.clocks import LAST_YEAR
 
 if TYPE_CHECKING:
     from evalcube.flows.read.merged.dataset import Conflict
@@ -122,15 +121,6 @@ def _print_difference(found: Difference) -> None:
     show("equal" if found.equal else "different")
 
 
-def _day(seconds: int | None) -> str:
-    """A time of day of this machine; a dash where there is none, or none that a calendar has."""
-    from datetime import UTC, datetime
-
-    if seconds is None or not 0 <= seconds < LAST_YEAR:
-        return "-"
-    return datetime.fromtimestamp(seconds, tz=UTC).astimezone().strftime("%Y-%m-%d %H:%M")
-
-
 _TAG = typer.Option("--tag", metavar="NAME", help="Name of this state, such as v1, which goes below URL.")
 _BYTES_OF_GB = 10**9
 
@@ -230,27 +220,6 @@ def pull(
     show(done.digest)
     if done.publication.licence:
         show(safe(f"licence: {done.publication.licence}"))
-
-
-def tags(url: str, as_json: options.Json = False) -> None:
-    """List the states that were published below an address.
-
-    Parameters
-    ----------
-    url : URL
-        Address below which states are published.
-    """
-    from evalcube.flows.share.publish.record import tags_at
-    from evalcube.storage.cube.address import space_of
-
-    found = tags_at(space_of(url))
-    if as_json:
-        show_json({"url": url, "tags": [one.model_dump() for one in found]}, "tags")
-        return
-    for one in found:
-        show(safe(f"{one.tag}  {_day(one.time)}  {one.trials:,} trials  {one.digest}"))
-    if not found:
-        complain(f"nothing is published with a tag at {url}")
 
 
 def import_command(

@@ -131,7 +131,7 @@ def publish_cube(
             raise SweepError(f"`{name}`: one line of at most {_LONGEST} characters", "Shorten it")
     target = record.below(url, tag)
     _refuse_taken(url, target, tag)
-    return _Publishing(cube, target, tag, licence, by).run(url, with_replies, cache, allow, tick)
+    return _Publishing(cube, target, tag, licence, by).run(with_replies, cache, allow, tick)
 
 
 def _line(noted: object) -> str:
@@ -161,9 +161,7 @@ class _Publishing:
         if not self._position.receipts:
             raise SweepError(f"cube '{source}' holds no trial", "Run its sweep first")
 
-    def run(
-        self, url: str, with_replies: bool, cache: str | None, allow: Sequence[str], tick: Ticker
-    ) -> Published:
+    def run(self, with_replies: bool, cache: str | None, allow: Sequence[str], tick: Ticker) -> Published:
         """Make the copy."""
         finder = self._finder(cache, allow)
         self._look(finder)
@@ -190,9 +188,7 @@ class _Publishing:
                 for one in sources_of(self._cube)[0]
             ]
             address = _shown(self._target, self._tag)
-            card = data_card(
-                publication, self._joined, receipts, self._opened(), address, sources, self._engines
-            )
+            card = data_card(publication, self._joined.plan, self._opened(), address, sources)
             draft.space.put(record.README, card.encode())
             self._refuse_changed()
             objects = record.hashed(draft.space, set(draft.space.list()) - {record.KEY})
@@ -210,9 +206,6 @@ class _Publishing:
         publication, packed = made[0]
         self._read_back(publication)
         digest = record.digest_of(publication.encode())
-        if self._tag:
-            tagged = record.Tagged(tag=self._tag, digest=digest, time=self._time, trials=publication.trials)
-            record.add_tag(space_of(url), tagged)
         return Published(self._target, digest, publication, packed, self._remarks(packed))
 
     def _finder(self, cache: str | None, allow: Sequence[str]) -> SecretFinder:
@@ -340,28 +333,11 @@ def _shown(address: str, tag: str) -> str:
 def _refuse_taken(url: str, target: str, tag: str) -> None:
     if Cube.exists(target):
         what = f"tag {tag} is there already, and stays as it is" if tag else "something is already there"
-        if tag and _list_tag(url, target, tag):
-            what += (
-                "; it was missing from the list of tags, since its publish was interrupted, and is in it now"
-            )
         raise CubeExistsError(f"cannot publish: {what}", target, "Choose another tag or address.")
     if tag and space_of(url).version("zarr.json") is not None:
         raise CubeExistsError(
             "cannot publish a tag inside of a cube", url, "Choose another address for tags."
         )
-
-
-def _list_tag(url: str, target: str, tag: str) -> bool:
-    """Bring a publication into the list of tags that was killed before it came there; False if it is in it."""
-    if any(one.tag == tag for one in record.tags_at(space_of(url))):
-        return False
-    found = space_of(target).get(record.KEY, record.MOST_RECORD_BYTES)
-    made = None if found is None else record.decode(found.data, target)
-    if found is None or made is None or made.tag != tag:
-        return False
-    digest = record.digest_of(found.data)
-    record.add_tag(space_of(url), record.Tagged(tag=tag, digest=digest, time=made.time, trials=made.trials))
-    return True
 
 
 def _position(cube: Cube) -> record.Position:

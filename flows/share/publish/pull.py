@@ -126,7 +126,7 @@ def pull_cube(
     url, directory = str(plain_address(url)), str(directory)
     source = record.below(url, record.checked_tag(tag))
     space = space_of(source)
-    publication, digest = _opened(url, source, space, tag)
+    publication, digest = _opened(source, space, tag)
     if publication.size > most_bytes:
         raise SweepError(
             f"{redacted(source)} has {publication.size:,} bytes, more than {most_bytes:,}",
@@ -142,30 +142,20 @@ def _damaged(what: str, source: str, remedy: str = "Get it from another place.")
     return CubeDamagedError(what, redacted(source), remedy)
 
 
-def _opened(url: str, source: str, space: Space, tag: str) -> tuple[record.Publication, str]:
-    """The record of a publication, and its digest; compared with what the list of tags says."""
+def _opened(source: str, space: Space, tag: str) -> tuple[record.Publication, str]:
+    """The record of a publication, and its digest."""
     with guarded(redacted(source), "read the publication"):
         found = space.get(record.KEY, record.MOST_RECORD_BYTES)
     if found is None:
-        raise _not_found(url, source, space, tag)
+        raise _not_found(source, space)
     publication, digest = record.decode(found.data, redacted(source)), record.digest_of(found.data)
     if tag and publication.tag != tag:
         what = f"it was published as {publication.tag or 'no tag'!r}, not as {tag!r}"
         raise _damaged(what, source, "Find out why.")
-    listed = {} if not tag else {one.tag: one.digest for one in record.tags_at(space_of(url))}
-    if listed.get(tag, digest) != digest:
-        what = (
-            f"its record has another digest ({digest[:19]}…) than the list of tags says ({listed[tag][:19]}…)"
-        )
-        raise _damaged(what, source, "Somebody has changed one of the two: ask whoever published it.")
     return publication, digest
 
 
-def _not_found(url: str, source: str, space: Space, tag: str) -> Exception:
-    tags = [one.tag for one in record.tags_at(space_of(url))]
-    if tags:
-        what = f"there is no tag '{tag}'" if tag else "states are published here, each with a tag"
-        return SweepError(f"{redacted(url)}: {what}", f"Give one with `tag`: {', '.join(tags[-20:])}")
+def _not_found(source: str, space: Space) -> Exception:
     if space.version(_METADATA) is not None:
         return SweepError(
             f"cube '{redacted(source)}' was not published: nothing says what its objects are",

@@ -15,23 +15,19 @@ from evalcube.flows.errors import SweepError, need_text
 from evalcube.flows.state.records import read_record
 from evalcube.storage.clocks import LAST_YEAR
 from evalcube.storage.cube.bounds import parsed
-from evalcube.storage.cube.space import Space, When
-from evalcube.storage.errors import CubeDamagedError, StorageError, guarded
+from evalcube.storage.cube.space import Space
+from evalcube.storage.errors import CubeDamagedError, StorageError
 
 NAME = "published.json"
 """Its key among a cube's records."""
 KEY = f"_evalcube/{NAME}"
 README = "README.md"
-TAGS = "tags.json"
-"""Key of the list of tags, at the address below which they are."""
 REPLIES = "_evalcube/replies/"
 
 FORMAT = 1
 MOST_RECORD_BYTES = 256 * 2**20
 MOST_OBJECTS = 2_000_000
 MOST_OBJECT_BYTES = 2**31
-_MOST_TAGS_BYTES = 16 * 2**20
-_ATTEMPTS = 20
 _THREADS = 16
 _LONGEST = 200
 
@@ -176,58 +172,6 @@ def decode(data: bytes, where: str) -> Publication:
     return found
 
 
-class Tagged(_Record):
-    """One tag of an address."""
-
-    tag: str = Field(pattern=f"^{TAG.pattern}$")
-    digest: str = Field(pattern="^sha256:[0-9a-f]{64}$")
-    time: int = Field(ge=0, lt=LAST_YEAR)
-    trials: int = Field(ge=0, le=2**53)
-
-
-def tags_at(space: Space) -> list[Tagged]:
-    """The tags below an address, in the order in which they were made; none if there is no list of them.
-
-    Raises
-    ------
-    CubeDamagedError
-        What is there is no list of tags.
-    """
-    with guarded(space.address, "read the list of tags"):
-        found = space.get(TAGS, _MOST_TAGS_BYTES)
-    return [] if found is None else _read_tags(found.data, space.address)
-
-
-def add_tag(space: Space, tagged: Tagged) -> None:
-    """Add a tag to the list at an address; one that is there stays as it is.
-
-    Raises
-    ------
-    StorageError
-        The list cannot be read or written.
-    """
-    for _ in range(_ATTEMPTS):
-        with guarded(space.address, "add to the list of tags"):
-            found = space.get(TAGS, _MOST_TAGS_BYTES)
-            tags = [] if found is None else _read_tags(found.data, space.address)
-            if any(one.tag == tagged.tag for one in tags):
-                return
-            document = {"format": FORMAT, "tags": [one.model_dump() for one in (*tags, tagged)]}
-            data = (json.dumps(document, indent=1) + "\n").encode()
-            # Two teams may tag at the same time: whoever comes second reads the list again.
-            if space.put(TAGS, data, when=When.ABSENT if found is None else found.version) is not None:
-                return
-    raise StorageError("others write its list of tags all the time", space.address, "Run again.")
-
-
-def _read_tags(data: bytes, where: str) -> list[Tagged]:
-    try:
-        entries: Any = parsed(data)["tags"]
-        return [Tagged.model_validate(entry) for entry in entries]
-    except (ValueError, KeyError, TypeError, ValidationError):
-        raise CubeDamagedError(f"{TAGS} is no list of tags", where, "Take it from a copy.") from None
-
-
 def checked_tag(tag: str) -> str:
     """A tag that can stand in an address.
 
@@ -236,7 +180,7 @@ def checked_tag(tag: str) -> str:
     SweepError
         It cannot.
     """
-    if need_text("tag", tag) and (not TAG.fullmatch(tag) or tag in (TAGS, README)):
+    if need_text("tag", tag) and not TAG.fullmatch(tag):
         raise SweepError(f"`tag`: '{tag}' cannot be one", "Give a word such as v1 or 2026-11")
     return tag
 

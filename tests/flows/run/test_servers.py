@@ -177,7 +177,6 @@ def test_run__says_where_replies_of_one_model_come_from_several_engines(tmp_path
     copy = tmp_path / "copy.zarr"
     code, _, errors = evalcube("publish", cube, copy, cwd=tmp_path)
     assert code == 0, errors
-    assert "vLLM new" in (copy / "README.md").read_text()
     assert json.loads(evalcube("status", copy, "--json", cwd=tmp_path)[1])["models"][0]["warning"]
     assert "127.0.0.1" not in (copy / "_evalcube" / ENGINES).read_text()
 

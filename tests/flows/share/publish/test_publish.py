@@ -4,7 +4,6 @@ import hashlib
 import json
 import re
 import shutil
-from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from evalcube.flows.share.publish import publish as publishing
 from evalcube.flows.share.publish.check_secrets import SecretsError
 from evalcube.flows.share.publish.publish import publish_cube
 from evalcube.flows.share.publish.pull import pull_cube
-from evalcube.flows.share.publish.record import FORMAT, KEY, decode, tags_at
+from evalcube.flows.share.publish.record import FORMAT, KEY, decode
 from evalcube.flows.state.verify import verify_cube
 from evalcube.storage.cube.address import space_of
 from evalcube.storage.cube.bucket.objects import Bucket
@@ -143,20 +142,6 @@ def test_publish__refuses_a_tag_that_is_there(cube, tmp_path):
     assert objects(done.cube) == before
 
 
-def test_publish__lists_a_tag_whose_publish_was_interrupted(cube, tmp_path, monkeypatch):
-    url = str(tmp_path / "out")
-    with monkeypatch.context() as patch:
-        patch.setattr(publishing.record, "add_tag", lambda *_: None)  # as if it was killed there
-        publish_cube(cube, url, tag="v1")
-    assert tags_at(space_of(url)) == []
-
-    with pytest.raises(CubeExistsError, match=r"v1 is there already.* is in it now"):
-        publish_cube(cube, url, tag="v1")
-    assert [one.tag for one in tags_at(space_of(url))] == ["v1"]
-    with pytest.raises(CubeExistsError, match="stays as it is"):
-        publish_cube(cube, url, tag="v1")
-
-
 def test_publish__lets_who_publishes_give_an_address(cube, tmp_path):
     done = publish_cube(cube, str(tmp_path / "out"), by="Ann <ann@team.example>")
 
@@ -166,7 +151,7 @@ def test_publish__lets_who_publishes_give_an_address(cube, tmp_path):
         publish_cube(cube, str(tmp_path / "other"), by="sk-proj-" + "a1B2" * 10)
 
 
-@pytest.mark.parametrize("tag", ["../v1", "a/b", "tags.json", "-x", " "])
+@pytest.mark.parametrize("tag", ["../v1", "a/b", "-x", " "])
 def test_publish__refuses_what_can_be_no_tag(cube, tmp_path, tag):
     with pytest.raises(SweepError, match="tag"):
         publish_cube(cube, str(tmp_path / "out"), tag=tag)
@@ -284,23 +269,19 @@ def test_card__has_no_mention_link_or_reference_out_of_names(cube, tmp_path, mon
     hostile = "@everyone #1 https://evil.example"
     real = publishing.data_card
 
-    def renamed(facts, part, receipts, opened, address, _, engines):
+    def renamed(facts, plan, opened, address, _):
         names = {"model": hostile, "request_model": hostile, "revision": hostile}
-        plan = replace(
-            part.plan,
-            evaluations=tuple(row.model_copy(update=names) for row in part.plan.evaluations),
-            tasks=tuple(replace(task, label=hostile) for task in part.plan.tasks),
+        hostile_plan = replace(
+            plan,
+            evaluations=tuple(row.model_copy(update=names) for row in plan.evaluations),
+            tasks=tuple(replace(task, label=hostile) for task in plan.tasks),
         )
-        hostile_part = copy(part)
-        hostile_part.plan = plan
         return real(
             facts.model_copy(update={"name": hostile, "by": hostile, "licence": hostile}),
-            hostile_part,
-            [replace(one, grader=f"{hostile}{place % 2}") for place, one in enumerate(receipts)],
+            hostile_plan,
             replace(opened, warnings=(hostile,)),
             address,
             [hostile],
-            engines,
         )
 
     monkeypatch.setattr(publishing, "data_card", renamed)
@@ -308,7 +289,6 @@ def test_card__has_no_mention_link_or_reference_out_of_names(cube, tmp_path, mon
 
     _, _, card = (Path(done.cube) / "README.md").read_text().partition("\n---\n")
     assert card.count("@everyone") > 10
-    assert "`https://evil.example0`, `@everyone`" in card
     alive = re.sub(r"(`+).+?\1", "", card, flags=re.DOTALL)
     for text in ("@everyone", "#1", "evil.example"):
         assert text not in alive

@@ -44,8 +44,6 @@ def test_two_teams__share_a_cube(tmp_path, simulator, typed):
 
     first = typed(ours, "publish", "cube.zarr", URL, "--tag", "v1", "--with-replies", "--licence", "CC0-1.0")
     assert (first["trials"], first["replies"]) == (12, {"entries": 12, "missing": 0})
-    assert typed(theirs, "tags", URL)["tags"][0]["digest"] == first["digest"]
-    assert first["digest"] in evalcube("tags", URL, cwd=theirs)[1]
     board = typed(theirs, "leaderboard", f"{URL}/v1")
     assert board["rows"] == typed(ours, "leaderboard", "cube.zarr")["rows"]
 
