@@ -252,11 +252,10 @@ def forget(
     cube: options.Cube,
     where: Annotated[list[str], typer.Option()],
     cache: Annotated[bool, typer.Option("--cache")] = False,
-    for_good: Annotated[bool, typer.Option("--for-good")] = False,
     yes: Annotated[bool, typer.Option("--yes")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Take results away, so that they are asked again or are gone for good; without --yes, show what would go.
+    """Take results away, so that they are asked again; without --yes, show what would go.
 
     Parameters
     ----------
@@ -265,8 +264,6 @@ def forget(
         Give it again for more conditions.
     cache
         Delete the cached replies, too: without that, a run takes them from there.
-    for_good
-        Never ask for these cells again; without it, they are pending again.
     yes
         Take them away; else only show what would go.
     """
@@ -276,9 +273,9 @@ def forget(
     def confirmed(shown: Forgetting) -> bool:
         if not as_json:
             _print_forgetting(shown)
-        return yes and bool(shown.trials or shown.cells)
+        return yes and bool(shown.trials)
 
-    done = take_away(cube, Choice(tuple(where)), cache=cache, for_good=for_good, confirmed=confirmed)
+    done = take_away(cube, Choice(tuple(where)), cache=cache, confirmed=confirmed)
     if as_json:
         show_json(done.to_dict())
     elif done.done:
@@ -290,7 +287,7 @@ def forget(
             "it has ended"
         )
         raise typer.Exit(ExitStatus.INCOMPLETE)
-    if not done.done and (done.trials or done.cells):
+    if not done.done and done.trials:
         complain("nothing is forgotten yet: --yes takes these away")
 
 
@@ -314,28 +311,17 @@ def _usd(value: float) -> str:
 
 def _forgetting_notes(shown: Forgetting) -> list[str]:
     """What a reader has to know before saying yes."""
-    notes = []
-    if shown.cells:
-        notes.append(
-            f"{shown.cells:,} cells are never asked again; `evalcube forget` without --for-good lifts that"
-        )
     if not shown.trials:
-        return notes
+        return []
     if not shown.cache:
-        notes.append(
-            "their replies stay in the cache, from where a run takes them: --cache deletes them, too"
-        )
-        return notes
-    notes.append(
-        f"replies are deleted from {safe(shown.cache)}, also those of judges; other cubes that use it lose them as well"
-    )
+        return ["their replies stay in the cache, from where a run takes them: --cache deletes them, too"]
     batches = f", {shown.batches} batches under way" if shown.batches else ""
-    notes.append(
-        f"not reached: copies and archives of cube and cache, logs, older versions that a store keeps{batches}; and "
-        "what the cube says of itself: names, templates, rubrics and params of its sweep, ids of rows; and "
-        "its copy of a data file, until (with --for-good) no cell asks that any more"
-    )
-    return notes
+    cache = safe(shown.cache)
+    return [
+        f"replies are deleted from {cache}, also those of judges; other cubes that use it lose them as well",
+        f"not reached: copies and archives of cube and cache, logs, older versions that a store keeps{batches}",
+        "not reached, in the cube: names, templates, rubrics and params, ids of rows, its copy of a data file",
+    ]
 
 
 data_commands = typer.Typer(

@@ -1,4 +1,4 @@
-"""Takes results out of a cube, and their replies out of its cache, so that they are asked again or gone for good."""
+"""Takes results out of a cube, and their replies out of its cache, so that they are asked again."""
 
 from __future__ import annotations
 
@@ -18,15 +18,12 @@ from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.requests import CriteriaBook, Prepared, prepare_trials
 from evalcube.flows.plan.targets import Block, SampleTargets, Window, window_of
 from evalcube.flows.state.caches import default_cache_address
-from evalcube.flows.state.questions import forget_questions
 from evalcube.flows.state.recording import (
     count_model,
-    forgotten_cells,
     grader_of,
     prices_of,
     receipt_of,
     uncounted_models,
-    write_forgotten,
 )
 from evalcube.flows.state.records import read_notes
 from evalcube.flows.state.shared_arrays import mend_shared, planned_of
@@ -99,11 +96,8 @@ class Forgetting:
     cube: str
     cache: str
     """Address of the cache whose replies go, too; empty if they stay."""
-    for_good: bool
     done: bool
     rows: list[ForgottenRow] = field(default_factory=list)
-    cells: int = 0
-    """Cells that no run asks again, of those that are to go for good."""
     replies: int = 0
     """Requests whose replies are not in the cache any more, those to judges among them."""
     kept_replies: int = 0
@@ -127,7 +121,6 @@ def forget(
     choice: Choice,
     *,
     cache: str | Path | bool = False,
-    for_good: bool = False,
     confirmed: Callable[[Forgetting], bool] = lambda _: True,
 ) -> Forgetting:
     """Take results out of a cube. Killed at any point, it leaves what a second call brings to its end.
@@ -141,8 +134,6 @@ def forget(
     cache
         True deletes their replies from the cache that is at hand, an address from the one there: only then a run asks
         again, as it takes what is in the cache from there.
-    for_good
-        Also have no run ask for the chosen cells again; without it, they are pending again.
     confirmed
         Called with what would go; nothing does if it returns False.
 
@@ -154,16 +145,10 @@ def forget(
     Raises
     ------
     SweepError
-        Nothing fulfils the choice, it is no choice of whole cells although these are to go for good, or no cache is
-        known whose replies could go.
+        Nothing fulfils the choice, or no cache is known whose replies could go.
     StorageError
         The cube or the cache is not there, cannot be read or written, or another process works on the cube.
     """
-    if for_good and any(choice.parts()[1:]):
-        raise SweepError(
-            "`for_good`: a plan leaves out whole cells, and single trials were chosen",
-            "Choose by models and points alone, or leave `for_good` out",
-        )
     cube = Cube.open(url)
     notes = read_notes(cube.records)
     plan = cube_plan(cube, notes)
@@ -171,12 +156,12 @@ def forget(
     if address:
         open_cache(address, writable=False).close()  # says that it is not there
     found = find(cube, plan, choice)
-    shown = _shown(cube, plan, found, address, for_good=for_good)
+    shown = _shown(cube, plan, found, address)
     if not confirmed(shown):
         return shown
     writable = Cube.open(url, writable=True)
     with Lease.acquire(writable.records):
-        return _Forgetter(writable, plan, choice, address, for_good=for_good).run()
+        return _Forgetter(writable, plan, choice, address).run()
 
 
 def _cache_address(cube: Cube, notes: dict[str, Any], cache: str | Path | bool) -> str:
@@ -196,28 +181,26 @@ def _cache_address(cube: Cube, notes: dict[str, Any], cache: str | Path | bool) 
     return address
 
 
-def _shown(cube: Cube, plan: Plan, found: ToForget, address: str, *, for_good: bool) -> Forgetting:
+def _shown(cube: Cube, plan: Plan, found: ToForget, address: str) -> Forgetting:
     rows = [
         ForgottenRow(
             plan.labels[model],
             plan.task_names[task],
             trials=int(counted[0]),
-            requests=0 if for_good else int(counted[1]),
+            requests=int(counted[1]),
             usd=float(counted[2]),
         )
         for (model, task), counted in sorted(found.counts.items())
     ]
-    cells = int(found.cells.sum()) if for_good else 0
     batches = len(BatchNotes(cube.records).tokens())
-    return Forgetting(cube.url, address, for_good, False, rows, cells, batches=batches)
+    return Forgetting(cube.url, address, False, rows, batches=batches)
 
 
 class _Forgetter:
     """Does it, for the holder of the lease."""
 
-    def __init__(self, cube: Cube, plan: Plan, choice: Choice, address: str, *, for_good: bool) -> None:
-        self._cube, self._plan, self._choice = cube, plan, choice
-        self._address, self._for_good = address, for_good
+    def __init__(self, cube: Cube, plan: Plan, choice: Choice, address: str) -> None:
+        self._cube, self._plan, self._choice, self._address = cube, plan, choice, address
 
     def run(self) -> Forgetting:
         """In an order in which whoever is killed has promised nothing that a later run could undo unseen."""
@@ -225,9 +208,8 @@ class _Forgetter:
         cache = open_cache(self._address, writable=True) if self._address else None
         # Again, under the lease: somebody may have recorded more since it was shown.
         found = find(self._cube, self._plan, self._choice)
-        shown = _shown(self._cube, self._plan, found, self._address, for_good=self._for_good)
-        # The plan first: else a run after a kill would ask again what was to go for good.
-        planned = self._lower(found.cells)
+        shown = _shown(self._cube, self._plan, found, self._address)
+        planned = planned_of(self._cube, Ledger(self._cube.records).newest())
         deleted = left = 0
         if cache is not None:
             # Replies before results, as a run would take them from there; those of judges before the answers that they
@@ -241,25 +223,8 @@ class _Forgetter:
                     left += cache.remove(batch)
                     deleted += len(batch)
             cache.close()
-        lowered = set(np.flatnonzero(found.cells.any(axis=(1, 2))).tolist()) if self._for_good else set()
-        self._clear([*found.regions, *self._unrecorded(found.empty)], planned, lowered)
-        if self._for_good:
-            forget_questions(self._cube.records, self._plan, np.asarray(planned.trials.any(axis=0)))
+        self._clear([*found.regions, *self._unrecorded(found.empty)], planned)
         return replace(shown, done=True, replies=deleted, kept_replies=left)
-
-    def _lower(self, cells: npt.NDArray[np.bool_]) -> SampleTargets:
-        """Lower the plan where cells go for good, and lift what kept others from being asked."""
-        planned = planned_of(self._cube, Ledger(self._cube.records).newest())
-        before = forgotten_cells(self._plan, self._cube.records)
-        after = before | cells if self._for_good else before & ~cells
-        if (after != before).any():
-            write_forgotten(self._plan, self._cube.records, after)
-        if not self._for_good:
-            return planned
-        trials, repeats = (np.where(cells, 0, array) for array in (planned.trials, planned.repeats))
-        self._cube.write_planned("trial", trials.astype(np.int32), lower=True)
-        self._cube.write_planned("repeat", repeats.astype(np.int32), lower=True)
-        return SampleTargets(trials.astype(np.int32), repeats.astype(np.int32))
 
     def _unrecorded(self, regions: Iterable[Region]) -> Iterator[Chosen]:
         """Regions that somebody wrote and was killed before recording it, with nothing more to take from them."""
@@ -269,8 +234,8 @@ class _Forgetter:
                 window = window_of(self._cube.sizes, region, self._cube.chunks)
                 yield Chosen(region, window, np.zeros(window.shape, dtype=bool))
 
-    def _clear(self, chosen: Iterable[Chosen], planned: SampleTargets, lowered: set[int]) -> None:
-        """Write the regions without the results, record it, and count their models and those with less to do anew."""
+    def _clear(self, chosen: Iterable[Chosen], planned: SampleTargets) -> None:
+        """Write the regions without the results, record it, and count their models anew."""
         with Ledger(self._cube.records) as ledger:
             newest = ledger.newest()
             for one in chosen:
@@ -279,7 +244,7 @@ class _Forgetter:
                 ledger.append(receipt)
                 newest[receipt.region] = receipt
             prices = [(float(p), float(c)) for p, c in np.nan_to_num(prices_of(self._cube))]
-            models = lowered | {one.region.model for one in chosen}
+            models = {one.region.model for one in chosen}
             # A call before this one may have been killed before it counted.
             models |= uncounted_models(newest, self._cube.read_counters())
             counted = {

@@ -23,7 +23,6 @@ from evalcube.flows.read.merged.union import read_renames
 from evalcube.flows.state.caches import remember_merged
 from evalcube.flows.state.engines import joined_engines, read_engines, write_engines
 from evalcube.flows.state.questions import copy_questions
-from evalcube.flows.state.recording import write_forgotten
 from evalcube.flows.state.records import MERGED, NOTES
 from evalcube.flows.state.shared_arrays import refuse_unrecorded
 from evalcube.stages.process.grading import IMPORTED
@@ -238,8 +237,6 @@ class _Writer:
         conflicts = self._decided(written.tally)
         write_ledger_digest(cube, ledger_digest(written.receipts))
         self._write_notes(cube)
-        if self._joined.forgotten.any():
-            write_forgotten(self._joined.plan, cube.records, self._joined.forgotten)
         return Merged(
             cube.url,
             tuple(one.url for one in self._joined.inputs),

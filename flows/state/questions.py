@@ -176,17 +176,6 @@ def copy_questions(source: Space, target: Space, plan: Plan) -> None:
             put_block(target, name, packed)
 
 
-def forget_questions(records: Space, plan: Plan, asked: npt.NDArray[np.bool_]) -> None:
-    """Delete the copies of data files that none of these points (task, params) asks."""
-    for sha256 in data_sets(plan).keys() - data_sets(plan, asked).keys():
-        records.delete(key_of(sha256))
-    gone = {
-        cell.id for _, cell, count in rendered_cells(plan, np.asarray(asked, dtype=np.int64)) if not count
-    }
-    for name in [name for _, cell, _, name, _ in kept_blocks(records, plan) if cell.id in gone]:
-        records.delete(key_of(name))
-
-
 def damaged_questions(records: Space, plan: Plan) -> Iterator[DatasetParams]:
     """Points of a plan whose questions are kept, and are not what the point's digest says."""
     for sha256, params in data_sets(plan).items():

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import groupby
 from typing import Any, TypeVar
 
@@ -14,9 +12,7 @@ import numpy.typing as npt
 
 from evalcube.flows.plan.evaluations import Evaluation
 from evalcube.flows.plan.grading import Prices
-from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.targets import SampleTargets, Window, window_of
-from evalcube.flows.state.records import read_record
 from evalcube.stages.process.grading import GRADER, IMPORTED
 from evalcube.stages.reply.status import COUNTERS, Status
 from evalcube.stages.score.counters import FloatArray, add_counters, count_questions, count_trials
@@ -24,8 +20,6 @@ from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Receipt
 from evalcube.storage.cube.regions import Region
 from evalcube.storage.cube.schema import VARIABLES
-from evalcube.storage.cube.space import Space
-from evalcube.storage.errors import guarded
 
 SUM_WIDTH = 16
 """Counters that are added at once, and so the order of additions."""
@@ -245,52 +239,3 @@ def summed(parts: Sequence[T], add: Callable[[list[T]], T]) -> T:
     while len(level) > 1:
         level = [add(level[i : i + SUM_WIDTH]) for i in range(0, len(level), SUM_WIDTH)]
     return level[0]
-
-
-FORGOTTEN = "forgotten.json"
-"""Its key among a cube's records."""
-
-_BYTES = 100_000_000
-BoolArray = npt.NDArray[np.bool_]
-
-
-def forgotten_cells(plan: Plan, records: Space) -> BoolArray:
-    """Which cells of a plan are not to be asked again, shape (model, task, params).
-
-    Parameters
-    ----------
-    plan
-        Cells are known by their identities, so that the plan may have grown since.
-    records
-        Of the cube.
-    """
-    found = np.zeros((len(plan.evaluations), *plan.sources.shape), dtype=bool)
-    document = read_record(records, FORGOTTEN, _BYTES)
-    listed = document.get("cells") if isinstance(document, dict) else None
-    if not isinstance(listed, list):
-        return found
-    models = {evaluation.eval_id: index for index, evaluation in enumerate(plan.evaluations)}
-    points = plan.places
-    for item in listed:
-        match item:
-            case [str(model), str(task), str(cell)] if model in models and (task, cell) in points:
-                found[models[model], *points[task, cell]] = True
-    return found
-
-
-def write_forgotten(plan: Plan, records: Space, cells: BoolArray) -> None:
-    """Have these cells, shape (model, task, params), not be asked again, and no others; for the holder of the lease."""
-    listed = [
-        [plan.evaluations[model].eval_id, plan.tasks[task].label, plan.tasks[task].cells[slot].cell.id]
-        for model, task, slot in np.argwhere(cells).tolist()
-    ]
-    with guarded(records.address, "note what is forgotten"):
-        records.put(FORGOTTEN, json.dumps({"cells": listed}).encode())
-
-
-def without(targets: SampleTargets, cells: BoolArray) -> SampleTargets:
-    """The targets without these cells."""
-    trials, repeats = (
-        np.where(cells, 0, array).astype(np.int32) for array in (targets.trials, targets.repeats)
-    )
-    return replace(targets, trials=trials, repeats=repeats)

@@ -27,7 +27,7 @@ from evalcube.flows.plan.targets import (
 )
 from evalcube.flows.state.growing import described, extend, grown_cube, new_cube, padded
 from evalcube.flows.state.questions import keep_blocks, offer_questions
-from evalcube.flows.state.recording import count_model, forgotten_cells, uncounted_models, without
+from evalcube.flows.state.recording import count_model, uncounted_models
 from evalcube.flows.state.records import NOTES, PACKAGES, SPENT, read_notes
 from evalcube.flows.state.shared_arrays import planned_of
 from evalcube.flows.state.trust import remembered_code
@@ -75,12 +75,10 @@ class SweepStore:
         there, cells = planned_of(cube, self._newest), (len(plan.evaluations), *plan.sources.shape)
         self.planned = SampleTargets(padded(there.trials, cells), padded(there.repeats, cells))
         """What the cube is to hold, by this run or others."""
-        wanted = self.planned if targets is None else targets
-        forgotten = forgotten_cells(plan, cube.records)
-        self.targets = without(wanted, forgotten)
+        self.targets = self.planned if targets is None else targets
         """How far this run goes; the cube may go further."""
         # A run that is to measure a part of its plan plans all of it.
-        whole = self.targets if whole is None else without(whole, forgotten)
+        whole = self.targets if whole is None else whole
         self._wanted = self.planned.union(whole)
         sizes, maxima = cube.sizes, whole.maxima
         self.plan = replace(

@@ -190,29 +190,25 @@ class SharedArrays:
         found = self._group.read_all({name: (slice(None),) for name in PLANNED})
         return found["planned_trials"], found["planned_repeats"]
 
-    def write_planned(
-        self, dim: Literal["trial", "repeat"], values: NDArray[Any], *, lower: bool = False
-    ) -> None:
+    def write_planned(self, dim: Literal["trial", "repeat"], values: NDArray[Any]) -> None:
         """Replace the plan along one dim. For the driver only.
 
         Parameters
         ----------
         dim, values
             The dim, and how far each cell is to be measured along it.
-        lower
-            Whether a cell may lose trials, as what is to be forgotten does.
 
         Raises
         ------
         CubeMismatchError
-            Dtype or shape does not fit, or a cell would lose trials unasked.
+            Dtype or shape does not fit, or a cell would lose trials.
         StorageError
             It could not be written.
         """
         self._need_writable("plan")
         variable = PLANNED[f"planned_{dim}s"]
         problem = variable.problem(values, tuple(self._group.sizes[name] for name in variable.dims))
-        if problem is None and not lower and (values < self.read_planned(dim)).any():
+        if problem is None and (values < self.read_planned(dim)).any():
             problem = f"`{variable.name}` never shrinks"
         if problem:
             raise self._mismatch(problem, "Correct the array.")

@@ -19,7 +19,6 @@ from evalcube.flows.read.merged.inputs import Input
 from evalcube.flows.read.merged.layers import Array, Layers, Variables
 from evalcube.flows.read.merged.union import Place, Union, same_judges, unite
 from evalcube.flows.state.questions import offer_questions
-from evalcube.flows.state.recording import forgotten_cells
 from evalcube.stages.generate.absent import AbsentTask
 from evalcube.storage.cube.cube import Coordinate
 from evalcube.storage.cube.schema import DUPLICATE, SAID
@@ -140,7 +139,6 @@ class Joined:
             self.notes.append(
                 f"The cubes do not agree which prompts of {wrong} points occurred before: the next run compares them."
             )
-        self.forgotten = self._forgotten_cells()
         for one in inputs:
             if one.damaged_lines:
                 self.notes.append(
@@ -193,20 +191,6 @@ class Joined:
         pairs = zip(self.inputs, self.union.places, strict=True)
         parts = [scattered(one, place, shape, one.base.astype(np.int64)) for one, place in pairs]
         return joined_base([part.reshape(shape) for part in parts])
-
-    def _forgotten_cells(self) -> Array:
-        """Which cells were taken out of a cube for good and are in no other one, shape (model, task, params)."""
-        found = np.zeros(self.targets.trials.shape, dtype=bool)
-        for one in self.inputs:
-            theirs = forgotten_cells(self.plan, one.cube.records)
-            if back := int((theirs & (self.targets.trials > 0)).sum()):
-                self.notes.append(
-                    f"{back:,} cells that were taken out of '{one.url}' for good are in another cube, and so in this "
-                    "one: `evalcube forget` takes them out of it, too."
-                )
-            found |= theirs
-        kept: Array = found & (self.targets.trials == 0)
-        return kept
 
     def row_ids(self) -> list[Coordinate]:
         """The ids of the rows of named points, as the cubes have them; nothing if there are no such points."""

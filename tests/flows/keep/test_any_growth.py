@@ -94,7 +94,7 @@ class Life:
             return
         where = (f"model={MODELS[number % self._models]}",) if number % 2 else (f"task={TASKS[0]}",)
         with suppress(SweepError):  # nothing of it may be left
-            forget(self.cube, Choice(where), for_good=number > 2)
+            forget(self.cube, Choice(where))
 
     def merge(self, _: int) -> None:
         self.config["cube"] = merged(self.folder, self.cube, self.other)

@@ -1,6 +1,5 @@
 """Results are taken away: asked again or gone for good, whoever is killed, and with every byte of a secret."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,9 +10,7 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.keep import forget as forget_module
 from evalcube.flows.keep.choice import Choice
 from evalcube.flows.keep.forget import forget
-from evalcube.flows.read.statistics import leaderboard
 from evalcube.flows.run.sweep import run
-from evalcube.flows.run.upsample import upsample
 from evalcube.stages.process.grading import GRADER
 from evalcube.stages.reply.status import COUNTERS, Status
 from evalcube.storage.cache.directory import DirectoryCache
@@ -32,7 +29,7 @@ from tests.flows.keep.forgetting import (
     statuses,
 )
 from tests.flows.shared_cluster import SHARED
-from tests.flows.support import assert_same_cube, evalcube, reset, stored
+from tests.flows.support import assert_same_cube, stored
 
 
 def test_forget__a_model_is_pending_again_and_comes_back_from_the_cache(sweep, swept, served):
@@ -117,45 +114,6 @@ def test_forget__receipts_name_the_grader_and_the_time_of_what_stays(sweep):
         assert (receipt.complete, receipt.missing > 0) == (False, True)
 
 
-def test_forget__for_good_no_run_asks_again_until_it_is_lifted(sweep, served, tmp_path):
-    done = forget(sweep["cube"], BETA, cache=sweep["cache"], for_good=True)
-
-    assert (done.trials, done.cells, sum(row.requests for row in done.rows)) == (TRIALS, 3, 0)
-    assert run(sweep, cluster=SHARED).reason == "complete"
-    upsample(sweep, trials=9, cluster=SHARED)
-    assert (statuses(sweep)[1] == Status.MISSING).all()
-    assert not Cube.open(sweep["cube"]).read_planned("trial")[1].any()
-    assert [row.model_name for row in leaderboard(sweep["cube"]).rows] == ["alpha"]
-    assert json.loads(evalcube("status", sweep["cube"], "--json", cwd=tmp_path)[1])["trials"] == 3 * 9 * 2
-    assert_whole(sweep)
-    reset(served)
-
-    assert forget(sweep["cube"], BETA).trials == 0
-    run(sweep, cluster=SHARED)
-    assert requests_sent(served) == TRIALS
-    assert (statuses(sweep)[1, 0, :2, :8] != Status.MISSING).all()
-
-
-def test_forget__what_went_for_good_stays_away_from_a_config_that_grows(sweep, served):
-    forget(sweep["cube"], BETA, for_good=True)
-    grown = {**sweep, "models": [*sweep["models"], {**sweep["models"][0], "name": "gamma"}]}
-
-    run(grown, cluster=SHARED)
-
-    assert requests_sent(served) == TRIALS
-    after = statuses(sweep)
-    assert (after[1] == Status.MISSING).all()
-    assert (after[2, 0, :2] != Status.MISSING).all()
-    assert_whole(sweep)
-
-
-def test_forget__for_good_what_was_forgotten_before_is_not_missing_any_more(sweep):
-    forget(sweep["cube"], BETA)
-    forget(sweep["cube"], BETA, for_good=True)
-
-    assert_whole(sweep)
-
-
 def test_forget__refuses_a_ledger_with_regions_outside_of_the_cube(sweep):
     records = Cube.open(sweep["cube"], writable=True).records
     with Ledger(records) as ledger:
@@ -166,18 +124,7 @@ def test_forget__refuses_a_ledger_with_regions_outside_of_the_cube(sweep):
         forget(sweep["cube"], BETA)
 
 
-def test_forget__for_good_takes_whole_cells_only(sweep):
-    for choice in (
-        Choice(("trial=0..1",)),
-        Choice(("status=correct",)),
-        Choice(("row_id=a",)),
-    ):
-        with pytest.raises(SweepError, match="whole cells"):
-            forget(sweep["cube"], choice, for_good=True)
-
-
 STEPS = [
-    (SharedArrays, "write_planned", 2),
     (DirectoryCache, "remove", 1),
     (Cube, "write_region", 2),
     (Ledger, "append", 2),
@@ -186,31 +133,22 @@ STEPS = [
 """The second region: the one before is done, and this one not begun, or half done."""
 
 
-@pytest.mark.parametrize(
-    ("target", "name", "number", "for_good"),
-    [
-        *((*step, step[1] == "write_planned") for step in STEPS),
-        (Ledger, "append", 2, True),
-    ],
-)
-def test_forget__killed_at_any_step_a_second_call_ends_it(
-    sweep, swept, served, target, name, number, for_good
-):
+@pytest.mark.parametrize(("target", "name", "number"), STEPS)
+def test_forget__killed_at_any_step_a_second_call_ends_it(sweep, swept, served, target, name, number):
     with killed_at(target, name, number), pytest.raises(KilledError):
-        forget(sweep["cube"], BETA, cache=sweep["cache"], for_good=for_good)
+        forget(sweep["cube"], BETA, cache=sweep["cache"])
 
-    forget(sweep["cube"], BETA, cache=sweep["cache"], for_good=for_good)
+    forget(sweep["cube"], BETA, cache=sweep["cache"])
 
     assert (statuses(sweep)[1] == Status.MISSING).all()
     assert_whole(sweep)
     run(sweep, cluster=SHARED)
-    assert requests_sent(served) == (0 if for_good else TRIALS)
-    if not for_good:
-        assert_same_cube(sweep["cube"], swept / "cube.zarr")
+    assert requests_sent(served) == TRIALS
+    assert_same_cube(sweep["cube"], swept / "cube.zarr")
     assert_whole(sweep)
 
 
-@pytest.mark.parametrize(("target", "name", "number"), [step for step in STEPS if step[1] != "write_planned"])
+@pytest.mark.parametrize(("target", "name", "number"), STEPS)
 def test_forget__killed_at_any_step_the_next_run_leaves_a_whole_cube(sweep, swept, target, name, number):
     with killed_at(target, name, number), pytest.raises(KilledError):
         forget(sweep["cube"], BETA, cache=sweep["cache"])

@@ -7,7 +7,6 @@ import pytest
 
 from evalcube.flows.cli.keep import _print_forgetting
 from evalcube.flows.keep.forget import Forgetting, ForgottenRow
-from evalcube.flows.state.recording import FORGOTTEN
 from tests.flows.keep.forgetting import (
     TRIALS,
     statuses,
@@ -33,7 +32,7 @@ def test_command__shows_what_would_go_until_it_is_told_to(sweep, tmp_path):
 def test_command__shows_all_that_would_go(capsys):
     rows = [ForgottenRow(f"model{number}", "arithmetic", 1, 1, 0.0) for number in range(60)]
 
-    _print_forgetting(Forgetting("cube.zarr", "", for_good=False, done=False, rows=rows))
+    _print_forgetting(Forgetting("cube.zarr", "", done=False, rows=rows))
 
     said = capsys.readouterr().out
     assert [row.model for row in rows if row.model not in said] == []
@@ -54,7 +53,6 @@ def test_command__as_json(tmp_path):
         "--where",
         "model=beta",
         "--cache",
-        "--for-good",
         "--yes",
         "--json",
     )
@@ -63,9 +61,8 @@ def test_command__as_json(tmp_path):
     document = json.loads(output)
     assert code == 0
     assert (document["schema"], document["done"], document["trials"]) == ("evalcube.forget", True, TRIALS)
-    assert (document["replies"], document["cells"]) == (TRIALS, 3)
+    assert document["replies"] == TRIALS
     assert {row["task"] for row in document["rows"]} == {"arithmetic", "boolean"}
-    assert (tmp_path / "cube.zarr" / "_evalcube" / FORGOTTEN).is_file()
 
 
 @pytest.mark.parametrize(
@@ -76,7 +73,6 @@ def test_command__as_json(tmp_path):
         (("--where", "status=wrong"), ("--where", "incorrect")),
         (("--where", "row_id=peru"), ("--where", "no row_id")),
         (("--where", "tokens=5.."), ("--where", "tokens")),
-        (("--where", "trial=1", "--for-good"), ("--for-good",)),
     ],
 )
 @pytest.mark.usefixtures("sweep")

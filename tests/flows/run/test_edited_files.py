@@ -7,11 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from evalcube.flows.config.kept_questions import key_of
 from evalcube.flows.config.load import as_config
 from evalcube.flows.errors import ConfigError
-from evalcube.flows.keep.choice import Choice
-from evalcube.flows.keep.forget import forget
 from evalcube.flows.keep.rescore import rescore_cube
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.read.reader import Reader
@@ -314,23 +311,6 @@ def test_verify__finds_and_heals_other_questions(measured, monkeypatch):
     file.unlink()
     elsewhere(monkeypatch)
     assert "is not at hand" in str(verify_cube(config["cube"], heal=True).damages[0])
-
-
-def test_forget__for_good_takes_the_questions_too(measured):
-    config, file = measured
-    first = Reader(config["cube"]).plan.tasks[0].cells[0].cell.params.sha256
-    written(file, ROWS[2:])
-    run(config, cluster=SHARED)
-
-    forget(config["cube"], Choice(["row_id=k0"]))
-    assert len(list(Cube.open(config["cube"]).records.list("questions/"))) == 2
-
-    forget(config["cube"], Choice(where=[f"file_version={first[:8]}"]), for_good=True)
-
-    (left,) = Cube.open(config["cube"]).records.list("questions/")
-    assert left != key_of(first)
-    assert texts(config["cube"]) == texts(config["cube"], where=["params=1"])
-    assert verify_cube(config["cube"]).damages == []
 
 
 def test_run__says_what_to_do_where_the_file_is_gone(config, file, tmp_path):

@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-from evalcube.flows.keep.choice import Choice
-from evalcube.flows.keep.forget import forget
 from evalcube.flows.keep.rescore import rescore_cube
 from evalcube.flows.read.status import cube_status
 from evalcube.flows.run.sweep import run
@@ -149,25 +147,6 @@ merge.merge_cubes({str(output)!r}, {addresses(measured, "a", "c")!r})
     merge_cubes(str(output), addresses(measured, "a", "c"))
 
     assert [path.name for path in tmp_path.iterdir()] == ["m.zarr"]
-
-
-def test_run__does_not_ask_in_a_merged_cube_what_one_forgot_for_good(
-    measured: Path, tmp_path: Path, simulator: Any
-) -> None:
-    ours = tmp_path / "a.zarr"
-    shutil.copytree(measured / "a.zarr", ours)
-    forget(str(ours), Choice(where=("task=boolean",)), for_good=True)
-
-    merged = merge_cubes(str(tmp_path / "m.zarr"), [str(ours), *addresses(measured, "c")])
-    again = merge_cubes(str(tmp_path / "again.zarr"), [str(ours), *addresses(measured, "a")])
-
-    config = config_of(measured, simulator, "any", models=("alpha",))
-    summary = run({**config, "cube": merged.cube, "cache": str(tmp_path / "empty")}, cluster=SHARED)
-    assert (summary.reason, summary.sent) == ("complete", 0)
-    assert cube_status(merged.cube)["done"] == 72
-    assert not any("for good" in note for note in merged.notes)
-    assert [note for note in again.notes if "1 cells that were taken out of" in note]
-    assert cube_status(again.cube)["done"] == 40
 
 
 def test_merge_cubes__refuses_a_cube_whose_ledger_is_lost(measured: Path, tmp_path: Path) -> None:
