@@ -1,59 +1,31 @@
+# ruff: noqa: PLC0414 - the one list of the names, which is handed on to type checkers
 """What functions of `evalcube` return: tables to look at, values to compute with, records of what was done."""
 
-from __future__ import annotations
+from evalcube.flows.cube_like import CubeLike as CubeLike
+from evalcube.flows.read.dataset import CubeAccessor as CubeAccessor
+from evalcube.flows.read.estimate import EvaluationEstimate as EvaluationEstimate
+from evalcube.flows.read.estimate import SweepEstimate as SweepEstimate
+from evalcube.flows.read.gate import GateResult as GateResult
+from evalcube.flows.read.results import ComparisonResult as ComparisonResult
+from evalcube.flows.read.results import LeaderboardResult as LeaderboardResult
+from evalcube.flows.read.results import MetricsResult as MetricsResult
+from evalcube.flows.read.results import RankingResult as RankingResult
+from evalcube.flows.read.results import TableResult as TableResult
+from evalcube.flows.read.selection import OpenPart as OpenPart
+from evalcube.flows.read.trials.read import Trials as Trials
+from evalcube.flows.read.verdict import CubeVerdict as CubeVerdict
+from evalcube.flows.run.probe.probe import ProbeResult as ProbeResult
+from evalcube.flows.run.summary import RunSummary as RunSummary
+from evalcube.flows.share.difference import Difference as Difference
+from evalcube.flows.share.export import Exported as Exported
+from evalcube.flows.share.imports.logs import ImportSummary as ImportSummary
+from evalcube.flows.share.merge import Merged as Merged
+from evalcube.flows.share.publish.publish import Published as Published
+from evalcube.flows.share.publish.pull import Pulled as Pulled
+from evalcube.flows.state.damage import Verification as Verification
+from evalcube.flows.state.rescoring import Rescoring as Rescoring
+from evalcube.stages.analyze.labelled.results import Estimate as Estimate
+from evalcube.stages.analyze.render.charts import Picture as Picture
+from evalcube.stages.analyze.verdict import Verdict as Verdict
 
-from evalcube.flows.cube_like import CubeLike as CubeLike  # noqa: PLC0414 - handed on to type checkers
-from evalcube.flows.read.dataset import CubeAccessor
-from evalcube.flows.read.estimate import EvaluationEstimate, SweepEstimate
-from evalcube.flows.read.gate import GateResult
-from evalcube.flows.read.results import (
-    ComparisonResult,
-    LeaderboardResult,
-    MetricsResult,
-    RankingResult,
-    TableResult,
-)
-from evalcube.flows.read.selection import OpenPart
-from evalcube.flows.read.trials.read import Trials
-from evalcube.flows.read.verdict import CubeVerdict
-from evalcube.flows.run.probe.probe import ProbeResult
-from evalcube.flows.run.summary import RunSummary
-from evalcube.flows.share.difference import Difference
-from evalcube.flows.share.export import Exported
-from evalcube.flows.share.imports.logs import ImportSummary
-from evalcube.flows.share.merge import Merged
-from evalcube.flows.share.publish.publish import Published
-from evalcube.flows.share.publish.pull import Pulled
-from evalcube.flows.state.damage import Verification
-from evalcube.flows.state.rescoring import Rescoring
-from evalcube.stages.analyze.labelled.results import Estimate
-from evalcube.stages.analyze.render.charts import Picture
-from evalcube.stages.analyze.verdict import Verdict
-
-__all__ = [
-    "ComparisonResult",
-    "CubeAccessor",
-    "CubeVerdict",
-    "Difference",
-    "Estimate",
-    "EvaluationEstimate",
-    "Exported",
-    "GateResult",
-    "ImportSummary",
-    "LeaderboardResult",
-    "Merged",
-    "MetricsResult",
-    "OpenPart",
-    "Picture",
-    "ProbeResult",
-    "Published",
-    "Pulled",
-    "RankingResult",
-    "Rescoring",
-    "RunSummary",
-    "SweepEstimate",
-    "TableResult",
-    "Trials",
-    "Verdict",
-    "Verification",
-]
+__all__ = [name for name in dir() if not name.startswith("_") and name != "CubeLike"]
