@@ -196,7 +196,6 @@ def rescore(
     cube: options.Cube,
     output: Annotated[str | None, typer.Option("--output", "-o")] = None,
     cache: str | None = None,
-    reader: str | None = None,
     as_json: options.Json = False,
 ) -> None:
     """Grade every reply of a cube again from the cache, without asking; shows old and new counts.
@@ -205,12 +204,10 @@ def rescore(
     ----------
     output : NEW
         Write a new cube and leave this one as it is.
-    reader : CONFIG
-        A config, or a suite, whose tasks' second readers read the replies, too; default: those of the cube.
     """
     from evalcube.flows.keep.rescore import rescore_cube
 
-    done = rescore_cube(cube, output=output, cache=cache, reader=reader, notify=complain)
+    done = rescore_cube(cube, output=output, cache=cache, notify=complain)
     if as_json:
         show_json(done.to_dict(), "rescoring")
     else:

@@ -1,10 +1,8 @@
-"""What single trials say of a model: tokens, ends, how reasoning compresses, and how far judges agree."""
+"""What single trials say of a model: tokens, ends, and how reasoning compresses."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -20,7 +18,6 @@ from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.counters import counter_cells
 from evalcube.stages.analyze.labelled.forensics import compression_table, hazard_table
 from evalcube.stages.analyze.render.rows import compression_rows
-from evalcube.stages.analyze.verdict.agreement import judge_agreement, krippendorff_alpha
 from evalcube.stages.reply.body import UNKNOWN_END, ending_code
 from evalcube.stages.reply.status import FINISHED, Status
 from evalcube.storage.cube.ledger import Ledger
@@ -147,84 +144,8 @@ def _one_model(explored: Explored, query: Query) -> tuple[xr.Dataset, str]:
     return dataset, label
 
 
-SCORES = np.arange(1, 6)
-
-
-def judges(explored: Explored, query: Query) -> Json:
-    """Agreement of the judges on each model's answers, what each gave on average, and how often two gave what.
-
-    Nothing of several cubes whose judges differ, which a warning tells: agreement is among those who saw the same.
-    """
-    part, names = explored.part(query, trials=True), explored.judges()
-    if "judge_readings" not in part.dataset:
-        return {"scores": SCORES, "judges": [], "models": [], "warnings": part.warnings}
-    dataset, labels = chosen(explored, query, part.dataset)
-    found = []
-    for place, label in enumerate(labels):
-        one = dataset[["status", "judge_readings"]].reset_coords(drop=True).isel(model=place).compute()
-        order = ("task", "params", "trial", "repeat")
-        status = one["status"].transpose(*order).values
-        readings = one["judge_readings"].transpose(*order, ...).values
-        found.append({"model": label, **agreement(readings[np.isin(status, FINISHED)], names)})
-    return {"scores": SCORES, "judges": names, "models": found, "warnings": part.warnings}
-
-
-def agreement(readings: npt.NDArray[Any], names: list[str]) -> Json:
-    """Agreement of judges over units.
-
-    Parameters
-    ----------
-    readings
-        Array (unit, judge, repeat), NaN where there is none.
-    names
-        Of the judges.
-
-    Returns
-    -------
-    dict
-        Measures, NaN where there is none; mean and units of each judge; for each two judges a table of how often
-        they gave which scores, rounded to whole ones.
-    """
-    given = ~np.isnan(readings)
-    counts = given.sum(axis=2)
-    means = np.where(counts > 0, np.where(given, readings, 0.0).sum(axis=2) / np.maximum(counts, 1), np.nan)
-    both = judge_agreement(means) if means.shape[1] > 1 else None
-    return {
-        "units": 0 if both is None else both.units,
-        "ac2": math.nan if both is None else both.ac2,
-        "pearson": math.nan if both is None else both.pearson,
-        "mad": math.nan if both is None else both.mad,
-        "alpha": krippendorff_alpha(means) if both is not None else math.nan,
-        "judges": [
-            {
-                "judge": name,
-                "units": int((counts[:, place] > 0).sum()),
-                "mean": float(np.nanmean(means[:, place])) if (counts[:, place] > 0).any() else math.nan,
-            }
-            for place, name in enumerate(names[: means.shape[1]])
-        ],
-        "pairs": [
-            {"first": names[a], "second": names[b], "counts": _crossed(means[:, a], means[:, b])}
-            for a, b in combinations(range(min(means.shape[1], len(names))), 2)
-        ],
-    }
-
-
-def _crossed(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """How often the first gave which score (row) where the second gave which (column)."""
-    there = ~np.isnan(first) & ~np.isnan(second)
-    edges = np.append(SCORES - 0.5, SCORES[-1] + 0.5)
-    counts = np.histogram2d(first[there], second[there], bins=(edges, edges))[0]
-    return np.asarray(counts, dtype=np.int64)
-
-
-def _once(explored: Explored) -> Iterable[Query]:
-    return (Query(),) if explored.judges() else ()
-
-
 ENDPOINTS = (
     Answerer("hazard", hazard, each_model),
     Answerer("traces", traces, each_model),
     Answerer("ends", ends),
-    Answerer("judges", judges, _once),
 )

@@ -7,7 +7,7 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from evalcube.flows.errors import SweepError
@@ -66,12 +66,6 @@ class Explored:
     def addresses(self) -> tuple[str, ...]:
         """Of the cubes, without credentials."""
         return tuple(redacted(one) for one in self.cubes)
-
-    def judges(self) -> list[str]:
-        """The judges of the cubes in the order of their readings; none if they have different ones."""
-        found = self.whole().dataset.attrs.get("spec")
-        judges = found.get("judges") if isinstance(found, Mapping) else None
-        return [str(one["name"]) for one in judges or ()]
 
     def stamp(self) -> str:
         """A text that changes when something is recorded in a cube; looked for at most once in `_LOOK` seconds."""

@@ -55,7 +55,6 @@ def overview(explored: Explored, _: Query) -> Json:
         "tiers": axes.names(dataset, "tier"),
         "facets": [_levels(name, key) for name, key in table.items() if name.startswith("facet_")],
         "views": _views(explored),
-        "judges": explored.judges(),
         "repeats": axes.most_repeats(dataset),
         "statuses": list(STATUSES),
         "wrong": list(WRONG),

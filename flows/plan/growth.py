@@ -231,7 +231,7 @@ def _task_differences(old: TaskPlan, new: TaskPlan) -> Iterator[str]:
     for field in ("assertions", "rubric", "reader"):
         was, now = getattr(old, field), getattr(new, field)
         if field == "reader" and not now:
-            continue  # that of the cube stays: `rescore` may have added it
+            continue  # that of the cube stays
         if (list(was), list(now)) != ([], []) and was != now and list(was) != list(now):
             yield f"{field} of task {new.label} {_changed(was, now)}"
 
@@ -249,11 +249,6 @@ def _generators(old: Plan, new: Plan, recorded: Recorded) -> Iterator[Contradict
         if place is None or not recorded.tasks[place]:
             continue
         for what in _task_differences(old.tasks[place], task):
-            if what.startswith("reader "):
-                yield Contradiction(
-                    what, "Have recorded replies read by it: evalcube rescore CUBE --reader CONFIG"
-                )
-                continue
             yield Contradiction(
                 what,
                 f"Give the task of the config another label, such as {task.label}-2 with "

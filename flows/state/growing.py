@@ -114,24 +114,6 @@ def with_said(cube: Cube) -> None:
         cube.extend(sizes={}, coordinates=[], attrs={}, layers=[*cube.trial_arrays, *SAID])
 
 
-def with_readers(cube: Cube, plan: Plan, readers: Mapping[str, Mapping[str, Any]]) -> Plan:
-    """A cube's plan with other second readers, for which the cube gets room; for the holder of the lease only.
-
-    Parameters
-    ----------
-    cube
-        Open for writing.
-    plan
-        Of the cube.
-    readers
-        Descriptions by the labels of tasks; the others keep theirs.
-    """
-    tasks = tuple(replace(task, reader=readers.get(task.label, task.reader)) for task in plan.tasks)
-    made = replace(_labelled(cube, plan), tasks=tasks)
-    extend(cube, made)
-    return made
-
-
 def padded(values: Array, shape: Sequence[int]) -> Array:
     """Values of a cube at the size that it is to have: 0 for what is new."""
     if values.shape == tuple(shape):

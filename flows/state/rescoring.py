@@ -21,7 +21,7 @@ from evalcube.flows.state.recording import count_model, grader_of, prices_of, re
 from evalcube.flows.state.records import MERGED, read_record
 from evalcube.stages.generate.reader import SecondReader
 from evalcube.stages.process.grading import GRADER, IMPORTED, Outcome
-from evalcube.stages.reply.status import LAST_FINISHED, SECOND, Status
+from evalcube.stages.reply.status import LAST_FINISHED, Status
 from evalcube.storage.cache.cache import Cache, find_cache
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.integrity import stored_problems
@@ -264,25 +264,6 @@ def regrade_older(cube: Cube, plan: Plan, cache: str, notify: Notify) -> None:
     done = regrade_recorded(cube, plan, found, older_only=True)
     kept = f"; {done.lost} are kept as they were, as the cache lacks replies" if done.lost else ""
     notify(f"grader {GRADER} graded {done.regions} regions again: {done.changed} trials changed{kept}")
-
-
-def forget_second(cube: Cube, tasks: Sequence[int]) -> None:
-    """Take away what second readers made of the replies to some tasks; whoever calls holds the lease.
-
-    Raises
-    ------
-    StorageError
-        A region is damaged.
-    """
-    if not tasks:
-        return
-    planned = SampleTargets(*cube.read_targets())
-    with Ledger(cube.records) as ledger:
-        for receipt in list(ledger.newest().values()):
-            arrays = _whole(cube, receipt)
-            arrays[SECOND][list(tasks)] = Status.MISSING
-            digest = cube.write_region(receipt.region, arrays)
-            ledger.append(_again(cube, receipt, planned, arrays["status"], digest, receipt.grader))
 
 
 def _whole(cube: Cube, receipt: Receipt) -> dict[str, Array]:

@@ -2,14 +2,12 @@
 
 import json
 import shutil
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from evalcube import EvalcubeError
 from evalcube.flows.explore.answers import ENDPOINTS, ask
-from evalcube.flows.explore.endings import agreement
 from evalcube.flows.explore.explored import Explored
 from evalcube.flows.explore.overview import limits
 from evalcube.flows.explore.query import Query
@@ -18,12 +16,8 @@ from evalcube.flows.read.forensics import clip, compression, hazard
 from evalcube.flows.read.selection import Part, open_part
 from evalcube.flows.read.statistics import table as estimate_groups
 from evalcube.stages.analyze.labelled.counters import with_unasked
-from evalcube.stages.analyze.verdict.agreement import gwet_ac2
 from evalcube.storage.cube.cube import Cube
 from tests.flows.cli.made_up import make_cube
-from tests.flows.read.merged.generated import Recipe
-from tests.flows.read.merged.generated import make_cube as made_cube
-from tests.flows.read.test_verdict import written_cube
 
 pytestmark = pytest.mark.long
 
@@ -151,63 +145,6 @@ def test_traces__are_spread_over_all_and_their_table_is_that_of_the_command(expl
 def test_single_models__must_be_named(explored, name):
     with pytest.raises(EvalcubeError, match="Name one"):
         ask(explored, name, Query())
-
-
-def test_agreement__of_judges():
-    rng = np.random.default_rng(2)
-    first = rng.integers(1, 6, 40).astype(float)
-    second = np.clip(first + rng.integers(-1, 2, 40), 1, 5)
-    second[:3] = np.nan
-
-    found = agreement(np.stack([first, second], axis=1)[..., np.newaxis], ["strict", "loose"])
-
-    assert found["units"] == 37
-    assert found["ac2"] == pytest.approx(gwet_ac2(np.stack([first, second], axis=1)))
-    assert [one["units"] for one in found["judges"]] == [40, 37]
-    (pair,) = found["pairs"]
-    assert pair["counts"].sum() == 37
-    assert pair["counts"][int(first[5]) - 1, int(second[5]) - 1] > 0
-
-
-def test_agreement__of_one_judge_is_unknown():
-    found = agreement(np.ones((5, 1, 2)), ["only"])
-
-    assert np.isnan(found["ac2"])
-    assert found["pairs"] == []
-
-
-def test_judges__of_a_cube_without_any(explored):
-    assert ask(explored, "judges", Query())["models"] == []
-
-
-def test_judges__that_differ_between_cubes_are_left_out(cube, tmp_path):
-    judged, _ = written_cube(tmp_path)
-    (tmp_path / "other").mkdir()
-    first = {"name": "strict", "model": "grader", "repeats": 2}
-    second = {"name": "kind", "model": "grader", "sampler": {"temperature": 0.9}}
-    others, _ = written_cube(tmp_path / "other", judges=[first, second])
-    explored = Explored([cube, judged, others])
-
-    answer = ask(explored, "judges", Query())
-
-    assert ask(explored, "overview", Query())["judges"] == answer["models"] == []
-    assert any("Other judges rated each of these cubes" in text for text in answer["warnings"])
-
-
-def test_judges__of_several_cubes_go_by_their_names(tmp_path):
-    whole = Recipe(judges=("tom", "ann"), repeats=2)
-    paths = [tmp_path / name for name in ("whole", "half", "rest")]
-    recipes = [whole, replace(whole, models=("alpha",)), replace(whole, models=("beta", "gamma"))]
-    cubes = [made_cube(path, recipe).url for path, recipe in zip(paths, recipes, strict=True)]
-
-    one, several = (ask(Explored(some), "judges", Query()) for some in (cubes[:1], cubes[1:]))
-
-    means = [
-        {model["model"]: {one["judge"]: one["mean"] for one in model["judges"]} for model in found["models"]}
-        for found in (one, several)
-    ]
-    assert any(model["tom"] != model["ann"] for model in means[0].values())
-    assert means[0] == means[1]
 
 
 @pytest.mark.parametrize("config", [None, [], {"models": 3}, {"models": ["a", {"limits": 4}, {"name": "b"}]}])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 
 from evalcube.flows.errors import SweepError
-from evalcube.flows.keep.rescore import rescore_cube
 from evalcube.flows.read.reader import Reader
 from evalcube.flows.read.report import report
 from evalcube.flows.read.selection import Part
@@ -19,7 +17,6 @@ from evalcube.flows.read.statistics import compare, leaderboard
 from evalcube.flows.read.trials.read import trials
 from evalcube.flows.run.sweep import run
 from evalcube.flows.share.merge import merge_cubes
-from evalcube.flows.state.verify import verify_cube
 from evalcube.stages.reply.status import LAST_FINISHED, Status
 from evalcube.storage.cube.cube import Cube
 from tests.flows.shared_cluster import SHARED
@@ -35,12 +32,6 @@ def config(folder: Path, served: Any, reader: Any = None) -> dict[str, Any]:
     if reader is not None:
         made["tasks"]["arithmetic"]["reader"] = reader
     return made
-
-
-def written(folder: Path, served: Any, reader: Any) -> Path:
-    path = folder / "sweep.yaml"
-    path.write_text(json.dumps(config(folder, served, reader)))
-    return path
 
 
 @pytest.fixture
@@ -136,35 +127,13 @@ def test_view__says_what_both_read(made):
     assert view.theirs.parsed != view.parsed
 
 
-def test_rescore__adds_a_second_reader_and_takes_another_without_asking(made, tmp_path, served):
-    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
-    shutil.rmtree(tmp_path / "twice.zarr")
-    odd = {"name": "odd", "pattern": "-?[0-9]*[13579](?![0-9])", "take": "last"}
-
-    done = rescore_cube(tmp_path / "cube.zarr", reader=written(tmp_path, served, EVEN))
-    first = codes(tmp_path / "cube.zarr")[1]
-    rescore_cube(tmp_path / "cube.zarr", reader=written(tmp_path, served, odd))
-
-    assert (done.changed, done.lost) == (0, 0)
-    assert np.array_equal(first, codes(made / "twice.zarr")[1])
-    assert not np.array_equal(first, codes(tmp_path / "cube.zarr")[1])
-    assert leaderboard(tmp_path / "cube.zarr").readers == {"arithmetic": "odd"}
-    assert not verify_cube(tmp_path / "cube.zarr").damages
-    assert simulator_stats(served)["requests"] == 0
-
-
-def test_rescore__refuses_a_config_that_gives_no_reader(made, tmp_path, served):
-    with pytest.raises(SweepError, match="gives none of the cube's tasks a second reader"):
-        rescore_cube(made / "cube.zarr", reader=written(tmp_path, served, None))
-
-
 def test_run__refuses_another_reader_than_the_cube_has_and_keeps_one_that_the_config_lacks(
     made, tmp_path, served
 ):
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     twice = {"cube": str(tmp_path / "twice.zarr")}
 
-    with pytest.raises(SweepError, match=r"reader of task arithmetic has changed.*rescore CUBE --reader"):
+    with pytest.raises(SweepError, match=r"reader of task arithmetic has changed.*another label"):
         run({**config(tmp_path, served, EVEN | {"take": "first"}), **twice}, cluster=SHARED)
     run({**config(tmp_path, served), **twice}, cluster=SHARED)
 
