@@ -102,24 +102,8 @@ def test_render__prompt_is_data_not_code() -> None:
         ("{{ ''.__class__ }}", "unsafe"),
         ("{{ 1 / 0 }}", "fails: ZeroDivisionError"),
         ("{% include 'x' %}", "fails: TypeError"),
-        (
-            "{% set x %}{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}{% endset %}",
-            "1 s",
-        ),
         ("{% for i in range(99999) %}{{ prompt }}{{ prompt }}{% endfor %}", "renders more than 4,000,000"),
         ("{% for i in range(10 ** 6) %}{% endfor %}", "fails: OverflowError"),
-        (
-            "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
-            "takes more than 1 s",
-        ),
-        (
-            "{% for i in [1, 2] recursive %}{% if loop.depth < 60 %}{{ loop([1, 2]) }}{% endif %}{% endfor %}",
-            "takes more than 1 s",
-        ),
-        (
-            "{% macro m(n) %}{% if n %}{{ m(n - 1) }}{{ m(n - 1) }}{% endif %}{% endmacro %}{{ m(60) }}",
-            "takes more than 1 s",
-        ),
     ],
 )
 def test_render__refuses(content: str, message: str) -> None:
