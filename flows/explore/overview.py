@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from evalcube.flows.config.values import bounds
 from evalcube.flows.explore.explored import Explored
 from evalcube.flows.explore.query import Answerer, Json, Query, once
 from evalcube.flows.read.reader import STATUSES
@@ -28,7 +27,7 @@ WRONG = tuple(OUTCOMES)[1:]
 _TOLD = ("trials", "done", "complete", "damaged", "running")
 """What pages show of a cube's status; the rest names machines, endpoints and caches."""
 
-_MOST_LEVELS, _MOST_VIEWS = 400, 100
+_MOST_LEVELS = 400
 _DATE = re.compile(r"\d{4}-\d\d(-\d\d)?")
 
 
@@ -54,7 +53,6 @@ def overview(explored: Explored, _: Query) -> Json:
         "tasks": _tasks(dataset, table),
         "tiers": axes.names(dataset, "tier"),
         "facets": [_levels(name, key) for name, key in table.items() if name.startswith("facet_")],
-        "views": _views(explored),
         "repeats": axes.most_repeats(dataset),
         "statuses": list(STATUSES),
         "wrong": list(WRONG),
@@ -62,31 +60,6 @@ def overview(explored: Explored, _: Query) -> Json:
         "warnings": list(opened.warnings),
         "status": live(explored, Query()),
     }
-
-
-def _views(explored: Explored) -> list[Json]:
-    """Views of a cube's config that are conditions alone, as those that a page takes; none of several cubes."""
-    config = read_notes(explored.opened[0].records).get("config") if len(explored.cubes) == 1 else None
-    declared = config.get("views") if isinstance(config, Mapping) else None
-    found = []
-    for name, view in list(declared.items())[:_MOST_VIEWS] if isinstance(declared, Mapping) else ():
-        # A view that counts again, or that nobody can type, is none of the page's.
-        where = view.get("where") if isinstance(view, Mapping) and set(view) == {"where"} else None
-        texts = [_condition(*one) for one in where.items()] if isinstance(where, Mapping) else []
-        if texts and all(texts):
-            found.append({"label": str(name), "where": texts})
-    return found
-
-
-def _condition(name: object, value: object) -> str:
-    """A condition in the words of the command line; empty if a stranger's cube has something odd there."""
-    limits = bounds(value)
-    items = limits or (value if isinstance(value, list | tuple) else [value])
-    texts = ["" if one is None else str(one).lower() if isinstance(one, bool) else str(one) for one in items]
-    odd = any("," in text for text in texts) or any(isinstance(one, list | dict) for one in items)
-    if odd or (limits and any(isinstance(one, str) for one in limits)):
-        return ""
-    return f"{name}={('..' if limits else ',').join(texts)}"
 
 
 def live(explored: Explored, _: Query) -> Json:

@@ -99,10 +99,9 @@
   /** Filters by facets and by any other condition; a bundle cannot look for one. */
   const conditions = (page, wanted) => {
     if (wanted.where === false || explorer.bundle) return null;
-    const { facets, views } = page.overview;
+    const { facets } = page.overview;
     const shown = facets.filter((one) => one.levels.length > 1 && one.levels.length <= 100);
     return [
-      views.length ? viewPick(page, views) : null,
       shown.length > 2 ? manyFacets(page, shown) : shown.map((facet) => facetPick(page, facet)),
       whereBox(page, wanted.names),
     ];
@@ -169,31 +168,6 @@
       many
         ? () => page.set({ where: page.all("where").filter((text) => !text.startsWith("facet_")), page: null })
         : null,
-    );
-  };
-
-  /** A view of the config: its conditions take the place of all others. */
-  const viewPick = (page, views) => {
-    const key = (where) => [...where].sort().join("\n");
-    const now = views.find((view) =>
-      key(view.where) === key(page.all("where")) && !page.all("task").length && !page.all("tier").length
-    );
-    const choose = (event) => {
-      const view = views.find((one) => one.label === event.target.value);
-      page.set({ where: view ? view.where : null, task: null, tier: null, page: null });
-    };
-    return h(
-      "label.select",
-      {},
-      "View ",
-      h(
-        "select",
-        { id: "select-view", "aria-label": "View of the config", onchange: choose },
-        h("option", { value: "", selected: !now }, "–"),
-        views.map((view) =>
-          h("option", { value: view.label, selected: view === now, title: view.where.join(", ") }, view.label)
-        ),
-      ),
     );
   };
 

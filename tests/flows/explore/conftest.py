@@ -19,10 +19,6 @@ def explored_cube(tmp_path_factory, _served):
         model["simulate"] |= {"ability": 1.0 + step, "reasoning": "think"}
         model["facets"] = {"step": 1000 * 2**step, "family": "even" if step % 2 else "odd"}
         model["prices"] = {"prompt": 1, "completion": 2 + step}
-    config["views"] = {
-        "odd-and-long": {"where": {"family": ["odd"], "param_length": {"min": 4}}},
-        "first": {"trials": 2},  # no condition, so that pages cannot take it
-    }
     code, _, errors = evalcube("run", write_config(folder, config), "--workers", 1, "--quiet", cwd=folder)
     assert code == 0, errors
     return config["cube"]

@@ -37,24 +37,6 @@ def test_overview__names_what_there_is(explored):
     assert found["status"]["cubes"][0]["done"] == 4 * (4 + 1) * 6
 
 
-def test_overview__has_the_views_that_are_conditions(explored):
-    views = ask(explored, "overview", Query())["views"]
-
-    assert views == [{"label": "odd-and-long", "where": ["family=odd", "param_length=4.."]}]
-    rows = ask(explored, "ranking", Query.make(where=views[0]["where"]))["rows"]
-    assert [row["model_name"] for row in rows] == ["gamma", "alpha"]
-
-
-@pytest.mark.parametrize("where", [{"a": {"min": "x"}}, {"a": ["b,c"]}, {"a": [{}]}, "text", None, {}])
-def test_overview__leaves_out_views_that_nobody_can_type(explored_cube, where, monkeypatch):
-    notes = {"config": {"views": {"odd": {"where": where}, "odder": [], "fine": {"where": {"task": "sort"}}}}}
-    monkeypatch.setattr("evalcube.flows.explore.overview.read_notes", lambda _: notes)
-
-    views = ask(Explored([explored_cube]), "overview", Query())["views"]
-
-    assert [view["label"] for view in views] == ["fine"]
-
-
 def test_ranking__is_the_leaderboard_with_the_groups_of_rank(explored, explored_cube):
     found = ask(explored, "ranking", Query.make(mode="E_P"))
 

@@ -38,19 +38,6 @@ def test_views__fit_and_say_nothing_on_the_console(address, chromium, width, dar
         assert at.faults == []
 
 
-def test_ranking__a_view_of_the_config_stands_for_its_conditions(address, chromium):
-    with opened(chromium, address) as at:
-        at.go("ranking?tier=easy")
-        at.page.select_option("#select-view", "odd-and-long")
-        at.page.wait_for_function("() => document.querySelectorAll('tbody tr').length === 2")
-
-        assert at.page.locator(".chip").all_text_contents() == ["family=odd ×", "param_length=4.. ×"]
-        assert "tier" not in at.page.url
-        assert at.page.input_value("#select-view") == "odd-and-long"
-        at.page.locator(".chip").first.click()
-        at.page.wait_for_function("() => document.querySelector('#select-view').value === ''")
-
-
 def test_ranking__filters_and_columns_stand_in_the_address(address, chromium):
     with opened(chromium, address) as at:
         at.go("ranking")
