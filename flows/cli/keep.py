@@ -292,18 +292,12 @@ def _print_forgetting(shown: Forgetting) -> None:
     if not shown.rows:
         show("no result fulfils this")
     else:
-        rows = [(row.model, row.task, row.trials, row.requests, _usd(row.usd)) for row in shown.rows]
+        rows = [(row.model, row.task, row.trials, row.requests) for row in shown.rows]
         trials, requests = shown.trials, sum(row.requests for row in shown.rows)
         asked = "to ask again" if shown.cache else "pending again"
-        total = ("all", "", trials, requests, _usd(sum(row.usd for row in shown.rows)))
-        print_rows(("model", "task", "results", asked, "USD"), [total, *rows], shown.cube)
+        print_rows(("model", "task", "results", asked), [("all", "", trials, requests), *rows], shown.cube)
     for note in _forgetting_notes(shown):
         show(note)
-
-
-def _usd(value: float) -> str:
-    """A cost; a dash where nothing has a price."""
-    return f"{value:.2f}" if value else "–"
 
 
 def _forgetting_notes(shown: Forgetting) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -162,22 +161,10 @@ def _read(path: Path, source: str, start: str) -> bytes:
         with path.open("rb") as file:
             data = file.read(LARGEST_FILE + 1)
     except FileNotFoundError:
-        raise failure(source, "no such file", _nearby(path, start)) from None
+        raise failure(source, "no such file", start) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise failure(source, f"cannot be read: {reason}", "Give a .yaml file that you can read") from None
     if len(data) > LARGEST_FILE:
         raise failure(source, f"larger than {LARGEST_FILE:,} bytes", "Split it into several configs")
     return data
-
-
-def _nearby(path: Path, start: str) -> str:
-    try:
-        names = [entry.name for entry in path.parent.iterdir() if entry.suffix in (".yaml", ".yml")]
-    except OSError:
-        return f"There is no folder {path.parent}, either. {start}"
-    close = difflib.get_close_matches(path.name, names, n=3)
-    if not close:
-        return start
-    meant = " or ".join(repr(str(path.with_name(name))) for name in close)
-    return f"Did you mean {meant}? If not: {start[0].lower()}{start[1:]}"

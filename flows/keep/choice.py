@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -69,8 +68,8 @@ class ToForget:
     regions: list[Chosen] = field(default_factory=list)
     empty: list[Region] = field(default_factory=list)
     """Recorded regions of the chosen trials without any result that is meant."""
-    counts: dict[tuple[int, int], npt.NDArray[np.float64]] = field(default_factory=dict)
-    """By model and task: results, planned ones among them, and what they cost in USD."""
+    counts: dict[tuple[int, int], npt.NDArray[np.int64]] = field(default_factory=dict)
+    """By model and task: results, and planned ones among them."""
 
 
 def find(cube: Cube, plan: Plan, choice: Choice) -> ToForget:
@@ -93,7 +92,6 @@ def find(cube: Cube, plan: Plan, choice: Choice) -> ToForget:
     found = ToForget(_chosen_cells(cube, plan, where))
     newest = Ledger(cube.records).newest()
     planned = planned_of(cube, newest)
-    prices = _prices(cube)
     for region in sorted(newest):
         cube.region_shape(region)  # refuses one that is outside of the cube, as a stranger's ledger may have
         cells = found.cells[region.model]
@@ -108,12 +106,11 @@ def find(cube: Cube, plan: Plan, choice: Choice) -> ToForget:
             found.empty.append(region)
             continue
         found.regions.append(Chosen(region, window, mask))
-        usd, asked = _usd(cube, region, window.shape, prices), planned.mask(window)
+        asked = planned.mask(window)
         for task in np.flatnonzero(mask.any(axis=(1, 2, 3))).tolist():
             here = mask[task]
-            counted = np.array([here.sum(), (here & asked[task]).sum(), usd[task][here].sum()], float)
-            place = (region.model, task)
-            found.counts[place] = found.counts.get(place, np.zeros(3)) + counted
+            counted, place = np.array([here.sum(), (here & asked[task]).sum()]), (region.model, task)
+            found.counts[place] = found.counts.get(place, 0) + counted
     return found
 
 
@@ -125,27 +122,6 @@ def _there(cube: Cube, region: Region, outcomes: Sequence[str], shape: tuple[int
         return np.ones(shape, dtype=bool)
     codes = [Status[name.upper()] for name in outcomes]
     return np.asarray(np.isin(status, codes) if codes else status != Status.MISSING)
-
-
-def _prices(cube: Cube) -> dict[str, npt.NDArray[np.float64]]:
-    """What a token costs, by model, by the array that counts such tokens; without prices that cannot be read."""
-    found = {}
-    for name, label in (("prompt_tokens", "price_prompt"), ("tokens", "price_completion")):
-        with suppress(CubeDamagedError):
-            found[name] = np.nan_to_num(cube.read_label(label)) / 1e6
-    return found
-
-
-def _usd(
-    cube: Cube, region: Region, shape: tuple[int, ...], prices: Mapping[str, npt.NDArray[np.float64]]
-) -> npt.NDArray[np.float64]:
-    """What the trials of a region have cost, as far as it can be read."""
-    usd = np.zeros(shape)
-    for name, price in prices.items():
-        with suppress(CubeDamagedError):
-            tokens = cube.read_region(region, [name])[name]
-            usd += np.maximum(tokens, 0) * price[region.model]
-    return usd
 
 
 def _chosen_cells(cube: Cube, plan: Plan, where: Where) -> BoolArray:

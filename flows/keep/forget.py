@@ -85,8 +85,6 @@ class ForgottenRow:
     """Results."""
     requests: int
     """Of these, planned ones: a run sends a request for each to have them again, unless the cache has the reply."""
-    usd: float
-    """What they cost, by their tokens and the cube's prices: about what it costs to have them again."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +186,6 @@ def _shown(cube: Cube, plan: Plan, found: ToForget, address: str) -> Forgetting:
             plan.task_names[task],
             trials=int(counted[0]),
             requests=int(counted[1]),
-            usd=float(counted[2]),
         )
         for (model, task), counted in sorted(found.counts.items())
     ]

@@ -30,7 +30,7 @@ def test_command__shows_what_would_go_until_it_is_told_to(sweep, tmp_path):
 
 
 def test_command__shows_all_that_would_go(capsys):
-    rows = [ForgottenRow(f"model{number}", "arithmetic", 1, 1, 0.0) for number in range(60)]
+    rows = [ForgottenRow(f"model{number}", "arithmetic", 1, 1) for number in range(60)]
 
     _print_forgetting(Forgetting("cube.zarr", "", done=False, rows=rows))
 
