@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
-from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any
 from urllib.parse import parse_qsl, quote, unquote
 
 from evalcube.deploy.errors import SimulatorError
@@ -14,33 +14,23 @@ PREFIX = "sim/"
 REASONING = ("none", "think", "field")
 
 
-class Range(NamedTuple):
-    """Closed range of a number, with its meaning and unit."""
-
-    low: float
-    high: float
-    meaning: str
-
-
-RANGES: Mapping[str, Range] = MappingProxyType(
-    {
-        "ability": Range(-20.0, 40.0, "log2 of the difficulty at which half of the trials are known"),
-        "slope": Range(0.0, 50.0, "steepness of the curve, per doubling of the difficulty"),
-        "tokens": Range(1.0, 100_000.0, "median completion tokens at difficulty 1"),
-        "growth": Range(0.0, 4.0, "exponent of the difficulty in the completion tokens"),
-        "spread": Range(0.0, 3.0, "standard deviation of the logarithm of the completion tokens"),
-        "latency": Range(0.0, 600.0, "seconds before the first token"),
-        "speed": Range(0.0, 1e9, "tokens per second; 0 sends the whole reply at once"),
-        "refusal": Range(0.0, 1.0, "share of the requests that are refused"),
-    }
-)
+RANGES: Mapping[str, tuple[float, float]] = {
+    "ability": (-20.0, 40.0),
+    "slope": (0.0, 50.0),
+    "tokens": (1.0, 100_000.0),
+    "growth": (0.0, 4.0),
+    "spread": (0.0, 3.0),
+    "latency": (0.0, 600.0),
+    "speed": (0.0, 1e9),
+    "refusal": (0.0, 1.0),
+}
 
 
 @dataclass(frozen=True)
 class Profile:
     """What a simulated model can do and how it behaves.
 
-    `RANGES` has the meaning and the limits of each number; the defaults here are the defaults everywhere.
+    `RANGES` has the limits of each number; the defaults here are the defaults everywhere.
 
     Raises
     ------
@@ -57,18 +47,32 @@ class Profile:
     """
 
     ability: float = 5.0
+    """Log2 of the difficulty at which half of the trials are known."""
     slope: float = 1.2
+    """Steepness of the curve, per doubling of the difficulty."""
     tokens: float = 60.0
+    """Median completion tokens at difficulty 1."""
     growth: float = 0.8
+    """Exponent of the difficulty in the completion tokens."""
     spread: float = 0.35
+    """Standard deviation of the logarithm of the completion tokens."""
     latency: float = 0.0
+    """Seconds before the first token."""
     speed: float = 0.0
+    """Tokens per second; 0 sends the whole reply at once."""
     reasoning: str = "none"
     refusal: float = 0.0
+    """Share of the requests that are refused."""
 
     def __post_init__(self) -> None:
-        for name, limits in RANGES.items():
-            object.__setattr__(self, name, _number(name, getattr(self, name), limits))
+        for name, (low, high) in RANGES.items():
+            value = getattr(self, name)
+            with suppress(TypeError, ValueError):
+                if low <= (number := float(value)) <= high:  # false for NaN, too
+                    # -0.0 becomes 0.0, so that equal profiles have equal names.
+                    object.__setattr__(self, name, number + 0.0)
+                    continue
+            raise SimulatorError(name, value, f"must be a number from {low:g} to {high:g}")
         if self.reasoning not in REASONING:
             raise SimulatorError("reasoning", self.reasoning, f"must be one of {', '.join(REASONING)}")
 
@@ -106,23 +110,11 @@ def parse(model_name: str) -> tuple[str, Profile]:
     label, _, query = model_name.removeprefix(PREFIX).partition("?")
     if not label:
         raise SimulatorError("model", model_name, "a simulated model needs a name")
-    settings: dict[str, str | float] = {}
+    settings: dict[str, Any] = {}
     for key, value in parse_qsl(query, keep_blank_values=True):
         if key not in _FIELDS:
             raise SimulatorError(key, value, f"no such setting; there are {', '.join(_FIELDS)}")
         if key in settings:
             raise SimulatorError(key, value, "is set twice")
-        try:
-            settings[key] = value if key == "reasoning" else float(value)
-        except ValueError:
-            raise SimulatorError(key, value, "must be a number") from None
-    return unquote(label), Profile(**settings)  # type: ignore[arg-type]
-
-
-def _number(name: str, value: object, limits: Range) -> float:
-    rule = f"must be a number from {limits.low:g} to {limits.high:g} ({limits.meaning})"
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise SimulatorError(name, value, rule)
-    if not limits.low <= value <= limits.high:  # false for NaN, too
-        raise SimulatorError(name, value, rule)
-    return float(value) + 0.0  # -0.0 becomes 0.0, so that equal profiles have equal names
+        settings[key] = value
+    return unquote(label), Profile(**settings)

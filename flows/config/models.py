@@ -67,8 +67,8 @@ _DEFAULTS = {field.name: field.default for field in fields(Profile)}
 
 
 def _setting(name: str) -> Any:  # noqa: ANN401 - as pydantic.Field
-    limits = RANGES[name]
-    return Field(default=_DEFAULTS[name], ge=limits.low, le=limits.high)
+    low, high = RANGES[name]
+    return Field(default=_DEFAULTS[name], ge=low, le=high)
 
 
 class SimulatedModel(Section):

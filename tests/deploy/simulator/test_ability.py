@@ -20,8 +20,8 @@ from evalcube.deploy.simulator.reply import (
 from evalcube.deploy.simulator.truth import Truth
 
 difficulties = st.floats(2.0**-30, 2.0**30)
-abilities = st.floats(*RANGES["ability"][:2])
-slopes = st.floats(*RANGES["slope"][:2])
+abilities = st.floats(*RANGES["ability"])
+slopes = st.floats(*RANGES["slope"])
 guesses = st.floats(0, 1)
 N = 4000
 
