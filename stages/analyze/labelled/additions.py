@@ -287,8 +287,8 @@ def read_by_second(ds: Dataset) -> tuple[Dataset, str, list[str]]:
         told.append(f"Left out, as they have no second reader: {', '.join(map(plain, without))}.")
     if unread := int((finished & (second == int(Status.MISSING))).sum()):
         told.append(
-            f"{unread:,} replies were never read by a second reader, and are missing here: evalcube rescore CUBE "
-            "--reader CONFIG reads them from the cache."
+            f"{unread:,} replies were never read by a second reader, and are missing here: a run of a config "
+            "with `reader:` into a new cube reads them from the cache."
         )
     return (
         part.drop_vars(SECOND).assign(status=second.where(finished, status)),

@@ -17,9 +17,7 @@ CUT = 0.01
 """Share of truncated trials above which no table leaves them out, and a warning names them."""
 CLIPPED = "as if the limit were"
 """In the words of a selection: tokens are counted under another limit than evaluations had, which nobody can raise."""
-NO_READER = (
-    "Give one `reader:` in the config; evalcube rescore CUBE --reader CONFIG reads recorded replies by it"
-)
+NO_READER = "Give one `reader:` in the config; a run into a new cube reads the cached replies by it"
 _NAMED = 3
 """Evaluations, or tasks, that a sentence names."""
 
