@@ -75,9 +75,7 @@ def test_run__bad_config_is_one_clear_message(name, tmp_path):
 
 
 def test_run__missing_file(tmp_path):
-    (tmp_path / "sweep.yaml").write_text("{}")
-
-    refused(evalcube("run", "sweap.yaml", cwd=tmp_path), "sweap.yaml", "sweep.yaml")
+    refused(evalcube("run", "sweap.yaml", cwd=tmp_path), "sweap.yaml: no such file", "evalcube init")
 
 
 def test_run__wrong_yaml(tmp_path):
