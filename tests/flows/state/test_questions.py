@@ -20,7 +20,6 @@ from evalcube.flows.state.questions import (
     copy_questions,
     damaged_questions,
     data_sets,
-    forget_questions,
     keep_questions,
     offer_questions,
     texts_of,
@@ -191,17 +190,6 @@ def test_copy_questions__leaves_out_what_is_damaged(tmp_path, records):
 
     assert target.list() == [key_of(sha) for sha in data_sets(good)]
     assert list(damaged_questions(MemorySpace("target", target), both)) == []
-
-
-def test_forget_questions__deletes_what_nothing_asks(tmp_path, bucket, records):
-    plan = plan_of(tmp_path, written(tmp_path / "rows.jsonl", ROWS))
-    keep_questions(records, plan)
-
-    forget_questions(records, plan, plan.valid())
-    assert len(bucket.list()) == 1
-
-    forget_questions(records, plan, ~plan.valid())
-    assert bucket.list() == []
 
 
 def test_texts_of__says_every_field(tmp_path, records):

@@ -14,7 +14,6 @@ from evalcube.flows.plan.plan import Plan, PlannedCell, TaskPlan
 from evalcube.flows.run.worker.context import unmade
 from evalcube.flows.state.questions import (
     copy_questions,
-    forget_questions,
     is_whole,
     keep_block,
     keep_blocks,
@@ -155,14 +154,6 @@ def test_keep_block__heals_a_damaged_one(records, plan):
     keep_block(records, cell.task, cell, 1)
 
     assert [data for *_, data in kept_blocks(records, plan)] == before
-
-
-def test_forget_questions__deletes_what_nothing_asks(records, plan):
-    keep_blocks(records, plan, np.array([[64, 64]]))
-
-    forget_questions(records, plan, np.array([[True, False]]))
-
-    assert names(records, plan) == of_cell(plan, 0, 64)
 
 
 def test_texts_of__says_all_that_is_kept(records, plan):
