@@ -38,8 +38,8 @@ from evalcube.storage.cube.address import space_of
 from evalcube.storage.cube.cube import PUBLISHED, Cube
 from evalcube.storage.cube.holder import apparent_holder
 from evalcube.storage.cube.ledger import Ledger, Receipt
-from evalcube.storage.errors import CubeExistsError
-from evalcube.storage.urls import MadeCube, is_directory
+from evalcube.storage.errors import CubeDamagedError, CubeExistsError
+from evalcube.storage.urls import MadeCube, is_directory, redacted
 
 _LONGEST = 200
 
@@ -204,6 +204,7 @@ class _Publishing:
                 stack.callback(one.close)
             write_joined(self._joined, self._target, attrs, more)
         publication, packed = made[0]
+        self._read_back(publication)
         digest = record.digest_of(publication.encode())
         return Published(self._target, digest, publication, packed, self._remarks(packed))
 
@@ -291,6 +292,17 @@ class _Publishing:
         if apparent_holder(self._cube.records) is not None or _position(self._cube) != self._position:
             raise SweepError(
                 f"a run has written into cube '{self._cube.url}' meanwhile", "Publish it once that has ended"
+            )
+
+    def _read_back(self, publication: record.Publication) -> None:
+        """Make sure that others can pull what was put."""
+        there = record.hashed(space_of(self._target), publication.objects)
+        wrong = sorted(key for key, stored in publication.objects.items() if there[key] != stored)
+        if wrong:
+            raise CubeDamagedError(
+                f"{wrong[0]} is not what was put there a moment ago, and {len(wrong) - 1} more objects are not",
+                redacted(self._target),
+                "Remove it, look after the store, and publish again",
             )
 
     def _remarks(self, packed: PackedReplies | None) -> tuple[str, ...]:
