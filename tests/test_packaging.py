@@ -178,13 +178,14 @@ from evalcube.flows.config.plugin import plugin_files
 from evalcube.flows.explore.server import own_files
 from evalcube.flows.share.publish.card import _environment
 from evalcube.stages.analyze.render import report
+from evalcube.stages.generate.answers.cues import phrases
 from evalcube.stages.generate.foreign.gym import catalogue
 from evalcube.stages.generate.material import material
 
 read = [
     *map(recipes.suite_text, recipes.suite_names()), *map(material, ("films", "stories", "wordings", "words")),
     *own_files().values(), *plugin_files("word-games").values(), suites.initial_config(), report._script(),
-    report._page(()), _environment().get_template("card.md.j2"), catalogue(),
+    report._page(()), _environment().get_template("card.md.j2"), catalogue(), phrases("units_with_parts"),
 ]
 assert suites.__file__.startswith(sys.argv[1]) and all(read)
 print(len(read))

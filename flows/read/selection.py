@@ -230,7 +230,7 @@ def _several(
             "Write its conditions with `where`",
         )
     joined = open_joined(cubes, trials=trials or part.recounts or bool(part.view))
-    if "status" not in joined.dataset and answered_unevenly(joined.dataset).any():
+    if "status" not in joined.dataset and answered_unevenly(with_question_moments(joined.dataset)).any():
         joined = open_joined(cubes, trials=True)
     found = open_part(joined.dataset, part, notes=notes, trials=trials)
     layered = [one for one in map(Cube.open, cubes) if "fact" in one.trial_arrays]

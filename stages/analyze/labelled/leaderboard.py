@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evalcube._arrays import Dataset, variable
+from evalcube._arrays import Dataset, Labelled, variable
 from evalcube.stages.analyze.formulas import estimators, reasonscore, stratified
 from evalcube.stages.analyze.formulas.arguments import column, one_of
 from evalcube.stages.analyze.formulas.compare.ranks import rank_intervals
@@ -122,11 +122,7 @@ def leaderboard(
         raise ArgumentError(f"`draws` must be at least 1, got {draws}")
     quantile(confidence)
     one_of(weigh, "weigh", get_args(BoardWeigh))
-    ds = questions_once(ds) if weigh == "tasks" else ds
-    cells = variable(CELL_DIMS, np.asarray(counter_cells(ds).values, dtype=np.float64))
-    if weigh == "trials":
-        trials = column(cells.values, "trials", names(ds, "counter"))
-        ds = ds.assign_coords({BASE: variable(CELL_DIMS[:-1], trials)})
+    ds, cells = _with_weights(ds, weigh)
     effects = question_effects(ds)
     used = ("counters", "duplicate", "planned_trials", "planned_repeats")
     loaded = ds.drop_vars([name for name in ds.data_vars if name not in used]).assign(counters=cells)
@@ -140,9 +136,6 @@ def leaderboard(
     having = np.array([not text for text in common.lacks], dtype=bool)
     apart = contradicting(ds, planned & common.points & having[:, np.newaxis, np.newaxis])
     uneven, weighed, repeats = _uneven(loaded), weighing(loaded), most_repeats(ds)
-    told: tuple[str, ...] = ("Points weigh by their trials: adding some moves what is shown.",)
-    if weigh == "tasks":
-        told = weighing_notes(differ=uneven or bool(weighed), unclustered=repeats if effects is None else 0)
     board = Leaderboard(
         rows=scored.rows,
         tiers=tuple(names(ds, "tier")),
@@ -163,9 +156,28 @@ def leaderboard(
         clustered=effects is not None,
         selection=selection,
         ceiling=scored.ceiling,
-        cautions=(*cautions(scored.rows, common.left_out, apart), *told),
+        cautions=cautions(scored.rows, common.left_out, apart),
     )
-    return by_lead(board)
+    return by_lead(replace(board, cautions=(*board.cautions, *_weighing_remarks(board, weigh))))
+
+
+def _with_weights(ds: Dataset, weigh: BoardWeigh) -> tuple[Dataset, Labelled]:
+    """Return the dataset that is counted, and its counters: each question once, or points weighing by their trials."""
+    if weigh == "tasks":
+        ds = questions_once(ds)
+    cells = variable(CELL_DIMS, np.asarray(counter_cells(ds).values, dtype=np.float64))
+    if weigh == "trials":
+        trials = column(cells.values, "trials", names(ds, "counter"))
+        ds = ds.assign_coords({BASE: variable(CELL_DIMS[:-1], trials)})
+    return ds, cells
+
+
+def _weighing_remarks(board: Leaderboard, weigh: BoardWeigh) -> tuple[str, ...]:
+    """Return what a reader should know of the weights of points."""
+    if weigh == "trials":
+        return ("Points weigh by their trials: adding some moves what is shown.",)
+    differ = board.uneven or bool(board.weighed)
+    return weighing_notes(differ=differ, unclustered=0 if board.clustered else board.repeats)
 
 
 @dataclass(frozen=True)

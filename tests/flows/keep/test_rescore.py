@@ -278,7 +278,7 @@ def test_receipt__names_its_grader_and_old_lines_have_none(sweep: dict[str, Any]
     assert b"grader" not in to_line(old)
     assert from_line(to_line(old)) == old
     assert from_line(to_line(receipt)) == receipt
-    assert graders_of([receipt, replace(old, grader="1+2")]) == ("1", "2", GRADER)
+    assert set(graders_of([receipt, replace(old, grader="1+2")])) == {"1", "2", GRADER}
 
 
 def test_region_work__names_both_graders_where_they_meet() -> None:
