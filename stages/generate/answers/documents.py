@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from evalcube.stages.generate.answers.final import Mention
 from evalcube.stages.generate.answers.numbers import with_whole_numbers
-from evalcube.stages.generate.answers.passages import passages
+from evalcube.stages.generate.answers.passages import CHATTER, passages
 from evalcube.stages.generate.answers.values import SHORT, Form, read_value
 from evalcube.stages.generate.answers.wording import DOUBT, affirmed
 
@@ -71,6 +71,7 @@ def read_json(text: str, comparison: object = None) -> str | None:  # noqa: ARG0
         return whole or read_value(plain, _JsonValues(values))
     # a document ends the reply, and nothing denies it
     at = plain.rfind(chr(_HOLDS + len(values) - 1))
+    plain = plain[:at] + "\n".join(line for line in plain[at:].split("\n") if not CHATTER.match(line))
     if any(_PRIVATE.findall(plain[plain.rfind("\n", 0, at) + 1 : at])):
         return None  # one of several
     fenced = "```" in plain[max(0, at - 9) : at]
@@ -83,7 +84,7 @@ _BROKEN = object()
 _OPENER = re.compile(r"[\[{]")
 _AT_ITS_PLACE = re.compile(r"(?:\A|\n|:|[aA]nswer|is|are|json|```|>)[\s*_`$(]*\Z")
 _JSON_BEGINS = re.compile(r"[\[{]\s*(?:[\"'\[{0-9\-\]}.]|(?:true|false|null)\b)")
-_GOES_ON = re.compile(r"\s*(?:[\]}]|\.\.|…|\+)")
+_GOES_ON = re.compile(r"\s*(?:[\]}]|\.\.|…|\+|,[^\[\]{}\n]{0,80}[\]}])")
 """What follows a value that is a part of a larger one."""
 
 

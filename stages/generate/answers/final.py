@@ -87,6 +87,7 @@ _SAYS_SO = re.compile(
 _SHUT = re.compile(r"[\"'}\]>$,]*(?:\s*```)?")
 """What ends a box, or a JSON document after its answer."""
 _OR_ELSE = re.compile(r"[\W_]{0,12}or\s", re.IGNORECASE)
+_NAMES = re.compile(r"\w [A-Z][a-z]")
 _SAYS = re.compile(r"[^\W_]|[\u2717\u2718\u274c]")
 _EMPTY = re.compile(r"[\s*_`]*(?:<[^<>\n]{0,80}>[\s*_`.]*)?\Z")
 """What follows a mark that a reply was cut off after, or that it copied from its prompt."""
@@ -214,7 +215,11 @@ def _unmarked(
 def _doubted(text: str, value: str, find: Find) -> bool:
     """Whether the sentence with a value, or what follows it, leaves open whether it is the answer."""
     tail = text[-_REACH - 2 * len(value) :]
-    at = max((m.start for m in find(tail) if m.value == value), default=0)
+    mentions = find(tail)
+    at = max((m.start for m in mentions if m.value == value), default=0)
+    for other in reversed(mentions):
+        denial = words.denied_after(tail, other.end) if other.start > at else None
+        tail = tail[: other.start] + tail[denial.end() :] if denial else tail
     begin = max((stop.end() for stop in words.SENTENCE_END.finditer(tail, 0, at)), default=0)
     if words.CONDITION.search(tail, begin, at):
         return True
@@ -271,7 +276,7 @@ class _Sentence(NamedTuple):
     """Whether it is the rest of the answer's own sentence."""
 
 
-def instead(tail: str, value: str, find: Find, *, free: bool = False, firm: bool = True) -> str | None:
+def instead(tail: str, value: str, find: Find, *, free: bool = False) -> str | None:
     """The value that a text ends up with after an answer; `REFUSED` if it takes it back, None if it lets it stand."""
     mentions = [part for mention in find(tail) if mention.value for part in _parts(mention, value, tail)]
     mentions = [m for m in mentions if value == REFUSED or _alike(value, m.value or "")]
@@ -279,7 +284,7 @@ def instead(tail: str, value: str, find: Find, *, free: bool = False, firm: bool
     last = max((i for i, s in enumerate(sentences) if not CHATTER.match(s.text)), default=-1)
     explained = words.HEADING.match(tail) is not None
     stands, cued, opened = value, False, False
-    topic: str | None = value
+    topic = None if free and _NAMES.search(value.partition(". ")[2]) else value
     for place, sentence in enumerate(sentences):
         turns = words.TURNS.search(sentence.text) is not None
         withdrawn = _withdrawn(sentence, value, topic)
@@ -287,19 +292,20 @@ def instead(tail: str, value: str, find: Find, *, free: bool = False, firm: bool
         hard = turns or withdrawn or cued or stands == REFUSED
         role, other = _claim(sentence, value)
         unexplained = place == last and not explained
-        topic = sentence.mentions[-1].value if sentence.mentions else topic
+        names = free and _NAMES.search(sentence.text)
+        topic = sentence.mentions[-1].value if sentence.mentions else None if names else topic
         opened = (
             role is None and not explained and (opened or words.REOPENS.search(sentence.text) is not None)
         )
         opened = opened and not words.CONFIRMS.search(sentence.text)
-        if role is Role.REPLACES or (role is Role.STATED and (hard or not firm or redone)):
+        if role is Role.REPLACES or (role is Role.STATED and (hard or redone)):
             stands = other
         elif role in (Role.STATED, Role.OPEN) and sentence.goes_on and not hard:
             continue
         elif role is Role.STATED:
             stands = REFUSED if unexplained or (place == 0 and not explained) else stands
         elif role is Role.OPEN:
-            stands = REFUSED if hard or (unexplained and (redone or (firm and not free))) else stands
+            stands = REFUSED if hard or (unexplained and (redone or not free)) else stands
         elif role is Role.ANSWER:
             stands = value
         elif withdrawn or role is Role.DENIED:
@@ -398,8 +404,8 @@ def _offered(before: str, *, alone: bool) -> Role | None:
     _, bracket, aside = before.rpartition("(")
     if bracket and ")" not in aside and any(map(str.isalnum, aside)) and not words.TURNS.search(aside):
         return None
-    if not any(map(str.isalnum, clause)):
-        label = " ".join(labels)
+    if not any(map(str.isalnum, words.TURNS.sub("", clause))):
+        label = " ".join([*labels, clause])
         turned = words.TURNS.search(label) or words.REDOES.search(label)
         if not turned and OTHER_TOPIC.search(label):
             return None

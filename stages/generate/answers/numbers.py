@@ -99,14 +99,14 @@ NUMBER = re.compile(
     rf"|(?:minus|negative|plus)\s))?"
     rf"(?:(?P<word>{WORD})(?![\w-])|(?P<money>{_MONEY})?(?P<inner>-(?=[0-9.]))?"
     rf"(?:(?P<whole>{_GROUPED}|(?>[0-9]+)|(?=\.[0-9]))"
-    r"(?:(?:\.(?![.0-9]*\.[0-9])|,(?=[0-9]{1,2}(?![0-9]|[.,/^][0-9])))(?P<decimals>[0-9]{0,400}))?"
+    r"(?:(?:\.(?![.0-9]*\.[0-9])|,(?=[0-9]{1,2}(?![0-9]|[.,/^][0-9]|[\])}])))(?P<decimals>[0-9]{0,400}))?"
     r"(?:[eE](?P<exponent>[-+]?[0-9]{1,3})|(?P<mixed>\s(?:and\s)?[0-9]{1,4})?\s?[/⁄]\s?(?P<under>[0-9]{1,400}))?)"
     rf"{_SCALE}?)",
     re.IGNORECASE,
 )
 _COMPOUND = phrases("units_with_parts")
 _NO_NUMBER_BEFORE = re.compile(
-    r"(?:[√∛∜^±∓≥≤≠≪≫]|[\w}^_]\{|\}\s?\{|[\w)\]}]\s?(?:[<>]|(?<![-=])>)=?|(?:[0-9)\]}%]|(?<![^\W_])[a-z])\s?"
+    r"(?:\A(?:>=?|<=?\s)|[√∛∜^±∓≥≤≠≪≫]|[\w}^_]\{|\}\s?\{|[\w)\]}]\s?(?:[<>]|(?<![-=])>)=?|(?:[0-9)\]}%]|(?<![^\W_])[a-z])\s?"
     r"(?:[-+/×·÷^]|(?<!\*)\*(?!\*)|(?<=[0-9])\*\*)|[0-9][.,:'’]|\^[0-9]\s?=|[A-Za-z]-|[A-Za-z0-9]\()[\s$(]{0,2}\Z",
     re.IGNORECASE,
 )
@@ -119,7 +119,7 @@ _NO_NUMBER_AFTER_WORDS = re.compile(
 Words are looked for apart, as most numbers have none before them."""
 _NO_NUMBER_AFTER = re.compile(
     r"!(?!\[)|[√∛π∞²³¹⁰⁴-⁹⁺⁻]|\s?(?:\\(?!text|quad|approx|right|circ|end)[a-z]+|\^|\*\*(?=[0-9({])|[±∓]|\+/?-)"
-    r"|\s?[-+*/×·÷][\s$]?[0-9(\\]|_\{?[0-9]|[:/][0-9A-Za-z]|[.,'’′][0-9]|[0-9]|\s?(?:\.\.\.?|…)\s?[0-9]|\([0-9a-z]"
+    r"|\s?%?\s?[-+*/×·÷][\s$]?[0-9(\\]|\+|\s?(?:%\s?%|[≤≥≠]|[<>]=?\s?\w{1,4}\b(?![>/])|(?:%|percent)\sof\s[0-9])|_\{?[0-9]|[:/][0-9A-Za-z]|[.,'’′][0-9]|[0-9]|\s?(?:\.\.\.?|…)\s?[0-9]|\([0-9a-z]"
     rf"|(?!{phrases('units_that_touch')}(?![A-Za-z]))[A-Za-zα-ω]"
     rf"|\s(?:{_COMPOUND},?\s(?:and\s)?|[a-z]{{1,12}}\sand\s)[0-9]|[ -]{phrases('after_no_number')}(?!\w)",
     re.IGNORECASE,

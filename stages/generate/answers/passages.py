@@ -403,7 +403,7 @@ def in_box(tail: str) -> str:
 _FENCED = re.compile(r"```[\w+-]{0,12}[ \t]*\n((?:(?!```)(?>[^\n]*)\n){1,200}?)[ \t]*```")
 _BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*|__([^_\n]{1,200})__")
 CHATTER = re.compile(rf"(?>[\W_]*)(?:i )?{phrases('chatter')}", re.IGNORECASE)
-BULLET = re.compile(r"\A(?:[-*•+]|1[.)]) (?=\S)")
+BULLET = re.compile(r"\A(?:[-*•+>]|1[.)]) (?=\S)")
 """The mark of an item in a list; a minus sign that stands apart is none where a value is asked for on its line."""
 _LAST_LINES = 12
 

@@ -164,9 +164,9 @@ def stated_later(tail: str, value: str, before: str) -> str | None:  # noqa: ARG
         for low, high in list(pairwise(stops))[-SENTENCES:]:
             sentence = text[low : min(high, low + 2 * NEAR)]
             frames = [frame.end() for frame in words.FRAME.finditer(sentence)]
-            turn = None if frames else words.TURNS.search(sentence)
-            if turn and _NAME_ALONE.fullmatch(sentence, turn.end()):
-                frames = [turn.end()]
+            turns = [] if frames else [turn.end() for turn in words.TURNS.finditer(sentence)]
+            if turns and _NAME_ALONE.fullmatch(sentence, turns[-1]):
+                frames = turns
             if not frames or CHATTER.match(sentence) or words.SAYS_NOTHING.match(sentence, frames[-1]):
                 continue
             words_said = _text_in(Passage(sentence[frames[-1] :], Rank.SAID, boxed=False, start=0))

@@ -126,8 +126,6 @@ def first_line(tail: str, longest: int = SEGMENT) -> str:
     """
     inner = tail.lstrip(" \t*_`")
     tail = inner.lstrip(" \t\n*_`") if inner[:1] == "\n" else inner
-    while tail.startswith("> ") and inner[:1] == "\n":
-        tail = tail[2:].lstrip(" *_`")
     tail = BULLET.sub("", tail, count=1) if inner[:1] == "\n" and BULLET.match(tail) else tail
     line, newline, rest = tail[: longest + 1].partition("\n")
     if newline and line.rstrip(" *_").endswith(":"):
@@ -144,6 +142,7 @@ _ITEM = re.compile(r"\(?[0-9]{1,2}[.)]\s+(?=\S)")
 _NOT_THAT = re.compile(r",\s(?:(?:and )?not|nicht|niet|pas|n[aã]o)\s[^,.;:()]{1,60}[\s*_.!]*$", re.IGNORECASE)
 """What a line ends with that says what its answer is not."""
 _SPACE = re.compile(r"\s")
+_STOP = re.compile(r"[.;]\s")
 
 
 def _window(line: str, longest: int) -> str:
@@ -158,19 +157,23 @@ _LINE_STOPS = re.compile(r"[.!)\]*_`$\"']\s*\Z")
 def _label_at_end(lines: Sequence[str], form: Form) -> str | None:
     """The label that the last line is, begins with, has in bold or states in its last sentence."""
     line = lines[0] if lines else ""
-    for part in (line, *bold_passages(line)):
+    for part in (line, *bold_passages(line), words.RESULT.split(line)[-1]):
         if (value := _whole(part, form)) is not None:
             return value
     near = line[-form.longest :] if _LINE_STOPS.search(line) or len(line) <= SEGMENT else ""
-    begin = max((stop.end() for stop in _SENTENCE.finditer(near)), default=0)
-    first = next(iter(form.mentions(near)), None)
+    mentions = form.mentions(near)
+    for begin, end in _sentences(near, last=True):
+        last = [m for m in mentions if begin <= m.start < end]
+        if not last or any(words.affirmed(near, m.start, m.end) for m in last):
+            near = near[:end]
+            break  # later sentences only deny
+    first = next(iter(mentions), None)
     if (
         first is not None
         and first.start == 0
         and not any(m.start == 0 for m in form.mentions(lines[1] if lines[1:] else ""))
     ):
         return None if words.DOUBT.search(near) else read_line(near, form, loose=True)
-    last = [m for m in form.mentions(near) if m.start >= begin]
     before = near[: last[-1].start] if last else ""
     named = _SAID_BY_NAME.search(before) or (words.stated(before, len(before)) and "=" not in before[-8:])
     lead = near[begin : len(before)]
@@ -240,15 +243,15 @@ def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str 
         Whether the last statement counts and not the first one.
     """
     mentions = form.mentions(line)
-    if not mentions:
-        return REFUSED if not last and words.declines(line) else None
-    denied = _NOT_THAT.search(line, mentions[0].end)
+    if not last and words.declines(line) and (not mentions or _STOP.search(line, 0, mentions[0].start)):
+        return REFUSED
+    denied = _NOT_THAT.search(line, mentions[0].end) if mentions else None
     if denied is not None:
         line = line[: denied.start()]
         mentions = [mention for mention in mentions if mention.end <= len(line)]
     lead = _LEAD.match(line)
     start = lead.end() if lead else 0
-    if not last or (mentions[0].start <= start and _LINE_END.match(line, mentions[0].end)):
+    if not last or (mentions and mentions[0].start <= start and _LINE_END.match(line, mentions[0].end)):
         found = _leading(line, mentions, start, form)
         if found is not None:
             return found

@@ -93,9 +93,9 @@ def denied_before(line: str, start: int) -> bool:
     return _NEGATION.search(line[max(0, start - 80) : start]) is not None
 
 
-def denied_after(line: str, end: int) -> bool:
-    """Whether what follows a part of a line denies it."""
-    return _DENIED.match(line, end) is not None
+def denied_after(line: str, end: int) -> re.Match[str] | None:
+    """What follows a part of a line and denies it."""
+    return _DENIED.match(line, end)
 
 
 def stated(line: str, start: int) -> bool:
@@ -177,7 +177,7 @@ CONFIRMS = cue(phrases("confirms"))
 RIGHTLY = cue(
     r"[\s\"'`*_)\]}”’»$]*\s(?:it is(?=\W*\Z|\W*,)|is (?:it|right|correct|meant|true|what (?:i|it)|(?:actually |now "
     r"|therefore |thus )?(?:the|my) \w*\s?(?:right|correct|true|real|answer|one|choice|option|result))|must be|fits"
-    r"|works|makes more|is richtig|ist richtig|does)\b(?! only)"
+    r"|works|is (?:better|best)|makes more|is richtig|ist richtig|does)\b(?! only)"
 )
 """What says of the value before it that it is the answer."""
 ENDS = cue(

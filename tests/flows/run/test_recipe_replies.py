@@ -65,12 +65,7 @@ class Model(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-BRACES = pytest.mark.xfail(reason="a formula in $...$ loses the brace that ends it", strict=False)
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=BRACES) if name == "math500" else name for name in RECIPES]
-)
+@pytest.mark.parametrize("name", RECIPES)
 def test_recipe__agrees_with_what_replies_say(name: str, tmp_path: Path) -> None:
     cell = build_plan(sweep(name, tmp_path, "sim:")).tasks[0].cells[0].cell
     listed = list(cases(name, cell))

@@ -192,6 +192,8 @@ def test_read_json__reads_any_value_in_any_layout(value: Any, indent: int | None
         ("Answer: 15-3", None),
         ("Answer: Paris", None),
         ("Answer: {'a': 1}", None),
+        ('Sure! {"a": 1}\nLet me know if more is needed.', '{"a": 1}'),
+        ("[1, 2], 3]", None),
         ("Answer: NaN", None),
         ("Answer: 1e999", None),
     ],
@@ -371,9 +373,8 @@ def test_item__keeps_a_reference_letter_by_letter_or_refuses_it(text: str, kind:
 @pytest.mark.parametrize(
     "text",
     "√2|3\\sqrt{2}|5!|±42|12:30|5M|x > 5|one third|10⁻³|2^10|52_8|5-7|2x|5 x|3 of 5|log 5|0x1F|2nd|5 ± 1|3i|3:1|\\pi"
-    "|3 feet 4 inches|two thirds|x=3, y=4|1.2.3|5 dollars and 40 cents|3 quarters|5k|f(3)|7 × 6|5 squared".split(
-        "|"
-    ),
+    "|3 feet 4 inches|two thirds|x=3, y=4|1.2.3|5 dollars and 40 cents|3 quarters|5k|f(3)|7 × 6|5 squared"
+    "|20 percent of 50|5%%|[5,6]".split("|"),
 )
 def test_read_number__of_what_it_does_not_understand_is_none(text: str) -> None:
     for frame in ("Answer: {}", "Answer: ${}$", "**Answer:** {}.", "{}", "\\boxed{{{}}}"):
@@ -409,6 +410,12 @@ def test_read_choice__of_hedges_and_denials_is_none_of_theirs(frame: str, text: 
     ("text", "label"),
     [
         ("Option B is incorrect. Option A is correct.", "A"),
+        ("Option A is correct. Option B is incorrect.", "A"),
+        ("A is wrong, C is wrong, D is wrong, so B.", "B"),
+        ("Between A and B, B is better.", "B"),
+        ("The answer must be C. Actually no, B.", "B"),
+        ("Answer: C++", None),
+        ("Answer: A+", None),
         ("The answer is A. Iron is not a soft metal, unlike B.", "A"),
         ("Answer: A. iron is not a soft metal", "A"),
         ("The closest option is (C).", "C"),
