@@ -54,8 +54,8 @@ Find = Callable[[str], Sequence[Mention]]
 """Every value of a kind in a text, in order."""
 
 
-Later = Callable[[str, str, str], str | None]
-"""Of a tail, the answer before it and how the text up to there ends; see `instead`."""
+Later = Callable[[str, str], str | None]
+"""Of a tail and the answer before it; see `instead`."""
 
 
 class Role(Enum):
@@ -140,7 +140,7 @@ def read_final(
         if _OR_ELSE.match(tail):
             later = REFUSED
         elif worded is not None:
-            later = worded(tail, value, text[max(0, begin - _HEAD) : begin])
+            later = worded(tail, value)
         elif value or words.TURNS.search(tail):
             later = instead(tail, value, find)
     final = value if later is None else later
@@ -155,17 +155,15 @@ def _end_of(text: str, place: Passage, value: str, find: Find | None) -> int:
     """Where a value ends in its place; without a value, or where it is not written so, where the sentence ends."""
     start = max(place.start, text.find(place.text[:_HEAD], place.start))
     near = text[start : start + _LINE]
-    closed = _CLOSED.search(near) if place.rank is Rank.MARKED and " " not in value else None
-    if closed and find is None:
-        return start + closed.end()
+    bracket = _CLOSED.search(near) if place.rank is Rank.MARKED and " " not in value else None
+    closed = bracket.end() if bracket else 0
     if value and find is None and (written := end_of_written(near, value)) is not None:
         return start + written
     for mention in find(near) if find else ():
         if mention.value == value or not value:
-            end = mention.end if closed is None or mention.start < closed.end() else closed.end()
-            return start + end
+            return start + (mention.end if not closed or mention.start < closed else closed)
     if closed:
-        return start + closed.end()
+        return start + closed
     first = _FIRST.match(text, start)
     stop = words.SENTENCE_END.search(text, first.end() - 1) if first else None
     return stop.end() if stop else len(text)
@@ -206,10 +204,8 @@ def _unmarked(
     if head is not None and ", " not in head:
         return head
     value = end(text) or head
-    if value and not _BROKEN_OFF.search(text[-_HEAD:]) and not (not free and _doubted(text, value, find)):
-        return value
-    tail = text[_end_of(text, found[0], REFUSED, None if free else find) :][-TAIL:] if found else ""
-    return instead(tail, REFUSED, find) if not free and words.TURNS.search(tail) else None
+    stands = value and not _BROKEN_OFF.search(text[-_HEAD:]) and (free or not _doubted(text, value, find))
+    return value if stands else None
 
 
 def _doubted(text: str, value: str, find: Find) -> bool:
@@ -221,8 +217,6 @@ def _doubted(text: str, value: str, find: Find) -> bool:
         denial = words.denied_after(tail, other.end) if other.start > at else None
         tail = tail[: other.start] + tail[denial.end() :] if denial else tail
     begin = max((stop.end() for stop in words.SENTENCE_END.finditer(tail, 0, at)), default=0)
-    if words.CONDITION.search(tail, begin, at):
-        return True
     begin = max((turn.end() for turn in words.RESULT.finditer(tail, begin, at)), default=begin)
     opened = words.REOPENS.search(tail, begin)
     return words.DOUBT.search(tail, begin) is not None or (
@@ -244,19 +238,11 @@ def _contradiction(
         if other is not None:
             ranks.add(place.rank)
             if other and other.casefold() != value.casefold():
-                word = _FIRST.match(text, place.start)  # "no" may be a value
-                past = word.end() if word else place.start
-                between = (past, first.start) if before else (begin, place.start)
+                between = (place.start, first.start) if before else (begin, place.start)
                 if not any(cue.search(text, *between) for cue in (words.TURNS, words.REDOES)):
                     return REFUSED
                 return None if before else other
     return None
-
-
-def _past_word(text: str, start: int) -> int:
-    """Where the first word from a place on ends: "no" may be a value."""
-    first = _FIRST.match(text, start)
-    return first.end() if first else start
 
 
 def _is_final(text: str, place: Passage) -> bool:

@@ -155,7 +155,7 @@ def _said_at_end(text: str) -> str | None:
     return _text_in(Passage(said, Rank.SAID, False, 0)) if stated and sure else None
 
 
-def stated_later(tail: str, value: str, before: str) -> str | None:  # noqa: ARG001 - as read_final asks
+def stated_later(tail: str, value: str) -> str | None:
     """As `instead`, of an answer of any words: what follows a statement is one."""
 
     def values_in(text: str) -> list[Mention]:
