@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from functools import cache
 from importlib.resources import files
+
+_NAME = re.compile(r"\{([a-z_]+)\}")
 
 
 @cache
@@ -13,6 +16,7 @@ def _entries() -> dict[str, list[str]]:
     return {name: list(entries) for name, entries in tomllib.loads(text).items()}
 
 
+@cache
 def phrases(name: str) -> str:
-    """A pattern of the phrases of a name, in the file's order."""
-    return f"(?:{'|'.join(_entries()[name])})"
+    """A pattern of the phrases of a name, in the file's order; `{name}` in one stands for those of another name."""
+    return _NAME.sub(lambda called: phrases(called[1]), f"(?:{'|'.join(_entries()[name])})")
