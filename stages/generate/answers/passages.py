@@ -167,7 +167,6 @@ _AFTER_ASKED = re.compile(
 )
 _MARK_ITSELF = re.compile(r"(?:Answer|ANSWER)[*_]{0,3}:")
 """The asked form to the letter, which may stand within a line too."""
-_STOP = re.compile(r"[!?;\n]|(?<!\.g)\.(?=\s)")
 _AFTER_ANS = re.compile(r"\.?[*_`\" \t]{0,8}[:=]")
 _AFTER_SAID = re.compile(
     r"s?(?:\b[^\n:=]{0,60}?(?:[:=\u2192\u21d2]|->|=>|(?<!you )(?<!we )(?<!I )\b(?:is|are|was|equals|becomes|(?:comes"
@@ -296,8 +295,6 @@ def _place(text: str, at: int, part: str) -> tuple[Rank, int, str] | None:
     if short is not None:
         return (Rank.ASKED, short.end(), "") if begins else None
     found = _tagged(text, before, end) or _subject(text, at, end)
-    if not begins and found is None and HEDGE.search(_STOP.split(before)[-1].rpartition(",")[2]):
-        return None
     if found is None and (begins or _MARK_ITSELF.match(text, at) or _TABLE.match(text, end)):
         after = _AFTER_ASKED.match(text, end)
         found = (Rank.ASKED, after.end(), "") if after else None

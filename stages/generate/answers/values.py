@@ -21,7 +21,6 @@ from evalcube.stages.generate.answers.passages import (
     Passage,
     Rank,
     bold_passages,
-    fenced_block,
     in_box,
     last_lines,
     normalised,
@@ -108,9 +107,6 @@ def read_value(text: str, form: Form) -> str | None:
 
 
 def _unmarked(text: str, form: Form) -> str | None:
-    block = fenced_block(text)
-    if block is not None and len(block) <= form.longest and (found := _whole(" ".join(block.split()), form)):
-        return found
     return _label_at_end(list(last_lines(text)), form) if form.labels else _at_end(text, form)
 
 
@@ -139,8 +135,6 @@ def first_line(tail: str, longest: int = SEGMENT) -> str:
 
 _ITEM = re.compile(r"\(?[0-9]{1,2}[.)]\s+(?=\S)")
 """The number of an item in a list."""
-_NOT_THAT = re.compile(r",\s(?:(?:and )?not|nicht|niet|pas|n[aã]o)\s[^,.;:()]{1,60}[\s*_.!]*$", re.IGNORECASE)
-"""What a line ends with that says what its answer is not."""
 _SPACE = re.compile(r"\s")
 _STOP = re.compile(r"[.;]\s")
 
@@ -194,10 +188,6 @@ def _at_end(text: str, form: Form) -> str | None:
         found = next((v for part in parts if (v := _whole(part, form)) is not None), None)
         if found is None:
             found = read_line(near, form, loose=False, last=True)
-        if found is None and line is lines[0]:
-            ending = read_line(near, form, loose=True, last=True)
-            # Doubts last, here and below: to look for them takes as long as all else of a reply.
-            found = ending if ending and ", " in ending and not words.DOUBT.search(line) else None
         if found is not None:
             return found
         if any(m.value is None and not m.weak for m in mentions):
@@ -245,10 +235,6 @@ def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str 
     mentions = form.mentions(line)
     if not last and words.declines(line) and (not mentions or _STOP.search(line, 0, mentions[0].start)):
         return REFUSED
-    denied = _NOT_THAT.search(line, mentions[0].end) if mentions else None
-    if denied is not None:
-        line = line[: denied.start()]
-        mentions = [mention for mention in mentions if mention.end <= len(line)]
     lead = _LEAD.match(line)
     start = lead.end() if lead else 0
     if not last or (mentions and mentions[0].start <= start and _LINE_END.match(line, mentions[0].end)):
