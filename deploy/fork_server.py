@@ -35,20 +35,7 @@ def interrupts_blocked(*signals: signal.Signals) -> Iterator[None]:
 
 
 def begin(modules: Sequence[str] = ()) -> bool:
-    """Start the process, unless it runs; it ends with this one.
-
-    Parameters
-    ----------
-    modules
-        What it imports, while this process goes on. Whoever starts it decides that; workers import themselves what it
-        could not.
-
-    Returns
-    -------
-    bool
-        Whether it runs. It does not where the path of its socket, in `TMPDIR`, is too long for one, nor on a Mac, whose
-        own libraries may not live on in a fork.
-    """
+    """Start the process, unless it runs; it ends with this one."""
     if sys.platform == "darwin":
         return False
     # multiprocessing starts its tracker with the first process, and unblocks SIGINT then. The tracker ignores that,

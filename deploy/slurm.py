@@ -77,13 +77,7 @@ def job_script(
 
 
 def submit(script: Path) -> int:
-    """Submit a script to Slurm; return the number of its job.
-
-    Raises
-    ------
-    ClusterError
-        If sbatch refuses it, is not there, or does not answer.
-    """
+    """Submit a script to Slurm; return the number of its job."""
     try:
         process = subprocess.run(
             ["sbatch", "--parsable", str(script)],

@@ -42,13 +42,7 @@ def is_dataset(cube: object) -> TypeIs[xr.Dataset]:
 
 
 def listed(cube: object, name: str = "cube") -> Sequence[str | Path | xr.Dataset]:
-    """The cubes that are meant: an address or a dataset, or the addresses of several, each once.
-
-    Raises
-    ------
-    SweepError
-        If there is none, it is something else, or one of several is a dataset that is no whole cube.
-    """
+    """The cubes that are meant: an address or a dataset, or the addresses of several, each once."""
     if is_dataset(cube):
         return [cube]
     if isinstance(cube, str | os.PathLike):
@@ -89,18 +83,7 @@ def only(cube: object, name: str = "cube") -> str | Path | xr.Dataset:
 
 
 def source_of(dataset: xr.Dataset, name: str = "cube") -> str:
-    """Address of the cube that a dataset was opened from.
-
-    Parameters
-    ----------
-    dataset
-        Of `open_cube`, or of `xarray.open_zarr`.
-
-    Raises
-    ------
-    SweepError
-        If it does not tell: it was computed from others, or stands for several.
-    """
+    """Address of the cube that a dataset was opened from."""
     source = dataset.encoding.get("source")
     if not isinstance(source, str):
         raise SweepError(
@@ -124,13 +107,7 @@ def _whole(dataset: xr.Dataset, name: str) -> str:
 
 
 def need_arrays(dataset: xr.Dataset) -> xr.Dataset:
-    """The dataset, with what analyses need.
-
-    Raises
-    ------
-    SweepError
-        If it is empty, or lacks an array or a dimension.
-    """
+    """The dataset, with what analyses need."""
     lacking = [one for one in (*_DIMS, "tier") if not dataset.sizes.get(one)]
     lacking += [one for one in ("counters", "in_tier") if one not in dataset.variables]
     if lacking:
@@ -142,15 +119,7 @@ def need_arrays(dataset: xr.Dataset) -> xr.Dataset:
 
 
 def uneven_dims(dataset: xr.Dataset, cube: Cube | None) -> list[str]:
-    """Dimensions along which a dataset has less of its cube than all of it, or more.
-
-    Parameters
-    ----------
-    dataset
-        The dataset.
-    cube
-        What it was opened from; None if that is not known.
-    """
+    """Dimensions along which a dataset has less of its cube than all of it, or more."""
     sizes = {} if cube is None else cube.sizes
     return [dim for dim in _DIMS if dim in sizes and dataset.sizes.get(dim) != sizes[dim]]
 
@@ -200,18 +169,7 @@ class Selected:
 
 
 def address_and_part(cube: object) -> tuple[str | Path, Selected | None]:
-    """The address of one cube, and which part of it a dataset has; None without a dataset.
-
-    Parameters
-    ----------
-    cube
-        One; a list of one is one.
-
-    Raises
-    ------
-    SweepError
-        As `only` and `source_of`; also if a dataset lacks the labels that say which part it is, or has others.
-    """
+    """The address of one cube, and which part of it a dataset has; None without a dataset."""
     one = only(cube)
     if not is_dataset(one):
         return one, None

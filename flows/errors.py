@@ -100,18 +100,7 @@ def refused() -> Iterator[None]:
 
 
 def no_bare_text(**given: object) -> None:
-    """Refuse a text where several belong, as it would be read as one for each of its letters, and what is no list.
-
-    Parameters
-    ----------
-    given
-        Arguments by the names of their parameters; None stands for none.
-
-    Raises
-    ------
-    SweepError
-        With the list that was meant.
-    """
+    """Refuse a text where several belong, as it would be read as one for each of its letters, and what is no list."""
     for name, value in given.items():
         if isinstance(value, str):
             raise WrongTypeError(
@@ -126,60 +115,27 @@ def no_bare_text(**given: object) -> None:
 
 
 def need_text(name: str, value: object) -> str:
-    """The value, refused if it is no text.
-
-    Raises
-    ------
-    SweepError
-        If it is something else.
-    """
+    """The value, refused if it is no text."""
     if not isinstance(value, str):
         raise WrongTypeError(f"`{name}`: {told(value)} is no text", "Give a text")
     return value
 
 
 def need_path(name: str, value: object) -> str:
-    """The value as a text, refused if it is neither a text nor a path.
-
-    Raises
-    ------
-    SweepError
-        If it is something else.
-    """
+    """The value as a text, refused if it is neither a text nor a path."""
     if not isinstance(value, str | PathLike):
         raise WrongTypeError(f"`{name}`: {told(value)} is no address", "Give a text or a path")
     return str(value)
 
 
 def need_name(name: str, value: object) -> str:
-    """The value as a text, where a number says the same; refused if it is neither.
-
-    Raises
-    ------
-    SweepError
-        If it is something else.
-    """
+    """The value as a text, where a number says the same; refused if it is neither."""
     number = isinstance(value, SupportsIndex) and not isinstance(value, bool)
     return need_text(name, str(value) if number else value)
 
 
 def need_number(name: str, value: object, *, whole: bool = False) -> None:
-    """Refuse what is no number, as NaN is none: nothing is ever later, or more, than that.
-
-    Parameters
-    ----------
-    name
-        Of the parameter.
-    value
-        What was given for it; numbers of numpy are numbers.
-    whole
-        Whether it must be a whole one.
-
-    Raises
-    ------
-    SweepError
-        If it is something else.
-    """
+    """Refuse what is no number, as NaN is none: nothing is ever later, or more, than that."""
     kind = SupportsIndex if whole else SupportsFloat
     nan = isinstance(value, Real) and value != value  # noqa: PLR0124 - whole numbers may be too large for `isnan`
     if nan or isinstance(value, bool | str | bytes) or not isinstance(value, kind):

@@ -43,19 +43,7 @@ def file_clock(folder: Path) -> float:
 
 
 def aged(paths: Iterable[Path], folder: Path, seconds: float, *, sure: bool) -> Iterator[Path]:
-    """Those of some files that were written longer ago than that; files that are gone meanwhile are left out.
-
-    Parameters
-    ----------
-    paths
-        Files of one file system.
-    folder
-        A folder of it for a file that shows what time it is there.
-    seconds
-        Age from which no living process still writes such a file.
-    sure
-        Whether the time of the file system itself counts. A command that changes nothing takes this machine's.
-    """
+    """Those of some files that were written longer ago than that; files that are gone meanwhile are left out."""
     now: float | None = None
     for path in paths:
         with suppress(FileNotFoundError):

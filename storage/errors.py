@@ -102,22 +102,7 @@ _NOT_WRITABLE = frozenset(
 
 
 def storage_error(error: OSError, path: str | Path, doing: str) -> StorageError:
-    """Say what an ``OSError`` means to a user.
-
-    Parameters
-    ----------
-    error
-        What the operating system said.
-    path
-        The user's path; the error's own file name, often an inner one, is added when it differs.
-    doing
-        What was tried, as in "write a region".
-
-    Returns
-    -------
-    StorageError
-        `DiskFullError`, `NotWritableError` or, for anything else, a plain `StorageError`; not raised.
-    """
+    """Say what an ``OSError`` means to a user."""
     inner = "" if error.filename in (None, str(path)) else f" ({error.filename})"
     kind: type[StorageError] = StorageError
     said, remedy = (error.strerror or str(error)).lower(), "Check the disk or mount, then run again."
@@ -132,13 +117,7 @@ def storage_error(error: OSError, path: str | Path, doing: str) -> StorageError:
 
 @contextmanager
 def guarded(path: str | Path, doing: str) -> Iterator[None]:
-    """Turn an ``OSError`` inside the block into a `StorageError` about `path`.
-
-    Raises
-    ------
-    StorageError
-        The one that `storage_error` chooses, chained to its cause.
-    """
+    """Turn an ``OSError`` inside the block into a `StorageError` about `path`."""
     try:
         yield
     except OSError as error:
@@ -146,24 +125,7 @@ def guarded(path: str | Path, doing: str) -> Iterator[None]:
 
 
 def need_package(package: str, extra: str, thing: str, where: str) -> None:
-    """Make sure that an optional package is installed.
-
-    Parameters
-    ----------
-    package
-        Its name, of the module and of the distribution.
-    extra
-        The extra of evalcube that brings it.
-    thing
-        What needs it, such as "a cache".
-    where
-        Address of that.
-
-    Raises
-    ------
-    StorageError
-        It is not installed.
-    """
+    """Make sure that an optional package is installed."""
     try:
         found = find_spec(package) is not None
     except ValueError:  # its entry in sys.modules is None

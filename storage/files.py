@@ -53,13 +53,6 @@ def share(path: Path | str, descriptor: int | None = None) -> None:
 
     As git does in repositories that are shared with a group. A folder is shared if the group may write in it and its
     set-group-ID bit gives what is made there to the group; nothing is changed in others, nor for anybody else.
-
-    Parameters
-    ----------
-    path
-        A file or folder of this process.
-    descriptor
-        Of the same, if it is open.
     """
     path = Path(path)
     # Whom this fails for has written all the same: it is the colleagues who are told, as they were without this.
@@ -103,13 +96,7 @@ def write_all_at(descriptor: int, data: bytes, offset: int = 0) -> None:
 
 
 def write_new(path: Path | str, data: bytes, mode: int = 0o666, *, durable: bool = True) -> None:
-    """Create the new file `path` with `data`, its content on disk unless not `durable`; a failure leaves no file.
-
-    Raises
-    ------
-    OSError
-        As the operating system says, `FileExistsError` included.
-    """
+    """Create the new file `path` with `data`, its content on disk unless not `durable`; a failure leaves no file."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         try:
@@ -130,11 +117,6 @@ def replaced(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     """A new file to write that takes the place of `path`, on disk, once the block has ended well.
 
     Others see the old or the new, also after a power cut.
-
-    Raises
-    ------
-    OSError
-        As the operating system says.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
     try:
@@ -156,13 +138,7 @@ def replace_synced(path: Path, data: bytes, mode: int = 0o666) -> None:
 
 
 def link_new(temporary: Path, path: Path) -> bool:
-    """Give a file a second name, if that is free; False where there are no hard links.
-
-    Raises
-    ------
-    FileExistsError
-        It is not free.
-    """
+    """Give a file a second name, if that is free; False where there are no hard links."""
     try:
         path.hardlink_to(temporary)
     except OSError as error:
@@ -177,18 +153,6 @@ def locked(path: Path, timeout: float = 10.0) -> Iterator[None]:
     """Hold an advisory lock on the file `path`, which is created and stays.
 
     The kernel frees it when its holder ends in whatever way, so that there is no stale lock to break.
-
-    Parameters
-    ----------
-    path
-        The lock file.
-    timeout
-        Seconds to wait for it.
-
-    Raises
-    ------
-    OSError
-        `TimeoutError` if another holds it all that time; others if the file system has no locks.
     """
     # Where somebody else made the folder, a link under this name could have a file made anywhere.
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
@@ -219,12 +183,6 @@ def inside(root: Path, path: Path) -> Path:
     """A path below `root`, unless it or a link leads out of `root`, or there is neither a file nor a folder.
 
     The root itself may be a link. Files may be missing.
-
-    Raises
-    ------
-    CubeDamagedError
-        It is no path below `root`, or a part of it is such a link, or a device, a pipe or a socket, whose reader
-        might wait for ever.
     """
     top, at = root.parts, str(root)
     parts = path.parts[len(top) :]

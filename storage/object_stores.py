@@ -40,13 +40,7 @@ _NO_PLACE = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not
 
 
 def connected(address: str) -> ObjectStore:
-    """The store of an address; made once in a process, and again if its environment says something else.
-
-    Parameters
-    ----------
-    address
-        As `evalcube.storage.urls.object_prefix` gives it.
-    """
+    """The store of an address; made once in a process, and again if its environment says something else."""
     environment = tuple(sorted(item for item in os.environ.items() if item[0].startswith(_VARIABLES)))
     return _connected(address, address in _ANSWERED, environment, os.getpid())
 
@@ -68,22 +62,7 @@ def _connected(
 
 @contextmanager
 def translated(address: str, doing: str) -> Iterator[None]:
-    """Turn an error of a store into one of storage, without what it says of addresses and headers.
-
-    Parameters
-    ----------
-    address
-        Of the cube or cache, for the message.
-    doing
-        What was tried, as in "read the cache".
-
-    Raises
-    ------
-    NotWritableError
-        The store refuses the credentials, or they do not allow this.
-    StorageError
-        The bucket does not exist, or the store fails.
-    """
+    """Turn an error of a store into one of storage, without what it says of addresses and headers."""
     try:
         yield
     except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError):

@@ -84,13 +84,6 @@ def is_before_restart(process: ProcessIdentity, machine: str) -> bool:
     """Whether a process ran on this machine before that was started anew; False whenever that cannot be known.
 
     Only of processes outside of containers: those of several hosts may have one image's machine id and host name.
-
-    Parameters
-    ----------
-    process
-        The process.
-    machine
-        What `machine_id` was there.
     """
     here = this_process()
     if not machine or not process.boot or same_kernel(process, here):
@@ -187,16 +180,7 @@ def lock(descriptor: int) -> None:
 def is_abandoned(
     descriptor: int, magic: bytes, *, clock: Callable[[], float] | None = None, take: bool = False
 ) -> bool:
-    """Whether a file's process is gone; False whenever that is in doubt.
-
-    Parameters
-    ----------
-    clock
-        Returns the time by the clock that gave the file its own (`evalcube.storage.clocks.file_clock`): a file that is
-        very old by it is abandoned, too. Without it, age means nothing.
-    take
-        Whether the descriptor, which is open for writing then, keeps the file's lock to itself.
-    """
+    """Whether a file's process is gone; False whenever that is in doubt."""
     # The heading first: asking for the lock of a file that lives would, for a moment, keep it from its owner.
     life = _owner_life(descriptor, magic)
     if life is Life.RUNNING:

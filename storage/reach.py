@@ -40,23 +40,11 @@ class Token:
     secret: str
 
     def leave(self) -> None:
-        """Leave it; also once more, where it is old: caches are cleaned of old files.
-
-        Raises
-        ------
-        StorageError
-            The place cannot be written.
-        """
+        """Leave it; also once more, where it is old: caches are cleaned of old files."""
         self._put(self.name, self.secret)
 
     def answer(self, who: str) -> str:
-        """Find the token and answer it; the reason why not, in words, or an empty text.
-
-        Parameters
-        ----------
-        who
-            Unique name of this process.
-        """
+        """Find the token and answer it; the reason why not, in words, or an empty text."""
         deadline = time.monotonic() + _LAG_SECONDS
         place = redacted(self.url)
         try:
@@ -122,32 +110,13 @@ def _as_key(name: str) -> str:
 
 
 def clear_tokens(cube: Space) -> None:
-    """Take away what a killed run left in a cube; for the holder of the lease, who is alone.
-
-    Parameters
-    ----------
-    cube
-        Its space.
-    """
+    """Take away what a killed run left in a cube; for the holder of the lease, who is alone."""
     with suppress(OSError, StorageError):
         cube.clear(_IN_CUBE)
 
 
 def leave_tokens(run: str, cube: str | Path, cache: str | Path) -> tuple[Token, ...]:
-    """Leave a token in a sweep's cube and in its cache.
-
-    Parameters
-    ----------
-    run
-        Unique name of the run.
-    cube, cache
-        Addresses, the same on all machines.
-
-    Raises
-    ------
-    StorageError
-        One of them cannot be written.
-    """
+    """Leave a token in a sweep's cube and in its cache."""
     places = (("cube", cube), ("cache", cache))
     tokens = tuple(Token(what, str(url), f"reach-{run}", secrets.token_hex(16)) for what, url in places)
     for token in tokens:

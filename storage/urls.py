@@ -172,24 +172,12 @@ def redacted(url: str | Path) -> str:
 
 
 def absolute(url: str | Path) -> str:
-    """An address that means the same from any directory; what is no directory's stays as it is.
-
-    Raises
-    ------
-    UnsupportedUrlError
-        A directory's address is malformed.
-    """
+    """An address that means the same from any directory; what is no directory's stays as it is."""
     return str(url) if kind_of(url) in (Kind.BUCKET, Kind.WEB, Kind.REDIS) else str(directory_of(url))
 
 
 def resolved(url: str | Path) -> str:
-    """An address in the one form that all who mean the same place give it: links of a directory are followed.
-
-    Raises
-    ------
-    UnsupportedUrlError
-        It is malformed.
-    """
+    """An address in the one form that all who mean the same place give it: links of a directory are followed."""
     kind = kind_of(url)
     if kind is Kind.BUCKET:
         return object_prefix(str(url))
@@ -200,17 +188,6 @@ def resolved(url: str | Path) -> str:
 
 def directory_of(url: str | Path) -> Path:
     """Directory that an address means; relative paths are relative to the current directory.
-
-    Parameters
-    ----------
-    url
-        A path, or ``file://`` with an absolute path (percent-encoded, no host or ``localhost``).
-
-    Raises
-    ------
-    UnsupportedUrlError
-        For an empty address, another scheme, or a ``file:`` URL with a host, a query or a relative path; and as
-        `at_home`.
 
     Examples
     --------
@@ -235,13 +212,7 @@ def directory_of(url: str | Path) -> Path:
 
 
 def at_home(path: str | Path) -> Path:
-    """The path, with the home folder that ``~`` or ``~user`` at its beginning means.
-
-    Raises
-    ------
-    UnsupportedUrlError
-        No such folder is known.
-    """
+    """The path, with the home folder that ``~`` or ``~user`` at its beginning means."""
     try:
         return Path(path).expanduser()
     except RuntimeError:
@@ -265,11 +236,6 @@ def _matched(url: str) -> re.Match[str]:
 def object_prefix(url: str) -> str:
     """The address of an object store's prefix in its plain form, without a slash at the end.
 
-    Raises
-    ------
-    UnsupportedUrlError
-        It holds user info, a port, a query, or parts such as ``..``.
-
     Examples
     --------
     >>> object_prefix("s3://bucket/caches/")
@@ -281,11 +247,6 @@ def object_prefix(url: str) -> str:
 
 def http_address(url: str) -> str:
     """The address of files on a web server in its plain form, without a slash at the end.
-
-    Raises
-    ------
-    UnsupportedUrlError
-        It holds user info or a query, or names no server.
 
     Examples
     --------
@@ -313,11 +274,6 @@ class RedisAddress(NamedTuple):
 
 def redis_address(url: str) -> RedisAddress:
     """Read ``redis://host:port/db``, where port and db may be left out.
-
-    Raises
-    ------
-    UnsupportedUrlError
-        It has another form, or holds user info.
 
     Examples
     --------

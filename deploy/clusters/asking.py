@@ -51,13 +51,7 @@ class PendingAnswer(Generic[T]):
         return cls(client, asyncio.wait_for(asking, seconds))
 
     def answer(self, seconds: float | None = None) -> T:
-        """The answer; waits for it, and signals are handled meanwhile.
-
-        Raises
-        ------
-        OSError
-            The scheduler is away, or said nothing within the limits; `TimeoutError` if it did not within `seconds`.
-        """
+        """The answer; waits for it, and signals are handled meanwhile."""
         try:
             return self._future.result(seconds)
         except concurrent.futures.CancelledError:
@@ -85,19 +79,6 @@ async def ask_each(
     """What some workers return, by address; those that fail, or do not answer in time, are left out.
 
     To be awaited on the client's loop.
-
-    Parameters
-    ----------
-    client
-        A connected client.
-    function, args
-        The function that they run, and its arguments.
-    workers
-        Addresses.
-    seconds
-        Limit of a question to all of them; those that are asked once more, one by one, have as long again.
-    failures
-        Whether what a worker raises is returned in place of its answer.
     """
     on_error: Literal["return", "ignore"] = "return" if failures else "ignore"
 
@@ -120,13 +101,7 @@ async def ask_each(
 
 
 async def ask_scheduler(client: Client, function: Callable[..., T], *args: object) -> T:
-    """What the scheduler returns; to be awaited on the client's loop.
-
-    Raises
-    ------
-    OSError
-        It is away.
-    """
+    """What the scheduler returns; to be awaited on the client's loop."""
     check_connected(client)
     found: T = await client._run_on_scheduler(function, *args)  # noqa: SLF001
     return found

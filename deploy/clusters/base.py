@@ -56,13 +56,7 @@ class Connection:
 
     @contextmanager
     def told_if_lost(self) -> Iterator[None]:
-        """A context in which nothing fails for want of a scheduler but by an error that says so.
-
-        Raises
-        ------
-        ClusterError
-            The scheduler went away.
-        """
+        """A context in which nothing fails for want of a scheduler but by an error that says so."""
         try:
             yield
         except EvalcubeError:
@@ -78,28 +72,12 @@ class Connection:
 
         Called by the driver's thread about once a second while a run waits for workers or has some; what takes longer
         than a moment is begun here and its outcome collected by a later call.
-
-        Parameters
-        ----------
-        present
-            The workers that are there: address -> the name that they were started with.
-
-        Returns
-        -------
-        sequence of str
-            What the user should read; each is said once, so return news only.
         """
         return ()
 
 
 def refuse_fork() -> None:
-    """Refuse a process that was forked from one which had a connection: without its threads a run would hang.
-
-    Raises
-    ------
-    ClusterError
-        This is one.
-    """
+    """Refuse a process that was forked from one which had a connection: without its threads a run would hang."""
     if Connection.process not in {0, os.getpid()}:
         raise ClusterError(
             f"this process is a fork of one ({Connection.process}) in which a sweep was run, and Dask's threads do not "
@@ -125,11 +103,6 @@ class Cluster(ABC):
         """A context with a connection to the cluster.
 
         Entering it starts or reaches the cluster, which may have no worker yet; leaving it stops what was started here.
-
-        Raises
-        ------
-        ClusterError
-            The cluster cannot be started or reached; raised when the context is entered.
         """
 
 

@@ -142,11 +142,6 @@ class Code:
 
         On workers the plugin has a `state`. The names of the run's task groups end with `group`; `endpoints` are
         digests of those that the run asks.
-
-        Raises
-        ------
-        OSError
-            The cluster cannot be reached.
         """
         self._name, self._plugin = name, pickle.dumps(plugin)
         names, resource = list(self.choice.names), self.choice.resource
@@ -169,17 +164,7 @@ class Code:
     def submit(
         self, function: Callable[..., Any], *args: object, key: tuple[str, int], priority: int
     ) -> Future:
-        """Submit a task of a run.
-
-        Parameters
-        ----------
-        function, args
-            What is called; arguments may be futures of such tasks, and sequences of them.
-        key
-            Of the task.
-        priority
-            The higher, the sooner.
-        """
+        """Submit a task of a run."""
         rank = priority + _RANKS * self.choice.priority
         return self.client.submit(function, *args, key=key, priority=rank, pure=False)
 
@@ -242,17 +227,7 @@ class Code:
         return PendingAnswer(self.client, ask())
 
     def allow(self, name: str, addresses: Sequence[str], silent: Sequence[str] = ()) -> PendingAnswer[None]:
-        """Let a run's tasks go to some workers only, and move those that are elsewhere; replaces what was said before.
-
-        Parameters
-        ----------
-        name
-            Of the run's plugin.
-        addresses
-            Of the workers.
-        silent
-            Others that do not answer: what they have of the run is made again elsewhere.
-        """
+        """Restrict a run's tasks to some workers, and move those that are elsewhere."""
         asking = ask_scheduler(self.client, registrar.allow, name, list(addresses), list(silent))
         return PendingAnswer.within(self.client, asking)
 

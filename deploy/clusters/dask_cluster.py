@@ -50,13 +50,7 @@ class ExistingScheduler(Cluster):
 
     @contextmanager
     def connect(self) -> Iterator[Connection]:
-        """A context with a connection.
-
-        Raises
-        ------
-        ClusterError
-            There is no scheduler at the address, or it wants certificates.
-        """
+        """A context with a connection."""
         # Quiet until the client is closed: closing, too, logs a scheduler that has died.
         with quiet(), self._client() as client:
             yield connection_elsewhere(client, self.choice)
@@ -85,13 +79,7 @@ class ExistingScheduler(Cluster):
 def connection_elsewhere(
     client: Client, choice: WorkerChoice, kind: type[Connection] = Connection
 ) -> Connection:
-    """A connection to a cluster that has an environment of its own.
-
-    Raises
-    ------
-    ClusterError
-        Its scheduler cannot hold a run's tasks.
-    """
+    """A connection to a cluster that has an environment of its own."""
     code = Code(client, choice, source_digest())
     if problem := code.unfit_scheduler():
         raise ClusterError(f"the cluster's scheduler {problem}")
@@ -134,13 +122,7 @@ class MadeCluster(Cluster):
 
     @contextmanager
     def connect(self) -> Iterator[Connection]:
-        """A context with a connection; leaving it ends the cluster.
-
-        Raises
-        ------
-        ClusterError
-            There is no such class, or its cluster cannot be made.
-        """
+        """A context with a connection; leaving it ends the cluster."""
         kind = _found(self.name)
         with ExitStack() as stack:
             stack.enter_context(quiet())
@@ -210,13 +192,7 @@ class GivenCluster(Cluster):
 
     @contextmanager
     def connect(self) -> Iterator[Connection]:
-        """A context with a connection.
-
-        Raises
-        ------
-        ClusterError
-            It cannot be reached.
-        """
+        """A context with a connection."""
         given = self.given
         if getattr(given, "asynchronous", False):
             raise ClusterError("`cluster` is asynchronous, and a run is not. Make it with asynchronous=False")

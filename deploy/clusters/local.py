@@ -58,13 +58,7 @@ class _OnThisMachine(Cluster):
 
     @contextmanager
     def connect(self) -> Iterator[Connection]:
-        """A context with a connection to new workers, which end with it.
-
-        Raises
-        ------
-        ClusterError
-            They cannot be started.
-        """
+        """A context with a connection to new workers, which end with it."""
         # The settings hold for as long as the cluster: workers that are added later read them, too.
         with settled(), quiet(EVERYTHING), ExitStack() as stack:
             try:

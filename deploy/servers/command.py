@@ -53,15 +53,6 @@ PRESETS: Mapping[str, Preset] = {
 def preset_command(name: str, model: str, arguments: Sequence[str] = ()) -> tuple[str, ...]:
     """The command of a preset for some weights, with ``{name}``, ``{host}`` and ``{port}`` still in it.
 
-    Parameters
-    ----------
-    name
-        One of `PRESETS`.
-    model
-        Weights: a name on a model hub or a path.
-    arguments
-        Further ones, which come last.
-
     Examples
     --------
     >>> preset_command("ollama", "qwen3:8b")
@@ -77,11 +68,6 @@ def preset_command(name: str, model: str, arguments: Sequence[str] = ()) -> tupl
 def context_length(answer_tokens: int) -> int:
     """Tokens of prompt and answer together that a server is to have room for.
 
-    Parameters
-    ----------
-    answer_tokens
-        Most tokens of an answer; 0 where nobody bounds it.
-
     Examples
     --------
     >>> context_length(2000), context_length(32_000), context_length(0)
@@ -92,13 +78,6 @@ def context_length(answer_tokens: int) -> int:
 
 def filled(text: str, words: Mapping[str, object]) -> str:
     """A text with ``{port}`` and the like replaced; other braces stay, as arguments may be JSON.
-
-    Parameters
-    ----------
-    text
-        One word of a command, or a variable's value.
-    words
-        What stands for each name.
 
     Examples
     --------
@@ -166,13 +145,7 @@ class CommandServer(ManagedServer):
         return f"http://{HOST}:{self.port}/v1"
 
     def start(self) -> None:
-        """See `ManagedServer.start`; the port was kept free for it until now.
-
-        Raises
-        ------
-        DeployError
-            It runs already, cannot be started, ends at once or is not ready in time.
-        """
+        """See `ManagedServer.start`; the port was kept free for it until now."""
         self.release()
         super().start()
 

@@ -28,11 +28,6 @@ def when_parent_dies(action: Callable[[], object]) -> threading.Thread:
     Standard input has to be the pipe that `evalcube.deploy.servers.managed` holds. The kernel closes it with the
     parent, whatever ended that. A parent that forked leaves a copy of the pipe open, so the parent's id is checked as
     well.
-
-    Parameters
-    ----------
-    action
-        Called once, from the thread.
     """
     # The parent's id is read here and not in the thread, which may run only after the parent is gone. A parent that
     # ended even before this line is noticed by the pipe.
@@ -62,13 +57,7 @@ _POLL_SECONDS = 0.05
 
 
 def main(command: Sequence[str] | None = None) -> int:
-    """Exit code of the server: its own, or 128 and the signal's number where a signal ended it.
-
-    Parameters
-    ----------
-    command
-        Program and arguments; None are those of this process.
-    """
+    """Exit code of the server: its own, or 128 and the signal's number where a signal ended it."""
     words = list(sys.argv[1:] if command is None else command)
     stop = threading.Event()
     when_parent_dies(stop.set)

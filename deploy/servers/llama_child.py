@@ -17,13 +17,7 @@ _CONTEXT = 2048
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Serve until SIGTERM, SIGINT or the end of standard input.
-
-    Parameters
-    ----------
-    arguments
-        The command line without the program's name; None is that of this process.
-    """
+    """Serve until SIGTERM, SIGINT or the end of standard input."""
     parser = argparse.ArgumentParser(
         prog="python -m evalcube.deploy.servers.llama_child", description=__doc__
     )

@@ -31,25 +31,13 @@ def installed() -> bool:
 
 
 def require_server() -> None:
-    """Raise unless the wheel with the server is installed.
-
-    Raises
-    ------
-    DeployError
-        It is not.
-    """
+    """Raise unless the wheel with the server is installed."""
     if find_spec(_SERVER) is None:
         raise DeployError(f"the local model's server ({_SERVER}) is not installed", remedy=REMEDY)
 
 
 def weights_path() -> Path:
-    """Path of the weights in their wheel, which is not imported: it would import a server that is not needed.
-
-    Raises
-    ------
-    DeployError
-        The wheel is not installed.
-    """
+    """Path of the weights in their wheel, which is not imported: it would import a server that is not needed."""
     path = _weights()
     if path is None:
         raise DeployError(f"the local model's weights ({_WEIGHTS}) are not installed", remedy=REMEDY)
@@ -60,11 +48,6 @@ def setup() -> tuple[str, ...]:
     """The two wheels, each as ``name==version``, once they are installed into this interpreter's environment.
 
     Their hashes are checked. Their dependencies are left out: one of them would be compiled from source.
-
-    Raises
-    ------
-    DeployError
-        There is neither pip nor uv, or it failed.
     """
     command = install_command()
     done = subprocess.run(
@@ -82,13 +65,7 @@ def setup() -> tuple[str, ...]:
 
 
 def install_command() -> list[str]:
-    """The command line that `setup` runs: this interpreter's pip, or uv where pip is missing.
-
-    Raises
-    ------
-    DeployError
-        There is neither.
-    """
+    """The command line that `setup` runs: this interpreter's pip, or uv where pip is missing."""
     options = ["--no-deps", "--require-hashes", "--only-binary", ":all:", "-r", str(REQUIREMENTS)]
     if find_spec("pip") is not None:
         return [sys.executable, "-m", "pip", "install", "--quiet", *options]

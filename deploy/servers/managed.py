@@ -90,24 +90,12 @@ class ManagedServer:
 
     @property
     def base_url(self) -> str:
-        """Address of the API, ``http://HOST:PORT/v1``.
-
-        Raises
-        ------
-        DeployError
-            The server is not running.
-        """
+        """Address of the API, ``http://HOST:PORT/v1``."""
         return f"{self.address}/v1"
 
     @property
     def address(self) -> str:
-        """Address of the server, ``http://HOST:PORT``.
-
-        Raises
-        ------
-        DeployError
-            The server is not running.
-        """
+        """Address of the server, ``http://HOST:PORT``."""
         if self._process is None:
             raise DeployError(f"{self.name} is not running", remedy="Use it inside its `with` block.")
         return self._address
@@ -153,13 +141,7 @@ class ManagedServer:
         self.stop()
 
     def start(self) -> None:
-        """Start the child and wait until it is healthy.
-
-        Raises
-        ------
-        DeployError
-            It runs already, cannot be started, exits at once or is not ready in time.
-        """
+        """Start the child and wait until it is healthy."""
         if self._process is not None:
             raise DeployError(f"{self.name} is running already", remedy="Start another one, or stop it.")
         try:
@@ -268,13 +250,6 @@ def python_module(module: str, *arguments: str) -> list[str]:
     """The command line that runs a module of evalcube with this interpreter.
 
     The current directory stays out of the module path (``-P``): a folder named ``deploy`` in it must not win.
-
-    Parameters
-    ----------
-    module
-        Dotted name of the module.
-    arguments
-        What it gets on its command line.
     """
     return [sys.executable, "-P", "-m", module, *arguments]
 

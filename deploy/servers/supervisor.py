@@ -57,13 +57,7 @@ class Supervisor:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Start the server, wait until it is healthy, and look after it from then on.
-
-        Raises
-        ------
-        DeployError
-            It ends at once, cannot be started, or is not ready in time.
-        """
+        """Start the server, wait until it is healthy, and look after it from then on."""
         self._stop.clear()
         self.server.start()
         self._thread = threading.Thread(target=self._look_after, name="evalcube-server", daemon=True)

@@ -32,18 +32,7 @@ Listen = Callable[[int], Awaitable[tuple[str, Callable[[], Awaitable[None]]]]]
 
 
 async def listen(port: int) -> tuple[str, Callable[[], Awaitable[None]]]:
-    """Serve on the loopback address; the server's address, and what closes it.
-
-    Parameters
-    ----------
-    port
-        Port to listen on; 0 takes a free one.
-
-    Raises
-    ------
-    OSError
-        The port is taken or not allowed.
-    """
+    """Serve on the loopback address; the server's address, and what closes it."""
     application = web.Application(client_max_size=_MOST_BYTES)
     application.router.add_post("/v1/chat/completions", _chat)
     application.router.add_get("/v1/models", _models)
@@ -92,13 +81,7 @@ def _messages(fields: Mapping[str, Any]) -> list[Mapping[str, object]]:
 
 
 def most_tokens(fields: Mapping[str, object]) -> int | None:
-    """Most tokens of the completion that a request's fields ask for; None leaves it to the model.
-
-    Raises
-    ------
-    ValueError
-        It is no whole number, or less than 1.
-    """
+    """Most tokens of the completion that a request's fields ask for; None leaves it to the model."""
     for name in ("max_completion_tokens", "max_tokens"):
         value = fields.get(name)
         if value is not None and (type(value) is not int or value < 1):
@@ -109,13 +92,7 @@ def most_tokens(fields: Mapping[str, object]) -> int | None:
 
 
 def stops(fields: Mapping[str, object]) -> list[str]:
-    """The texts before which a request wants its reply to end.
-
-    Raises
-    ------
-    ValueError
-        It is neither a text nor a list of texts, or the request wants a form of reply that no simulated model has.
-    """
+    """The texts before which a request wants its reply to end."""
     if fields.get("response_format") not in (None, {"type": "text"}):
         raise ValueError("response_format is not supported")
     value = fields.get("stop") or []
@@ -139,13 +116,7 @@ def _error(status: int, message: str, code: str) -> web.Response:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code: 0 after SIGTERM, SIGINT or (with ``--follow-parent``) the end of standard input; 2 if it cannot serve.
-
-    Parameters
-    ----------
-    arguments
-        The command line without the program's name; None is that of this process.
-    """
+    """Return 0 after SIGTERM, SIGINT or (``--follow-parent``) the end of standard input; 2 if it cannot serve."""
     parser = argparse.ArgumentParser(
         prog="python -m evalcube.deploy.simulator", description="Simulated models on the loopback address."
     )
@@ -156,17 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def serve_until_stopped(listen: Listen, port: int, *, follow_parent: bool) -> int:
-    """Serve until SIGTERM, SIGINT or the end of the parent; exit code: 2 if the port cannot be listened on.
-
-    Parameters
-    ----------
-    listen
-        Begins to serve on a port, and returns the server's address and what closes it.
-    port
-        Port to listen on; 0 takes a free one.
-    follow_parent
-        Whether to stop when standard input ends, too.
-    """
+    """Serve until SIGTERM, SIGINT or the end of the parent; exit code: 2 if the port cannot be listened on."""
     try:
         asyncio.run(_run(listen, port, follow_parent=follow_parent))
     except OSError as error:

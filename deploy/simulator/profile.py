@@ -77,13 +77,7 @@ class Profile:
             raise SimulatorError("reasoning", self.reasoning, f"must be one of {', '.join(REASONING)}")
 
     def model_name(self, name: str) -> str:
-        """The profile as the model name of a request: ``sim/<name>?ability=5.0&...``, keys sorted.
-
-        Raises
-        ------
-        SimulatorError
-            `name` is empty or not text that UTF-8 can carry.
-        """
+        """The profile as the model name of a request: ``sim/<name>?ability=5.0&...``, keys sorted."""
         if not name:
             raise SimulatorError("name", name, "a simulated model needs a name")
         try:
@@ -98,13 +92,7 @@ _FIELDS = tuple(field.name for field in fields(Profile))
 
 
 def parse(model_name: str) -> tuple[str, Profile]:
-    """Name and profile that a model name carries; settings left out have their defaults.
-
-    Raises
-    ------
-    SimulatorError
-        The name does not start with ``sim/``, or a setting is unknown, repeated or out of range.
-    """
+    """Name and profile that a model name carries; settings left out have their defaults."""
     if not model_name.startswith(PREFIX):
         raise SimulatorError("model", model_name, f"a simulated model's name starts with {PREFIX!r}")
     label, _, query = model_name.removeprefix(PREFIX).partition("?")

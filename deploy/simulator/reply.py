@@ -60,20 +60,6 @@ def probability(profile: Profile, difficulty: float = 1.0, guess: float = 0.0) -
 
     The three-parameter logistic curve of item response theory [1]_, on the logarithm of the difficulty.
 
-    Parameters
-    ----------
-    profile
-        Has the ability (in doublings of the difficulty) and the slope (per doubling).
-    difficulty
-        Difficulty of the trial's cell, above 0.
-    guess
-        Probability of a right answer without any ability, 0 to 1.
-
-    References
-    ----------
-    .. [1] Birnbaum, A. (1968). Some latent trait models and their use in inferring an examinee's ability. In Lord,
-       F. M. and Novick, M. R., Statistical theories of mental test scores. Addison-Wesley.
-
     Examples
     --------
     >>> probability(Profile(ability=5), difficulty=32)
@@ -87,15 +73,6 @@ def probability(profile: Profile, difficulty: float = 1.0, guess: float = 0.0) -
 
 def completion_tokens(profile: Profile, difficulty: float, draw: float) -> int:
     """Tokens that the model would write, 1 to `CONTEXT`: tokens · difficulty^growth · exp(spread · z).
-
-    Parameters
-    ----------
-    profile
-        Has the median tokens at difficulty 1, the growth and the spread.
-    difficulty
-        Difficulty of the trial's cell, above 0.
-    draw
-        Quantile of the standard normal z, inside (0, 1); 0.5 has the median.
 
     Examples
     --------
@@ -168,19 +145,6 @@ def speak(
     A right answer is the truth's, a wrong one is `wrong_answer`; without truth the answer is `IGNORANCE`. A truth with
     a quality makes the model a judge, which answers with `judgement`. The text has about `CHARS_PER_TOKEN` characters
     a token.
-
-    Parameters
-    ----------
-    profile
-        What the model can do.
-    truth
-        What it knows of the trial.
-    draw
-        The chance in it.
-    limit
-        Tokens at which the answer is cut; None does not cut it.
-    stop
-        Texts before the first of which the answer ends, its reasoning in the text included.
     """
     if draw.refusal < profile.refusal:
         return Text(REFUSAL, None, len(REFUSAL) // CHARS_PER_TOKEN, 0, "content_filter")
@@ -232,16 +196,6 @@ def _conclusion(profile: Profile, truth: Truth | None, draw: Draws) -> str:
 def judgement(quality: float, right: bool, draw: float) -> str:
     """A judge's reply, JSON with a score from 1 to 5.
 
-    Parameters
-    ----------
-    quality
-        How good the judged output is, 0 to 1.
-    right
-        Whether the score is the one of this quality, 1 + 4 · quality rounded, or another.
-    draw
-        Chooses the other score, in [0, 1).
-
-
     Examples
     --------
     >>> judgement(0.8, True, 0.5)
@@ -273,15 +227,6 @@ def wrong_answer(answer: str, options: Sequence[str], draw: float) -> str:
 
     Another one of the options; for a whole number a close one; for calls of tools others, or none; else the same text
     with its letters and digits shifted, so that lists and decimals keep their form.
-
-    Parameters
-    ----------
-    answer
-        The right answer.
-    options
-        The answers to choose from; empty if there are none.
-    draw
-        Chooses among the wrong answers, in [0, 1).
 
     Examples
     --------
@@ -347,21 +292,7 @@ _SHIFTS = tuple(_shift(by) for by in range(1, 10))
 def completion(
     model: str, digest: bytes, text: Text, prompt_tokens: int, *, tools: bool = False
 ) -> dict[str, object]:
-    """The body of a chat completion, as OpenAI's API has it.
-
-    Parameters
-    ----------
-    model
-        The model's name in the request.
-    digest
-        The request's identity, 32 bytes, from which the completion's id is made.
-    text
-        What the model answers.
-    prompt_tokens
-        Tokens of the request.
-    tools
-        Whether it offers tools: an answer of calls is then given by calling them.
-    """
+    """The body of a chat completion, as OpenAI's API has it."""
     said, _, answer = text.content.rpartition("Answer: ")
     calls = calls_in(answer) if tools else []
     message: dict[str, object] = {"role": "assistant", "content": text.content}

@@ -66,24 +66,6 @@ def trial_headers(
 ) -> Mapping[str, str]:
     """Headers for the request of one trial.
 
-    Parameters
-    ----------
-    answer
-        The right answer.
-    options
-        The answers to choose from; empty if the trial has none.
-    difficulty
-        Difficulty of the trial's cell, 2^-30 to 2^30.
-    guess
-        Probability of a right answer without any ability, 0 to 1.
-    repeat
-        Which repeat of the same request this is, from 0.
-
-    Raises
-    ------
-    SimulatorError
-        A value is out of range, or answer and options are too long for a header.
-
     Examples
     --------
     >>> decode(trial_headers("7", ("7", "9"), 2.5, 0.5, 0)[HEADER])
@@ -95,18 +77,6 @@ def trial_headers(
 def judge_headers(quality: float, repeat: int) -> dict[str, str]:
     """Headers for a request that asks a judge to rate an output.
 
-    Parameters
-    ----------
-    quality
-        How good the output is, 0 to 1, as `judged_quality` works it out.
-    repeat
-        Which repeat of the same request this is, from 0.
-
-    Raises
-    ------
-    SimulatorError
-        A value is out of range.
-
     Examples
     --------
     >>> decode(judge_headers(judged_quality(True, [4.0, None]), 1)[HEADER]).quality
@@ -117,13 +87,6 @@ def judge_headers(quality: float, repeat: int) -> dict[str, str]:
 
 def judged_quality(right: bool | None, scores: Iterable[float | None]) -> float:
     """How good a simulated judge finds an output, 0 to 1: the mean of what is known about it.
-
-    Parameters
-    ----------
-    right
-        Whether the answer is right; None where the trial has no right answer.
-    scores
-        Scores of the output's layers, 1 to 5 each; None where a layer is absent.
 
     Examples
     --------
@@ -140,11 +103,6 @@ def judged_quality(right: bool | None, scores: Iterable[float | None]) -> float:
 
 def encode(truth: Truth) -> str:
     """Header value of a truth: compact JSON in ASCII, at most `MAX_LENGTH` characters.
-
-    Raises
-    ------
-    SimulatorError
-        The value would be longer.
 
     Examples
     --------

@@ -158,13 +158,7 @@ def _number(value: object) -> str:
 def unknown_name(
     path: Path, kind: str, name: object, known: list[str], title: str, *, at_key: bool = False
 ) -> Finding:
-    """Report a name that is none of those known.
-
-    Parameters
-    ----------
-    kind, title
-        What the name should be, and the heading of a list of such names.
-    """
+    """Report a name that is none of those known."""
     remedy = did_you_mean(str(name), known, title)
     return Finding(path, f"unknown {kind} {show(name)}", remedy=remedy, at_key=at_key)
 
@@ -192,15 +186,7 @@ def _meaning(path: Path, root: type[BaseModel]) -> str:
 
 @contextmanager
 def reported(source: str, root: type[BaseModel], text: YamlText | None = None) -> Iterator[None]:
-    """A context in which what pydantic refuses of a section is the mistake of whoever gave it, a `ConfigError`.
-
-    Parameters
-    ----------
-    source, text
-        As for `problem_of`.
-    root
-        The section.
-    """
+    """A context in which what pydantic refuses of a section is the mistake of whoever gave it, a `ConfigError`."""
     try:
         yield
     except ValidationError as error:
@@ -218,17 +204,7 @@ def sorted_error(problems: Iterable[Problem]) -> ConfigError:
 
 
 def problem_of(finding: Finding, source: str, text: YamlText | None) -> Problem:
-    """A finding as a problem of a source, with its line in the source's text.
-
-    Parameters
-    ----------
-    finding
-        Its path is that in the text.
-    source
-        What the user calls it.
-    text
-        None where there is none.
-    """
+    """A finding as a problem of a source, with its line in the source's text."""
     path = finding.path
     line = None if text is None else text.line(path, key=finding.at_key)
     shown = path[:-1] if finding.hide_key else path

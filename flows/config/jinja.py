@@ -50,13 +50,7 @@ class CompiledText:
             raise TemplateError(f"wrong Jinja: {_one_line(str(error))}") from None
 
     def render(self, variables: Mapping[str, object], hint: str, join: Callable[[Iterator[str]], str]) -> str:
-        """Fill in the variables; `join` makes one text of the parts, or refuses them.
-
-        Raises
-        ------
-        TemplateError
-            If anything in the text fails or grows too long; with `hint` if a variable is none.
-        """
+        """Fill in the variables; `join` makes one text of the parts, or refuses them."""
         try:
             return join(self._compiled.generate(variables))
         except TemplateError as error:

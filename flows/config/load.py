@@ -31,25 +31,7 @@ def load_config(
     models: Sequence[Mapping[str, object]] | None = None,
     judges: Sequence[Mapping[str, object]] = (),
 ) -> Sweep:
-    """Read a config file.
-
-    Parameters
-    ----------
-    path
-        A YAML file.
-    models, judges
-        Those of the command line, used instead of the file's; no judges are those of the file.
-
-    Returns
-    -------
-    Sweep
-        The validated config.
-
-    Raises
-    ------
-    ConfigError
-        If the file cannot be read, or with all problems of its content.
-    """
+    """Read a config file."""
     return parse_config(*raw_config.text_of(path), models=models, judges=judges)
 
 
@@ -62,18 +44,7 @@ class _PolicyFile(Section):
 
 
 def load_policy(path: str | Path) -> Policy:
-    """Read the section ``policy`` of a YAML file, which may be a whole config; the rest of it is not looked at.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Raises
-    ------
-    ConfigError
-        If the file cannot be read, or with all problems of the section.
-    """
+    """Read the section ``policy`` of a YAML file, which may be a whole config; the rest of it is not looked at."""
     text, source = raw_config.text_of(path)
     read, mapping = raw_config.parsed(
         text, source, "Write a section such as policy: {critical: [{noninferior: 1}]}"
@@ -95,20 +66,7 @@ def as_policy(policy: Policy | Mapping[str, Any] | str | Path) -> Policy:
 def cluster_section(
     settings: Sweep, cluster: str | Path | Mapping[str, Any] | None = None
 ) -> ClusterSection | SlurmSection | None:
-    """The description of the cluster that is meant for a sweep; None if nobody gave one.
-
-    Parameters
-    ----------
-    settings
-        The sweep's config, whose own `cluster` counts last.
-    cluster
-        What a config's `cluster` may be, or the path of a YAML file that holds such.
-
-    Raises
-    ------
-    ConfigError
-        If there is no such file, or with all problems of the description.
-    """
+    """The description of the cluster that is meant for a sweep; None if nobody gave one."""
     section = settings.cluster if cluster is None else _given_cluster(cluster)
     return section if section is None or section.slurm is None else section.slurm
 
@@ -131,13 +89,7 @@ class _NotedViews(Section):
 
 
 def noted_views(config: Mapping[str, object]) -> dict[str, ViewConfig]:
-    """The views of the config that a cube notes, which may be a stranger's: nothing else of it is looked at.
-
-    Raises
-    ------
-    ConfigError
-        With all problems of the views.
-    """
+    """The views of the config that a cube notes, which may be a stranger's: nothing else of it is looked at."""
     with reported("the config in the cube's notes", _NotedViews):
         return _NotedViews.model_validate({"views": config.get("views") or {}}).views
 
@@ -149,22 +101,7 @@ def parse_config(
     models: Sequence[Mapping[str, object]] | None = None,
     judges: Sequence[Mapping[str, object]] = (),
 ) -> Sweep:
-    """Read a config from YAML text.
-
-    Parameters
-    ----------
-    text
-        YAML 1.2.
-    source
-        Where the text is from: the start of each problem; its stem is the default name.
-    models, judges
-        Those of the command line, used instead of the text's; models that only judge stay, unless judges are given.
-
-    Raises
-    ------
-    ConfigError
-        With all problems of the text.
-    """
+    """Read a config from YAML text."""
     raw, source, read = raw_config.named(text, source)
     if models is None:
         return raw_config.checked(Sweep, raw, source, read)
@@ -194,22 +131,7 @@ def as_config(
     cache: str | Path | None = None,
     repeats: int | None = None,
 ) -> Sweep:
-    """Make a config from whatever form it is given in.
-
-    Parameters
-    ----------
-    config
-        A config, a mapping of the same form, or the path of a YAML file.
-    cube, cache
-        Addresses that replace the config's.
-    repeats
-        Times that each question is asked, in place of the config's.
-
-    Raises
-    ------
-    ConfigError
-        With all problems.
-    """
+    """Make a config from whatever form it is given in."""
     if isinstance(config, (str, Path)):
         config = load_config(config)
     elif isinstance(config, Sweep):
@@ -228,20 +150,7 @@ def as_config(
 
 
 def from_mapping(mapping: Mapping[str, object], *, cube: str | Path | None = None) -> Sweep:
-    """Make a config from plain values, as `Sweep.model_dump` gives them.
-
-    Parameters
-    ----------
-    mapping
-        The values.
-    cube
-        Address of the cube that may keep the questions of files that are gone; default: that of the mapping.
-
-    Raises
-    ------
-    ConfigError
-        With all problems of the mapping.
-    """
+    """Make a config from plain values, as `Sweep.model_dump` gives them."""
     if not isinstance(mapping, Mapping):
         raise failure("config", f"the config must be a mapping, got {show(mapping)}", "Give a dict")
     return raw_config.checked(Sweep, raw_config.plain(mapping), "config", None, cube=cube)

@@ -56,22 +56,7 @@ def listed(names: Sequence[str], most: int) -> str:
 
 
 def checked_option(parameter: str, value: object, known: Sequence[str]) -> None:
-    """Refuse a value of a parameter that is none of the known ones.
-
-    Parameters
-    ----------
-    parameter
-        The name of the parameter.
-    value
-        What it was given.
-    known
-        What it may be.
-
-    Raises
-    ------
-    SweepError
-        With the one that was meant, or all of them.
-    """
+    """Refuse a value of a parameter that is none of the known ones."""
     if not isinstance(value, str):
         raise WrongTypeError(f"`{parameter}`: {told(value)} is no text", f"Give one of: {', '.join(known)}")
     if value not in known:

@@ -38,13 +38,7 @@ def text_of(path: str | Path, start: str = START) -> tuple[str, str]:
 
 
 def written_config(path: Path) -> dict[str, object]:
-    """A config as it is written, with nothing checked but that it is YAML.
-
-    Raises
-    ------
-    ConfigError
-        If it is none.
-    """
+    """A config as it is written, with nothing checked but that it is YAML."""
     return parsed(*text_of(path), START)[1]
 
 
@@ -101,26 +95,7 @@ def checked(
     models_from: str = "",
     cube: str | Path | None = None,
 ) -> Sweep:
-    """The config that a mapping is, by all rules.
-
-    Parameters
-    ----------
-    kind
-        `Sweep`, which makes itself by this function.
-    raw
-        The mapping, as it was written.
-    source, text
-        What it is called in problems, and its text if it has one.
-    models_from
-        Source of its models, if they are from elsewhere.
-    cube
-        Address of the cube that may keep the questions of files that are gone; default: that of the config.
-
-    Raises
-    ------
-    ConfigError
-        With all problems.
-    """
+    """The config that a mapping is, by all rules."""
     # Whoever gives a config may run what it names. A cube's own notes come here only after `acting_config` has looked.
     raw, found = with_suites(raw)
     allow_code(named_code(raw))

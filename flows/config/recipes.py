@@ -36,13 +36,7 @@ def _files(folder: str) -> Mapping[str, abc.Traversable]:
 
 
 def suite_text(name: str) -> str:
-    """The YAML text of a suite.
-
-    Raises
-    ------
-    SweepError
-        If there is none of that name.
-    """
+    """The YAML text of a suite."""
     known = suite_names()
     if need_text("name", name) not in known:
         raise SweepError(f"there is no suite {show(name)}", did_you_mean(name, known, "Suites"))
@@ -56,13 +50,7 @@ def suite_section(name: str) -> dict[str, Any]:
 
 
 def unverified(tasks: object) -> tuple[str, ...]:
-    """What to say of tasks whose recipes nobody has held against published numbers, a sentence; empty where all are.
-
-    Parameters
-    ----------
-    tasks
-        What a config says of its tasks, as plain values; it may be a stranger's.
-    """
+    """What to say of tasks whose recipes nobody has held against published numbers, a sentence; empty where all are."""
     named = tasks.items() if isinstance(tasks, Mapping) else ()
     recipes = {str(label): task.get("recipe") for label, task in named if isinstance(task, Mapping)}
     found = [label for label, one in recipes.items() if isinstance(one, Mapping) and not one.get("verified")]
@@ -77,13 +65,7 @@ def unverified(tasks: object) -> tuple[str, ...]:
 
 
 def joined_suites(names: Sequence[str]) -> dict[str, Any]:
-    """Several suites as one: the tasks of all, each with its own questions, asked in one way.
-
-    Raises
-    ------
-    SweepError
-        If there is no such suite, or if they differ in more than their tasks and trials.
-    """
+    """Several suites as one: the tasks of all, each with its own questions, asked in one way."""
     sections = {name: suite_section(name) for name in names}
     first, whole = names[0], sections[names[0]]
     for name, section in sections.items():
@@ -107,11 +89,6 @@ def with_suites(raw: dict[str, Any]) -> tuple[dict[str, Any], list[Finding]]:
     """A config whose tasks that name a suite say what that suite's task says, with a group of lm-eval as its tasks.
 
     What is wrong with such names comes beside it.
-
-    Parameters
-    ----------
-    raw
-        The config as it was written. What a task says beside its suite wins, of params each by itself.
     """
     tasks, found = raw.get("tasks"), list[Finding]()
     if not isinstance(tasks, Mapping):

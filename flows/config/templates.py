@@ -37,11 +37,6 @@ Source = Sequence[Mapping[str, str]]
 def code_of(source: object) -> str:
     """A template as one text if it has more than fields, by which a user's own are known; empty if it has not.
 
-    Parameters
-    ----------
-    source
-        As a config or a cube has it; what is no template has no code.
-
     Examples
     --------
     >>> code_of([{"content": "{{ prompt }} {{ params.length }}"}]), code_of([{"content": "{{ task | upper }}"}])
@@ -176,13 +171,7 @@ class Template:
     def render(
         self, *, prompt: str, task: str = "", params: Mapping[str, object] | None = None
     ) -> list[Message]:
-        """Make the messages of one request.
-
-        Raises
-        ------
-        TemplateError
-            If the template fails with these variables, or renders more than 4 MB.
-        """
+        """Make the messages of one request."""
         variables = {"prompt": prompt, "task": task, "params": {} if params is None else params}
         messages, size = [], 0
         for role, text in self._messages:
@@ -193,11 +182,6 @@ class Template:
 
 def with_turns(messages: Sequence[Message], turns: Sequence[Mapping[str, str]]) -> list[Message]:
     """The messages of a template with what was said before its question: before the last message of the user's.
-
-    Raises
-    ------
-    TemplateError
-        They are too long together.
 
     Examples
     --------

@@ -59,17 +59,7 @@ def refusal(
     where: tuple[str | int, ...] = (),
     told: bool = False,
 ) -> PydanticCustomError:
-    """Build the error of a broken rule.
-
-    Parameters
-    ----------
-    secret
-        The value must not be shown.
-    where
-        Path from the checked value to the offending part.
-    told
-        The rule says the value already.
-    """
+    """Build the error of a broken rule."""
     found = {"rule": rule, "remedy": remedy, "secret": secret, "told": told}
     return PydanticCustomError("rule", "{rule}", {**found, "where": list(where)})
 
@@ -263,15 +253,7 @@ def command(value: object, remedy: str, elsewhere: str) -> tuple[str, ...]:
 
 
 def words(value: object, remedy: str, elsewhere: str) -> tuple[str, ...]:
-    """Check words of a command, none of which is ever shown; a text is split as a shell does, and no shell sees it.
-
-    Parameters
-    ----------
-    remedy
-        What to do if it is no such list.
-    elsewhere
-        Where a key belongs.
-    """
+    """Check words of a command, none of which is ever shown; a text is split as a shell does, and no shell sees it."""
     if isinstance(value, str):
         try:
             value = shlex.split(value)

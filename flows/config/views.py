@@ -68,13 +68,7 @@ class ViewConfig(Section):
 
 
 def find_view(views: Mapping[str, ViewConfig], name: str) -> View:
-    """The view of that name.
-
-    Raises
-    ------
-    SweepError
-        If there is none.
-    """
+    """The view of that name."""
     if name not in views:
         raise SweepError(f"there is no view {show(name)}", did_you_mean(name, list(views), "Views"))
     return views[name].view(name)

@@ -14,13 +14,7 @@ ENDPOINTS: dict[str, Answerer] = {one.name: one for family in FAMILIES for one i
 
 
 def ask(explored: Explored, name: str, query: Query) -> Json:
-    """The answer of an endpoint, as JSON values.
-
-    Raises
-    ------
-    EvalcubeError
-        If there is no such endpoint, the query is wrong, or a cube cannot be read.
-    """
+    """The answer of an endpoint, as JSON values."""
     endpoint = ENDPOINTS.get(name)
     if endpoint is None:
         raise SweepError(f"there is no '{name}' to ask for", f"There are: {', '.join(ENDPOINTS)}")

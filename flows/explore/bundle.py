@@ -120,28 +120,7 @@ def bundle(
     cache: str | None = None,
     tick: Ticker = silent,
 ) -> Bundle:
-    """Write a folder with the explorer's page and all that it shows of some cubes.
-
-    Parameters
-    ----------
-    cubes
-        Addresses of the cubes, which are read as one.
-    output
-        The folder; nothing may be there.
-    trials
-        Which single trials it holds.
-    most
-        How many of them, shared out evenly to models and tasks.
-    cache
-        Address of the response cache; default: those at hand.
-    tick
-        Hears how far it is.
-
-    Raises
-    ------
-    StorageError, SweepError
-        If a cube cannot be read, the folder cannot be written, or plotly is not installed.
-    """
+    """Write a folder with the explorer's page and all that it shows of some cubes."""
     checked_option("trials", trials, get_args(Kept))
     plotly = plotly_file()
     explored = Explored(cubes, cache)

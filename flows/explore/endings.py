@@ -60,13 +60,7 @@ def hazard(explored: Explored, query: Query) -> Json:
 
 
 def bin_width(dataset: xr.Dataset) -> int:
-    """Tokens of a bin, a power of 2 that suits the mean of all models.
-
-    Returns
-    -------
-    int
-        From 4 on.
-    """
+    """Tokens of a bin, a power of 2 that suits the mean of all models."""
     cells, labels = counter_cells(dataset).values, axes.names(dataset, "counter")
     trials, tokens = (float(cells[..., labels.index(name)].sum()) for name in ("trials", "tokens_sum"))
     mean = tokens / trials if trials else 0.0

@@ -133,13 +133,7 @@ class Explored:
         return part
 
     def part(self, query: Query, *, trials: bool = False) -> OpenPart:
-        """The part of the cubes that a query means by its `conditions`, with trials where they are needed.
-
-        Raises
-        ------
-        SweepError
-            If a condition is wrong, or nothing is left.
-        """
+        """The part of the cubes that a query means by its `conditions`, with trials where they are needed."""
         where = conditions(query)
         if not where:
             return self.whole(trials=trials)
@@ -169,26 +163,14 @@ class Explored:
         return labels
 
     def model(self, label: str) -> int:
-        """The place of an evaluation among all, by its label.
-
-        Raises
-        ------
-        SweepError
-            If there is none.
-        """
+        """The place of an evaluation among all, by its label."""
         labels = self.labels()
         if label not in labels:
             raise SweepError(f"`model`: there is no '{label}'", f"There are: {', '.join(labels[:12])}")
         return labels.index(label)
 
     def trials(self, **options: Any) -> Trials:  # noqa: ANN401 - handed on
-        """Trials of the cubes, see `flows.read.trials.read.trials`; of several, of those that have what is asked for.
-
-        Raises
-        ------
-        SweepError
-            If something is asked for wrongly, or no cube has it.
-        """
+        """Return trials, as `flows.read.trials.read.trials`; of several cubes, of those that have what is asked for."""
         where = options.get("where", ())
         cubes: Sequence[str] = self.cubes
         if len(cubes) > 1:  # kept, as each has to be opened for it

@@ -138,18 +138,7 @@ def _cube(cube: Cube, address: str, status: Json) -> Json:
 
 
 def limits(config: object) -> dict[str, dict[str, float | str]]:
-    """How hard each model's endpoint may be worked, by the model's name, as the config beside the cube says.
-
-    Parameters
-    ----------
-    config
-        What was noted; anything may stand there.
-
-    Returns
-    -------
-    dict
-        Numbers by model and limit, and ``auto`` for connections that are found out; empty where nothing is known.
-    """
+    """How hard each model's endpoint may be worked, by the model's name, as the config beside the cube says."""
     models = config.get("models") if isinstance(config, Mapping) else None
     found: dict[str, dict[str, float | str]] = {}
     for model in models if isinstance(models, list | tuple) else ():
@@ -161,13 +150,7 @@ def limits(config: object) -> dict[str, dict[str, float | str]]:
 
 
 def recorded(cube: Cube) -> dict[str, Any]:
-    """How many trials were on record when, from the times of the newest receipts; empty if none has a time.
-
-    Returns
-    -------
-    dict
-        ``at``, seconds since the epoch, and ``trials``, at most `POINTS` of both.
-    """
+    """How many trials were on record when, from the times of the newest receipts; empty if none has a time."""
     timed = sorted((one.at, one.finished) for one in Ledger(cube.records).newest().values())
     if not timed:
         return {"at": [], "trials": []}

@@ -28,13 +28,7 @@ class Query:
 
     @classmethod
     def of(cls, items: Iterable[tuple[str, str]]) -> Query:
-        """A query out of an address.
-
-        Raises
-        ------
-        SweepError
-            If it has too many texts, or too long ones.
-        """
+        """A query out of an address."""
         found = tuple(items)
         if len(found) > MOST_ITEMS:
             raise SweepError(f"an address has {len(found)} settings", f"Give at most {MOST_ITEMS}")
@@ -71,38 +65,20 @@ class Query:
         return tuple(dict.fromkeys(value for key, value in self.items if key == name and value))
 
     def one(self, name: str, default: str = "") -> str:
-        """The text of a name.
-
-        Raises
-        ------
-        SweepError
-            If it has several.
-        """
+        """The text of a name."""
         found = self.all(name)
         if len(found) > 1:
             raise SweepError(f"`{name}`: {len(found)} values are given", "Give one")
         return found[0] if found else default
 
     def choice(self, name: str, known: Sequence[str], default: str) -> str:
-        """The text of a name, which must be one of the known ones.
-
-        Raises
-        ------
-        SweepError
-            If it is none of them.
-        """
+        """The text of a name, which must be one of the known ones."""
         value = self.one(name, default)
         checked_option(name, value, known)
         return value
 
     def number(self, name: str, default: int, least: int, most: int) -> int:
-        """The whole number of a name.
-
-        Raises
-        ------
-        SweepError
-            If it is none, or out of bounds.
-        """
+        """The whole number of a name."""
         text = self.one(name, str(default))
         short = text.isascii() and text.isdecimal() and len(text) <= len(str(most))
         if not short or not least <= int(text) <= most:

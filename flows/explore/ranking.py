@@ -189,13 +189,7 @@ def groups(explored: Explored, query: Query) -> Json:
 
 
 def chosen(explored: Explored, query: Query, dataset: xr.Dataset) -> tuple[xr.Dataset, list[str]]:
-    """The evaluations of a part that a query names by ``model``, all of them if it names none, and their labels.
-
-    Raises
-    ------
-    SweepError
-        If one is unknown, or none of them is in the part.
-    """
+    """The evaluations of a part that a query names by ``model``, all of them if it names none, and their labels."""
     by_id = explored.label_of()
     labels = [by_id[one] for one in axes.names(dataset, "eval_id")]
     wanted = query.all("model")

@@ -55,13 +55,7 @@ def own_files() -> dict[str, bytes]:
 
 
 def plotly_file() -> Path:
-    """Where the installed plotly keeps plotly.js.
-
-    Raises
-    ------
-    SweepError
-        If it is not installed.
-    """
+    """Where the installed plotly keeps plotly.js."""
     spec = find_spec("plotly")
     found = (
         None if spec is None or spec.origin is None else Path(spec.origin).parent / "package_data" / PLOTLY
@@ -82,20 +76,7 @@ _EXPLORED: web.AppKey[Explored] = web.AppKey("explored", Explored)
 
 
 def application(explored: Explored, token: str = "") -> web.Application:
-    """The explorer as an aiohttp application.
-
-    Parameters
-    ----------
-    explored
-        The cubes.
-    token
-        Who asks must have it; without one, only this machine is answered, by the names that it has for itself.
-
-    Raises
-    ------
-    SweepError
-        If plotly is not installed.
-    """
+    """The explorer as an aiohttp application."""
     plotly = plotly_file()
     app = web.Application(middlewares=[_guard(token)])
     app[_EXPLORED] = explored
@@ -216,26 +197,7 @@ def serve(
     cache: str | None = None,
     ready: Callable[[str], None],
 ) -> None:
-    """Serve the explorer until Ctrl-C.
-
-    Parameters
-    ----------
-    cubes
-        Addresses of the cubes, which are read as one.
-    host, port
-        Where to listen; port 0 is any that is free.
-    with_token
-        Whether a token is asked for on this machine too; elsewhere it always is.
-    cache
-        Address of the response cache; default: those at hand.
-    ready
-        Called with the address when the server listens.
-
-    Raises
-    ------
-    StorageError, SweepError
-        If a cube cannot be read, plotly is not installed, or the address cannot be listened at.
-    """
+    """Serve the explorer until Ctrl-C."""
     explored = Explored(cubes, cache)
     # What is wrong with a cube is told here, and not in the browser; and the first page finds its answers made.
     for name, query in _FIRST:

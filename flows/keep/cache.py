@@ -78,49 +78,13 @@ class Transfer:
 
 
 def stats(url: str) -> dict[str, Any]:
-    """What a cache holds, as JSON values.
-
-    Parameters
-    ----------
-    url
-        Address of the cache: a path, ``s3://...`` or ``redis://...``.
-
-    Returns
-    -------
-    dict
-        JSON values: ``entries``, their ``bytes``, how many are ``damaged``, and ``journals`` that are being written.
-
-    Raises
-    ------
-    StorageError
-        There is none, or it cannot be read.
-    """
+    """What a cache holds, as JSON values."""
     with closing(open_cache(url, writable=False)) as cache:
         return {"cache": url, **asdict(cache.stats())}
 
 
 def verify(url: str, *, repair: bool = False, tick: Ticker = silent) -> CacheCheck:
-    """Read every entry and check it.
-
-    Parameters
-    ----------
-    url
-        Address of the cache: a path, ``s3://...`` or ``redis://...``.
-    repair
-        Move damaged entries away, so that the next run asks for them again.
-    tick
-        Called with what is counted and how much of it there is so far.
-
-    Returns
-    -------
-    Verification
-        What was read, and which entries are damaged.
-
-    Raises
-    ------
-    StorageError
-        There is no cache, or it cannot be read or written.
-    """
+    """Read every entry and check it."""
     entries = size = damaged = repaired = 0
     bad: list[str] = []
     with closing(open_cache(url, writable=repair)) as cache:
@@ -142,29 +106,6 @@ def collect(
     """Find, or delete, the entries that none of the cubes references, and what killed writers left.
 
     Entries that were stored after the call began are never touched, where the store knows which these are.
-
-    Parameters
-    ----------
-    url
-        Address of the cache: a path, ``s3://...`` or ``redis://...``.
-    cubes
-        Addresses of the cubes whose replies stay.
-    delete
-        Delete; without it the entries are only counted.
-    tick
-        Called with what is counted and how much of it there is so far.
-
-    Returns
-    -------
-    Collection
-        What there was, and what is deleted or would be.
-
-    Raises
-    ------
-    SweepError
-        No cube is given, or the requests of one cannot be made again.
-    StorageError
-        A cube or the cache is not there, or cannot be read or written.
     """
     if not cubes:
         raise SweepError(
@@ -193,31 +134,7 @@ def collect(
 
 
 def export(url: str, path: Path, *, cube: str | None = None, tick: Ticker = silent) -> Transfer:
-    """Write all entries of a cache, or those that a cube references, into one file.
-
-    Parameters
-    ----------
-    url
-        Address of the cache: a path, ``s3://...`` or ``redis://...``.
-    path
-        The file to write.
-    cube
-        Write only the replies that this cube references; default: all entries.
-    tick
-        Called with what is counted and how much of it there is so far.
-
-    Returns
-    -------
-    Transfer
-        What was written, and what was left out.
-
-    Raises
-    ------
-    SweepError
-        The cube's requests cannot be made again, or `path` is no place for a file.
-    StorageError
-        The cube or the cache is not there, or something cannot be read or written.
-    """
+    """Write all entries of a cache, or those that a cube references, into one file."""
     target = check_output(path, "path")
     chosen: References | None = None
     skipped = 0
@@ -241,27 +158,7 @@ def export(url: str, path: Path, *, cube: str | None = None, tick: Ticker = sile
 
 
 def load(url: str, path: Path, *, tick: Ticker = silent) -> Transfer:
-    """Put the entries of a file into a cache; those that are there stay.
-
-    Parameters
-    ----------
-    url
-        Address of the cache: a path, ``s3://...`` or ``redis://...``.
-    path
-        A file that `export` wrote.
-    tick
-        Called with what is counted and how much of it there is so far.
-
-    Returns
-    -------
-    Transfer
-        What was read, and how much of it is new.
-
-    Raises
-    ------
-    StorageError
-        The file is no archive of a cache, or something cannot be read or written; entries before stay.
-    """
+    """Put the entries of a file into a cache; those that are there stay."""
     entries = new = 0
     with opened(path) as file, closing(open_cache(url)) as cache:
         for batch in batches(read_archive(file, path), lambda entry: len(entry[1])):
@@ -343,18 +240,6 @@ def request_keys(reader: Reader, cache: Cache | None = None) -> Iterator[str]:
 
     What judges were asked depends on the answers, which are looked up in `cache`, by default the sweep's own; about
     an answer that is not there, there are no keys.
-
-    Parameters
-    ----------
-    reader
-        The cube, open.
-    cache
-        Where replies are looked up, which the requests to judges depend on.
-
-    Returns
-    -------
-    Iterator
-        The keys.
     """
     plan, targets = reader.plan, SampleTargets(*reader.cube.read_targets())
     answers = (cache or reader.cache()) if plan.judges else None

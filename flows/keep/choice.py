@@ -73,20 +73,7 @@ class ToForget:
 
 
 def find(cube: Cube, plan: Plan, choice: Choice) -> ToForget:
-    """The results that a choice means; reads the chosen regions one at a time.
-
-    Parameters
-    ----------
-    cube, plan
-        The cube, and its plan.
-    choice
-        What is meant.
-
-    Raises
-    ------
-    SweepError
-        If a name or value of the choice is unknown, or nothing fulfils its conditions.
-    """
+    """The results that a choice means; reads the chosen regions one at a time."""
     where, single, outcomes = choice.parts()
     rows = _asked_rows(cube, plan, str(single[ROW_ID]).split(",")) if ROW_ID in single else None
     found = ToForget(_chosen_cells(cube, plan, where))

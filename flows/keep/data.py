@@ -21,20 +21,7 @@ from evalcube.stages.generate.dataset.hub.fetch import fetch
 def fetch_data(
     targets: Sequence[str], tell: Callable[[shelf.FetchedRows], None] = lambda _: None
 ) -> list[shelf.FetchedRows]:
-    """Fetch what addresses, suites and configs name, as the hub has it now; what is here already is not sent again.
-
-    Parameters
-    ----------
-    targets
-        Each an address, the name of a suite, or the path of a config.
-    tell
-        Called with each record, as soon as its rows are here.
-
-    Raises
-    ------
-    EvalcubeError
-        A target is none of these, or the hub does not give what it names.
-    """
+    """Fetch what addresses, suites and configs name, as the hub has it now; what is here already is not sent again."""
     wanted = dict.fromkeys(Address.parse(text) for target in targets for text in addresses(target))
     found = []
     for address in wanted:
@@ -45,13 +32,7 @@ def fetch_data(
 
 
 def addresses(target: str) -> list[str]:
-    """The addresses on the hub that a target names, in order.
-
-    Raises
-    ------
-    EvalcubeError
-        The target is none, or names no data set of the hub.
-    """
+    """The addresses on the hub that a target names, in order."""
     if is_hub(target):
         return [target]
     found = list(dict.fromkeys(_named(_written(target), {target})))

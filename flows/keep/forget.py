@@ -121,32 +121,7 @@ def forget(
     cache: str | Path | bool = False,
     confirmed: Callable[[Forgetting], bool] = lambda _: True,
 ) -> Forgetting:
-    """Take results out of a cube. Killed at any point, it leaves what a second call brings to its end.
-
-    Parameters
-    ----------
-    url
-        Address of the cube.
-    choice
-        Which results.
-    cache
-        True deletes their replies from the cache that is at hand, an address from the one there: only then a run asks
-        again, as it takes what is in the cache from there.
-    confirmed
-        Called with what would go; nothing does if it returns False.
-
-    Returns
-    -------
-    Forgetting
-        What went, or would have gone.
-
-    Raises
-    ------
-    SweepError
-        Nothing fulfils the choice, or no cache is known whose replies could go.
-    StorageError
-        The cube or the cache is not there, cannot be read or written, or another process works on the cube.
-    """
+    """Take results out of a cube. Killed at any point, it leaves what a second call brings to its end."""
     cube = Cube.open(url)
     notes = read_notes(cube.records)
     plan = cube_plan(cube, notes)

@@ -20,13 +20,7 @@ from evalcube.stages.process.judging import judge_prompt_digest
 
 
 def build_plan(config: Sweep) -> Plan:
-    """The plan of a config.
-
-    Raises
-    ------
-    SweepError
-        If two evaluations or two judges would send the very same requests, or what is asked of outputs is wrong.
-    """
+    """The plan of a config."""
     evaluations, prices, facets = [], [], []
     for model, template, sampler in config.combinations():
         evaluations.append(

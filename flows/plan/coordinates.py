@@ -30,13 +30,7 @@ def row_id_coordinate(plan: Plan) -> Coordinate:
 
 
 def row_ids(plan: Plan, trials: int) -> npt.NDArray[np.object_]:
-    """Ids of the rows that the first trials of each named point ask, shape (dataset, trial); empty beyond the rows.
-
-    Raises
-    ------
-    TaskError
-        A file is not there, or not the one that it was.
-    """
+    """Ids of the rows that the first trials of each named point ask, shape (dataset, trial); empty beyond the rows."""
     return _completed(plan, trials, {})
 
 
@@ -59,15 +53,7 @@ def label_rows(cube: Cube, plan: Plan) -> None:
 
 
 def grown_row_ids(cube: Cube, before: Plan, plan: Plan) -> Coordinate | None:
-    """`ROW_ID` of a cube whose sweep has grown; None if it has none.
-
-    Parameters
-    ----------
-    cube
-        The cube as it is.
-    before, plan
-        Its plan, and what that has become; of data sets, only the files of those that are new are read.
-    """
+    """`ROW_ID` of a cube whose sweep has grown; None if it has none."""
     if not plan.named_points:
         return None
     stored = _stored(cube, before) if before.named_points else {}

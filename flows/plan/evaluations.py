@@ -145,13 +145,7 @@ class Evaluation(AskedModel):
 
     @cached_property
     def prompt_template(self) -> Template:
-        """The compiled template.
-
-        Raises
-        ------
-        TemplateError
-            It has code, and no config of this user's has it.
-        """
+        """The compiled template."""
         if self.not_run:
             raise TemplateError(*self.not_run)
         return Template(self.template.source)
@@ -203,11 +197,6 @@ def token_limit(sampler: Mapping[str, Any]) -> int:
 def dotted(label: str) -> str:
     """An evaluation's label as boards write it, with dots between its parts where cubes have strokes.
 
-    Parameters
-    ----------
-    label
-        Of an evaluation, in either form.
-
     Examples
     --------
     >>> dotted("quick / plain / warm"), dotted("quick · warm")
@@ -223,27 +212,7 @@ def evaluation_place(
     full: Sequence[str],
     parameter: str = "models",
 ) -> int:
-    """Index of an evaluation by its label, its model's name if there is one only, or its number.
-
-    Parameters
-    ----------
-    name
-        As a user wrote it; a number may be one, or a text.
-    labels, models, full
-        Of all evaluations: their labels, their models' names, and their names with all parts.
-    parameter
-        The caller's parameter that has it, for the message.
-
-    Returns
-    -------
-    int
-        Its index.
-
-    Raises
-    ------
-    SweepError
-        If none or several are called so.
-    """
+    """Index of an evaluation by its label, its model's name if there is one only, or its number."""
     name = need_name(parameter, name)
     found = [
         index
@@ -338,25 +307,13 @@ def opinion_keys(
 
 
 def read_opinion(judge: str, repeat: int, data: bytes) -> Opinion:
-    """What a judge's cached reply says.
-
-    Raises
-    ------
-    ValueError
-        If `data` is no record of a reply.
-    """
+    """What a judge's cached reply says."""
     said = read_judge(read_reply(Record.decode(data)).answer)
     return Opinion(judge, repeat, score_in(data), said.reason or said.failure)
 
 
 def score_in(data: bytes) -> float:
-    """The score in a judge's cached reply, 1 to 5; NaN where it was cut, refused, or has none that can be read.
-
-    Raises
-    ------
-    ValueError
-        If `data` is no record of a reply.
-    """
+    """The score in a judge's cached reply, 1 to 5; NaN where it was cut, refused, or has none that can be read."""
     reading = read_reply(Record.decode(data))
     if reading.finish != "stop":
         return math.nan

@@ -30,27 +30,7 @@ _HINT = "Write it like task=sort,letters or param_length=4..16"
 
 
 def checked_names(names: Sequence[str], table: Table, parameter: str) -> list[str]:
-    """Names of coordinates, facets by their plain names too.
-
-    Parameters
-    ----------
-    names
-        As a user wrote them.
-    table
-        The coordinates by name.
-    parameter
-        The parameter that has them, for the message.
-
-    Returns
-    -------
-    list of str
-        The names of the coordinates.
-
-    Raises
-    ------
-    SweepError
-        If one is unknown, or nothing or something twice is named.
-    """
+    """Names of coordinates, facets by their plain names too."""
     no_bare_text(**{parameter: names})
     found = [alias(name.strip(), table, parameter) for name in names if name.strip()]
     if not found:
@@ -62,25 +42,6 @@ def checked_names(names: Sequence[str], table: Table, parameter: str) -> list[st
 
 def alias(name: str, table: Table, parameter: str) -> str:
     """The coordinate that a name stands for.
-
-    Parameters
-    ----------
-    name
-        As a user wrote it; a facet or parameter may lack its prefix.
-    table
-        The coordinates by name.
-    parameter
-        The parameter that has it, for the message.
-
-    Returns
-    -------
-    str
-        The name of the coordinate.
-
-    Raises
-    ------
-    SweepError
-        If there is none.
 
     Examples
     --------
@@ -102,27 +63,7 @@ def alias(name: str, table: Table, parameter: str) -> str:
 
 
 def checked_where(where: Where, table: Table, ds: Dataset) -> dict[str, Condition]:
-    """Conditions by the cube's own names.
-
-    Parameters
-    ----------
-    where
-        Conditions by name, or texts ``NAME=VALUE``.
-    table
-        The coordinates by name.
-    ds
-        The dataset, for its tiers.
-
-    Returns
-    -------
-    dict
-        Conditions by the name of the coordinate, with values of its type.
-
-    Raises
-    ------
-    SweepError
-        If a name, or a value that is a label, is unknown, or a text is no condition.
-    """
+    """Conditions by the cube's own names."""
     no_bare_text(where=where)
     pairs = where.items() if isinstance(where, Mapping) else (split_condition(text) for text in where)
     found: dict[str, Condition] = {}
@@ -141,20 +82,7 @@ def checked_where(where: Where, table: Table, ds: Dataset) -> dict[str, Conditio
 
 
 def cells_of(plan: Plan, where: Sequence[str]) -> npt.NDArray[np.bool_]:
-    """Which cells of a plan, shape (model, task, params), fulfil all conditions.
-
-    Parameters
-    ----------
-    plan
-        The plan; there need not be a cube yet.
-    where
-        Texts ``NAME=VALUE``.
-
-    Raises
-    ------
-    SweepError
-        As `checked_where`; also if no evaluation or no point fulfils all of them.
-    """
+    """Which cells of a plan, shape (model, task, params), fulfil all conditions."""
     from evalcube.flows.plan.coordinates import labels
 
     known = {label.name: (tuple(label.dims), np.asarray(label.values)) for label in labels(plan)}
@@ -187,27 +115,7 @@ def _model(key: str, condition: object, table: Table) -> str:
 
 
 def read_condition(name: str, text: str, values: Sequence[Any]) -> Condition:
-    """A value, list or range as text, with the type that the coordinate has.
-
-    Parameters
-    ----------
-    name
-        Of the coordinate, for messages.
-    text
-        As a user wrote it.
-    values
-        The coordinate's; their type decides how the text is read.
-
-    Returns
-    -------
-    Condition
-        Numbers where the coordinate has numbers.
-
-    Raises
-    ------
-    SweepError
-        If a number is expected, and the text is none.
-    """
+    """A value, list or range as text, with the type that the coordinate has."""
     there = [value for value in values if value is not None]
     texts = [value for value in there if isinstance(value, str)]
     if text in texts:
@@ -283,15 +191,7 @@ def _words(condition: Condition) -> str:
 
 
 def matching_points(points: Sequence[Mapping[str, object]], params: str | None) -> list[int]:
-    """Indices of the points that a text stands for; all points if it is empty.
-
-    Parameters
-    ----------
-    points
-        Params of each point of a task.
-    params
-        A point's number, or some of its params as `read_params` takes them.
-    """
+    """Indices of the points that a text stands for; all points if it is empty."""
     if params is None or not params.strip():
         return list(range(len(points)))
     text = params.strip()
@@ -313,11 +213,6 @@ def _fits(point: Mapping[str, object], wanted: Mapping[str, object]) -> bool:
 
 def read_params(text: str) -> dict[str, object]:
     """Params as they are given on the command line: JSON, or ``name=value,...``.
-
-    Raises
-    ------
-    SweepError
-        If what begins like JSON is none.
 
     Examples
     --------
@@ -345,11 +240,6 @@ def _value(text: str) -> object:
 def differing(points: Sequence[Mapping[str, object]]) -> set[str]:
     """Names of the parameters in which points of one task differ.
 
-    Parameters
-    ----------
-    points
-        Parameters of each point, by name.
-
     Examples
     --------
     >>> differing([{"length": 2, "depth": 1}, {"length": 4, "depth": 1}])
@@ -361,13 +251,6 @@ def differing(points: Sequence[Mapping[str, object]]) -> set[str]:
 
 def telling(params: Mapping[str, object], names: set[str] | None) -> Mapping[str, object]:
     """The parameters that tell a point from others of its task; if none do all, and of a data set its file's name.
-
-    Parameters
-    ----------
-    params
-        Of the point.
-    names
-        Those in which points of the task differ, if that is known.
 
     Examples
     --------

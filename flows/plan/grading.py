@@ -29,13 +29,7 @@ Prices = tuple[float, float]
 
 
 def grade_reading(reading: Reading, cell: Cell, trial: Trial, second: SecondReader | None = None) -> Outcome:
-    """The outcome of one of a cell's trials, without layer scores; of imported replies with the other tool's.
-
-    Parameters
-    ----------
-    second
-        Reads the reply, too, unless it is imported.
-    """
+    """The outcome of one of a cell's trials, without layer scores; of imported replies with the other tool's."""
     if is_imported(cell):
         return imported_outcome(reading, trial.guess_chance, trial.cluster)
     with collect_codes() as codes:
@@ -97,11 +91,6 @@ class LayerGrader:
 
         Every finished trial is scored on the text that it gave, a cut or refused one too: no output gains by ending
         early.
-
-        Parameters
-        ----------
-        judged
-            The stored replies to `judge_requests`, in the same order.
         """
         readings = []
         for replies in judged:

@@ -49,17 +49,7 @@ class Growth:
 
 
 def grown(old: Plan, new: Plan, recorded: Recorded) -> Growth:
-    """The sweep of a cube with what a config adds.
-
-    Parameters
-    ----------
-    old
-        Plan of the cube, with prices and facets.
-    new
-        Plan of the config.
-    recorded
-        What the cube holds already, by place.
-    """
+    """The sweep of a cube with what a config adds."""
     evaluations, places = _evaluations(old, new, recorded)
     tasks = _tasks(old, new, recorded)
     judges = _judges(old, new)

@@ -35,13 +35,7 @@ class Selection:
     """The parameter that has them, for messages."""
 
     def mask(self, plan: Plan) -> npt.NDArray[np.bool_]:
-        """Return which cells are chosen, shape (model, task, params).
-
-        Raises
-        ------
-        SweepError
-            If a name is not in the sweep, or nothing is chosen.
-        """
+        """Return which cells are chosen, shape (model, task, params)."""
         # What the config does not name is not asked, although the cube has it.
         named: npt.NDArray[np.bool_] = plan.named_cells
         if not self.where:
@@ -68,15 +62,7 @@ class Sampling(ABC):
 
     @abstractmethod
     def targets(self, plan: Plan, planned: SampleTargets, counters: Counters) -> SampleTargets:
-        """The targets of the next round.
-
-        Parameters
-        ----------
-        planned
-            What the cube is to hold already; all of it is measured, transport errors apart, when a round is over.
-        counters
-            Of the cube, shape (model, task, params, counter).
-        """
+        """The targets of the next round."""
 
     def models(self, plan: Plan) -> Sequence[int]:
         """Evaluations that any round may want more of."""
@@ -158,20 +144,7 @@ class Only:
 
     @classmethod
     def of(cls, conditions: Sequence[str] = (), trials: str | None = None) -> Only | None:
-        """The part that is meant; None if that is all.
-
-        Parameters
-        ----------
-        conditions
-            Texts ``NAME=VALUE``, as `--where` of readers takes them, each name once; all have to hold.
-        trials
-            ``A:B`` for the trials from A to B - 1, counted from 0, or ``B`` for the first B.
-
-        Raises
-        ------
-        SweepError
-            If a text is none of these.
-        """
+        """The part that is meant; None if that is all."""
         if not conditions and trials is None:
             return None
         no_bare_text(only=conditions)
@@ -181,13 +154,7 @@ class Only:
         return cls(Selection(tuple(conditions), "only"), first, last)
 
     def sampling(self, config: Sweep) -> Sampling:
-        """How far the cells of the part are measured.
-
-        Raises
-        ------
-        SweepError
-            If trials are given and the config asks for a precision.
-        """
+        """How far the cells of the part are measured."""
         if self.trials is None:
             return replace(as_configured(config), selection=self.selection)
         if config.precision is not None:

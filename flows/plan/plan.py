@@ -347,22 +347,6 @@ class Plan:
         """Build the plan of a cube from its attributes.
 
         A task that is not installed, or in another version, has its cells and no trials; see `absent`.
-
-        Parameters
-        ----------
-        spec
-            The attribute.
-        trials, repeats
-            Of the cube.
-        files
-            Paths, by SHA-256, of data files that lie somewhere else now.
-        packages
-            Packages of tasks by the tasks' names, for messages.
-
-        Raises
-        ------
-        SweepError
-            If the spec is of a newer format, or is damaged.
         """
         parsed = parse_spec(spec)
         tasks = tuple(

@@ -106,13 +106,7 @@ def judges_decide(cell: Cell) -> bool:
 
 
 def check_tools(plan: Plan) -> None:
-    """Make sure that tools which a task offers with its trials can be sent.
-
-    Raises
-    ------
-    SweepError
-        A model's API knows none.
-    """
+    """Make sure that tools which a task offers with its trials can be sent."""
     deaf = [one for one in plan.evaluations if "tools" in APIS[one.api].unknown]
     for task in plan.tasks if deaf else ():
         if any(entry.cell.trial(0).tools for entry in task.cells):
@@ -152,13 +146,7 @@ class CriteriaBook:
         self._parsed: dict[str, tuple[Assertion, ...]] = {}
 
     def of(self, task: int, trial: Trial) -> Criteria:
-        """The criteria of a trial: the assertions of its task and its own; its own rubric before its task's.
-
-        Raises
-        ------
-        DeclarationError
-            If one of its own assertions is wrong.
-        """
+        """The criteria of a trial: the assertions of its task and its own; its own rubric before its task's."""
         entry = self._tasks[task]
         own, rubric = trial.extras.get("assertions"), trial.extras.get("rubric")
         assertions = self._parse(entry.assertions) + self._parse(own or ())
@@ -178,18 +166,7 @@ class CriteriaBook:
 
 
 def check_criteria(plan: Plan) -> bool:
-    """Check everything that the plan's tasks and their rows declare.
-
-    Returns
-    -------
-    bool
-        Whether any of it asks what an answer cost.
-
-    Raises
-    ------
-    SweepError
-        If an assertion is wrong or cannot be measured, or there are rubrics without judges or judges without rubrics.
-    """
+    """Check everything that the plan's tasks and their rows declare."""
     costs, judged = False, False
     tools = all(offers_tools(evaluation.sampler.params) for evaluation in plan.evaluations)
     for index, task in enumerate(plan.tasks):

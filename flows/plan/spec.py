@@ -76,20 +76,7 @@ class Spec(IdentityRecord):
 
 
 def parse_spec(spec: object, sizes: Mapping[str, int] | None = None) -> Spec:
-    """Check a spec.
-
-    Parameters
-    ----------
-    spec
-        The attribute ``spec`` of a cube, or None if it has none.
-    sizes
-        The cube's sizes, to be compared with what the spec lists.
-
-    Raises
-    ------
-    SweepError
-        If the spec is of a newer format, is not what a sweep writes, or does not fit the sizes.
-    """
+    """Check a spec."""
     written = spec.get("format") if isinstance(spec, Mapping) else None
     if type(written) is int and written > SPEC_FORMAT:
         raise SweepError(
@@ -118,15 +105,7 @@ def description(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def description_problem(attrs: Mapping[str, Any], parsed: Spec) -> str | None:
-    """Why a cube's description is not what a run wrote; None if it may be.
-
-    Parameters
-    ----------
-    attrs
-        The cube's attributes.
-    parsed
-        Their spec.
-    """
+    """Why a cube's description is not what a run wrote; None if it may be."""
     for place, row in enumerate(parsed.evaluations):
         if row.eval_id != row.own_id:
             return (
@@ -168,26 +147,12 @@ _SAID = "answers (trials times repeats) that the first plan gave the point: its 
 
 
 def base_coordinate(base: npt.NDArray[Any]) -> Coordinate:
-    """The array (model, task, params) as a cube has it.
-
-    Parameters
-    ----------
-    base
-        Answers, shape (model, task, params).
-    """
+    """The array (model, task, params) as a cube has it."""
     return Coordinate(BASE, ("model", "task", "params"), base.astype(np.int64), {"long_name": _SAID})
 
 
 def described_base(spec: Spec, slots: int) -> Array:
-    """What a description says of points, shape (task, params); 0 where there is none.
-
-    Parameters
-    ----------
-    spec
-        The description.
-    slots
-        Length of ``params``.
-    """
+    """What a description says of points, shape (task, params); 0 where there is none."""
     found = np.zeros((len(spec.tasks), slots), dtype=np.int64)
     for row, task in enumerate(spec.tasks):
         found[row, : len(task.points)] = [point.base for point in task.points]
@@ -196,15 +161,6 @@ def described_base(spec: Spec, slots: int) -> Array:
 
 def filled_base(stored: npt.NDArray[Any] | None, described: Array, models: int) -> Array:
     """Base design of each evaluation: what a cube has of it, and the description's for points that came later.
-
-    Parameters
-    ----------
-    stored
-        Shape (model, task, params), 0 for what came later; None for a cube that has no such array.
-    described
-        Shape (task, params).
-    models
-        Number of evaluations.
 
     Examples
     --------
@@ -225,11 +181,6 @@ def joined_base(parts: Sequence[Array]) -> Array:
 
     An evaluation keeps the design of its own cube. Where it is in several whose designs of a task have other ratios,
     the points of that task have the same weight.
-
-    Parameters
-    ----------
-    parts
-        By cube, each of the shape (model, task, params) of all together.
 
     Examples
     --------

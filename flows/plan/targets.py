@@ -87,13 +87,7 @@ class RegionWork:
     """Of what is kept, see `evalcube.storage.cube.ledger.Receipt.fingerprints`."""
 
     def grader_of(self, new: str) -> str:
-        """The grader to record of the region: both, where trials that are kept were graded by another one.
-
-        Parameters
-        ----------
-        new
-            Version of the grader of the trials that are added.
-        """
+        """The grader to record of the region: both, where trials that are kept were graded by another one."""
         return new if self.grader is None else "+".join(sorted({*self.grader.split("+"), new}))
 
 
@@ -108,17 +102,7 @@ def window_of(sizes: Mapping[str, int], region: Region, chunks: Mapping[str, int
 def pending_positions(
     window: Window, wanted: npt.NDArray[np.bool_], status: npt.NDArray[np.uint8] | None
 ) -> Positions:
-    """Flat positions still to do, first trials of all cells first, so that partial data covers every cell.
-
-    Parameters
-    ----------
-    window
-        The region's window.
-    wanted
-        Which trials are to be measured, in the window's shape.
-    status
-        Status of the region as stored, in the window's shape; None where nothing is stored.
-    """
+    """Flat positions still to do, first trials of all cells first, so that partial data covers every cell."""
     todo = wanted
     if status is not None:
         todo = todo & ((status == Status.MISSING) | (status == Status.TRANSPORT))
@@ -159,13 +143,7 @@ class SampleTargets:
 
     @classmethod
     def uniform(cls, plan: Plan, trials: int, repeats: int, chosen: BoolArray | None = None) -> SampleTargets:
-        """The same for every cell that the config names, or for the chosen ones, as far as it has as many trials.
-
-        Parameters
-        ----------
-        chosen
-            Shape (model, task, params); None means all.
-        """
+        """The same for every cell that the config names, or for the chosen ones, as far as it has as many trials."""
         wanted = plan.named_cells if chosen is None else chosen & plan.named_cells
         most = np.minimum(plan.sources, trials)
         return cls(np.where(wanted, most, 0).astype(np.int32), np.where(wanted, repeats, 0).astype(np.int32))
@@ -200,13 +178,7 @@ class SampleTargets:
         return SampleTargets(trials, repeats)
 
     def refuse_too_many(self) -> None:
-        """Refuse more than a cube can have, before any array of that size is made.
-
-        Raises
-        ------
-        SweepError
-            If there are too many trials in a cell, or in all.
-        """
+        """Refuse more than a cube can have, before any array of that size is made."""
         _, tasks, slots = self.trials.shape
         trials, repeats = self.maxima
         sizes = (

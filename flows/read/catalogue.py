@@ -36,13 +36,7 @@ def tasks() -> dict[str, Task]:
 
 
 def find_task(name: str) -> Task:
-    """The task of that name, bundled or from a plugin.
-
-    Raises
-    ------
-    SweepError
-        If there is none.
-    """
+    """The task of that name, bundled or from a plugin."""
     tasks = all_tasks()
     if name in tasks:
         return tasks[name]
@@ -59,13 +53,7 @@ def task_params(task: Task) -> list[ParamInfo]:
 
 
 def sample_trials(task: Task, params: Mapping[str, Any], count: int, seed: int) -> Iterator[Trial]:
-    """The first trials of a cell.
-
-    Raises
-    ------
-    TaskError
-        If a parameter is unknown or out of range.
-    """
+    """The first trials of a cell."""
     chosen = dict(params) or task.example().canonical()
     (point,) = expand(task, [Entry(grid=None, points=[chosen], tiers=("sample",))])
     cell = Cell(task, point.params, seed)

@@ -33,23 +33,7 @@ def cautions(
     *,
     whole: bool,
 ) -> tuple[str, ...]:
-    """All of them.
-
-    Parameters
-    ----------
-    dataset
-        As it is, before it is counted again.
-    part
-        What is shown of it.
-    notes
-        Of its last run.
-    cube
-        The one that the dataset is of; None if that is not known.
-    receipts
-        Of its regions.
-    whole
-        Whether it is all of the cube: of a selection, counts are of a part.
-    """
+    """All of them."""
     return (
         *_graders(receipts),
         *_engines(cube, dataset, receipts),

@@ -32,16 +32,6 @@ def with_design(dataset: Dataset) -> Dataset:
     what is asked now.
 
     Points weigh by the former.
-
-    Parameters
-    ----------
-    dataset
-        With the cube's attributes; one without a sweep's description is returned as it is.
-
-    Returns
-    -------
-    Dataset
-        Lazy where it was.
     """
     if "max_tokens" in dataset.coords or "spec" not in dataset.attrs or "cell_id" not in dataset.coords:
         return dataset
@@ -100,18 +90,7 @@ def _with(
 
 
 def without_older(dataset: Dataset) -> tuple[Dataset, tuple[str, ...]]:
-    """The dataset without what edited data files had in them before, where what they have now was measured.
-
-    Parameters
-    ----------
-    dataset
-        As `with_design` returns it, with counters.
-
-    Returns
-    -------
-    Dataset, tuple of str
-        And what was left out, a sentence for its readers; none where nothing was.
-    """
+    """The dataset without what edited data files had in them before, where what they have now was measured."""
     if OLDER not in dataset.coords:
         return dataset, ()
     older = dataset[OLDER].transpose(*_CELL).values
@@ -132,18 +111,7 @@ def without_older(dataset: Dataset) -> tuple[Dataset, tuple[str, ...]]:
 
 
 def tells_version(where: Iterable[str]) -> bool:
-    """Whether conditions say which version of a data file is meant.
-
-    Parameters
-    ----------
-    where
-        Their names, or texts ``NAME=VALUE``.
-
-    Returns
-    -------
-    bool
-        True if one of them does.
-    """
+    """Whether conditions say which version of a data file is meant."""
     return any(name.partition("=")[0].strip() in (FILE_VERSION, OLDER, "params", "cell_id") for name in where)
 
 
@@ -170,18 +138,7 @@ def _written(spec: Spec, dataset: Dataset) -> np.ndarray | None:
 
 
 def composite_settings(notes: Mapping[str, object]) -> tuple[Mapping[str, float] | None, str | None]:
-    """Weights of the layers by name, None where all are the same, and the control; None where it is not declared.
-
-    Parameters
-    ----------
-    notes
-        What the last run noted beside the cube.
-
-    Raises
-    ------
-    SweepError
-        If the config there says what no config may.
-    """
+    """Weights of the layers by name, None where all are the same, and the control; None where it is not declared."""
     config = notes.get("config")
     declared = config.get("composite") if isinstance(config, Mapping) else None
     if declared is None:
@@ -205,15 +162,6 @@ def with_prices(dataset: Dataset, cube: Cube | None, notes: Mapping[str, object]
 
     A price of 0 stands in a cube also where a config declares none. Cached tokens are told by trial and not in the
     counters, so that their lower price is spread over all prompts of a model.
-
-    Parameters
-    ----------
-    dataset
-        Of the cube, or of a part of it.
-    cube
-        The cube; None where nobody knows it.
-    notes
-        What the last run noted beside it.
     """
     declared = priced_models(notes)
     if declared is None:

@@ -79,29 +79,7 @@ def detect(
     cube: str | Path | None = None,
     cache: str | Path | None = None,
 ) -> Detection:
-    """Work out how many questions tell two models of a sweep apart, by a two-sided paired test at 5 %.
-
-    Parameters
-    ----------
-    config
-        A config, a mapping of the same form, or the path of a YAML file.
-    difference
-        In points of 100, above 0.
-    power
-        Chance to tell it, above 0.5 and below 1.
-    against
-        A cube in which two models answered questions of this kind, or the share of questions that only one of two
-        gets right; default: the sweep's own cube if it has two, else 0.2.
-    cube, cache
-        As for `estimate`.
-
-    Raises
-    ------
-    ConfigError
-        If the config has problems.
-    SweepError
-        If a number is out of range, or the cube has no two models with common answers.
-    """
+    """Work out how many questions tell two models of a sweep apart, by a two-sided paired test at 5 %."""
     for name, value, low, high in (("detect", difference, 0, 100), ("power", power, 0.5, 1)):
         need_number(name, value)
         if not low < value < high:

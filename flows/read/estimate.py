@@ -292,13 +292,7 @@ class PlannedPoint:
 
 
 def planned_points(config: Sweep, label: str) -> list[PlannedPoint]:
-    """The points of one task of a sweep, in their order in the cube.
-
-    Raises
-    ------
-    SweepError
-        If the sweep has no task of that label.
-    """
+    """The points of one task of a sweep, in their order in the cube."""
     plan = build_plan(config)
     for task in plan.tasks:
         if task.label == label:
@@ -381,19 +375,7 @@ def _lengths(plan: Plan, counters: FloatArray | None) -> FloatArray:
 def _completion(
     parts: Sequence[OpenTrials], lengths: FloatArray, cached: Sequence[int], longest: int
 ) -> tuple[float, str]:
-    """Mean completion tokens of what is to send, and where that is known from.
-
-    Parameters
-    ----------
-    parts
-        Of one evaluation.
-    lengths
-        Means of its cells (task, params).
-    cached
-        Lengths of the cached replies among them.
-    longest
-        The sampler's limit; 0 if it has none.
-    """
+    """Mean completion tokens of what is to send, and where that is known from."""
     if cached:
         otherwise, basis = float(np.mean(cached)), "mean of cached replies"
     else:

@@ -160,13 +160,7 @@ def gate(
 def given_names(
     cubes: Sequence[str | Path], control: str | None, treatment: str | None, others: Sequence[str] = ()
 ) -> list[str]:
-    """The names of the two that were given; the control's is first and the treatment's last, whatever the others are.
-
-    Raises
-    ------
-    SweepError
-        If one of the two is named, and could be meant for either of two cubes.
-    """
+    """Return the given names: the control's is first and the treatment's last."""
     given = [str(name) for name in (control, *others, treatment) if name is not None]
     if len(cubes) == 2 and len(given) == 1 and not others:
         raise SweepError(
@@ -213,16 +207,6 @@ def decide(lines: Sequence[PolicyLine]) -> tuple[Decision, str]:
 
     All critical ones must be shown, so that each may be tested at the full level: the chance of a false GO is that of
     one line. One refuted line is enough for NO-GO, so that there the lines of a role share the level.
-
-    Parameters
-    ----------
-    lines
-        Of all roles.
-
-    Returns
-    -------
-    tuple
-        GO, NO-GO or INCONCLUSIVE, and a sentence.
     """
     there = {role: [line.outcome for line in lines if line.role == role] for role in LEVELS}
     if "refuted" in there["critical"]:

@@ -40,26 +40,7 @@ class Ratings:
 
 
 def read_gold(path: str | Path, ids: Mapping[str, list[str]]) -> Ratings:
-    """Ratings by people.
-
-    Parameters
-    ----------
-    path
-        JSON lines, or a CSV file with a header (``.csv``). Each row has a ``score`` from 1 to 5, ``correct``, true or
-        false, or both; the ``unit`` or the ``id`` that the data set gives it; and the ``variant`` that answered.
-    ids
-        Units that each id of a data set stands for.
-
-    Returns
-    -------
-    Ratings
-        Ids that no unit has stay as ``id:...``.
-
-    Raises
-    ------
-    SweepError
-        If the file cannot be read, or a row is not a rating of one unit.
-    """
+    """Ratings by people."""
     scores: dict[str, dict[str, float]] = {}
     right: dict[str, dict[str, float]] = {}
     seen = set()
@@ -82,13 +63,7 @@ def read_gold(path: str | Path, ids: Mapping[str, list[str]]) -> Ratings:
 
 
 def rated_by_people(opened: OpenPart, cube: CubeLike, gold: str | Path) -> OpenPart:
-    """The part with what people say of its answers.
-
-    Raises
-    ------
-    SweepError
-        If there are several cubes, the file is none of ratings, or names what the cube does not have.
-    """
+    """The part with what people say of its answers."""
     if len(given := listed(cube)) > 1:
         raise SweepError(
             "`gold`: ratings are of the answers of one cube, and several are given", "Give one cube"
@@ -98,13 +73,7 @@ def rated_by_people(opened: OpenPart, cube: CubeLike, gold: str | Path) -> OpenP
 
 
 def with_ratings(dataset: Dataset, reader: Reader, path: str | Path) -> Dataset:
-    """A cube's dataset with what people say as ``people_score`` and ``people_right``, by model, task, params and trial.
-
-    Raises
-    ------
-    SweepError
-        If a row names a variant or a unit that the cube does not have, or no variant where there are several.
-    """
+    """Return a cube's dataset with ``people_score`` and ``people_right``, by model, task, params and trial."""
     plan = reader.plan
     points = {
         entry.cell.id: f"{label}/{slot}"

@@ -57,17 +57,7 @@ class JudgeTally:
                     count.unknown += scale * (reading is None)
 
     def end(self, model: int, assumed: float, *, exact: bool) -> None:
-        """Close an evaluation, of whose unknown answers each is taken for so many tokens.
-
-        Parameters
-        ----------
-        model
-            Its index.
-        assumed
-            Tokens of an answer that nobody knows yet.
-        exact
-            Whether all of its trials were looked at.
-        """
+        """Close an evaluation, of whose unknown answers each is taken for so many tokens."""
         trials = self._judged_trials(model)
         for judge, count in zip(self._plan.judges, self.counts, strict=True):
             count.requests += trials * judge.repeats

@@ -17,22 +17,7 @@ from evalcube.storage.files import replaced, sync_path, sync_tree
 
 
 def check_output(path: Path, parameter: str = "output") -> Path:
-    """The file that `path` stands for, symbolic links followed; it need not exist.
-
-    Parameters
-    ----------
-    path
-        As a user gave it.
-    parameter
-        The caller's parameter that has it, for the message.
-
-    Raises
-    ------
-    SweepError
-        If something other than a regular file is there: replacing a device or a pipe would destroy it.
-    StorageError
-        If the path cannot be looked at.
-    """
+    """The file that `path` stands for, symbolic links followed; it need not exist."""
     target = Path(os.path.realpath(path))
     with guarded(path, "look at the file to write"):
         try:
@@ -50,53 +35,14 @@ def check_output(path: Path, parameter: str = "output") -> Path:
 
 
 def write_output(path: Path, data: bytes, doing: str) -> None:
-    """Write a file whole, with the folders above it; `doing` says what is tried, as in "write the report".
-
-    Parameters
-    ----------
-    path
-        The file.
-    data
-        All of its bytes.
-    doing
-        What is tried, for the message, as in "write the report".
-
-    Raises
-    ------
-    SweepError
-        As `check_output`.
-    StorageError
-        If it cannot be written.
-    """
+    """Write a file whole, with the folders above it; `doing` says what is tried, as in "write the report"."""
     with new_file(path, doing) as file:
         file.write(data)
 
 
 @contextmanager
 def new_file(path: Path, doing: str, parameter: str = "output") -> Iterator[BinaryIO]:
-    """A file to write that takes the place of `path`, on disk, once the block has ended well; else nothing changes.
-
-    Parameters
-    ----------
-    path
-        As a user gave it; folders above it are made.
-    doing
-        What is tried, for the message, as in "write the report".
-    parameter
-        The caller's parameter that has it, for the message.
-
-    Yields
-    ------
-    BinaryIO
-        The new file.
-
-    Raises
-    ------
-    SweepError
-        As `check_output`.
-    StorageError
-        If it cannot be written.
-    """
+    """A file to write that takes the place of `path`, on disk, once the block has ended well; else nothing changes."""
     target = check_output(path, parameter)
     with guarded(path, doing):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -106,27 +52,7 @@ def new_file(path: Path, doing: str, parameter: str = "output") -> Iterator[Bina
 
 @contextmanager
 def new_folder(path: Path, doing: str) -> Iterator[Path]:
-    """A folder to fill that appears at `path`, on disk, once the block has ended well; else nothing does.
-
-    Parameters
-    ----------
-    path
-        As a user gave it; nothing may be there. Folders above it are made.
-    doing
-        What is tried, for the message, as in "export the cube".
-
-    Yields
-    ------
-    Path
-        Where to write meanwhile.
-
-    Raises
-    ------
-    SweepError
-        If something is there.
-    StorageError
-        If it cannot be written.
-    """
+    """A folder to fill that appears at `path`, on disk, once the block has ended well; else nothing does."""
     if os.path.lexists(path):
         raise SweepError(f"`output`: '{path}' is there already", "Give a new name, or move it away")
     with guarded(path, doing):
@@ -157,12 +83,4 @@ Ticker = Callable[[str, int], None]
 
 
 def silent(what: str, count: int) -> None:
-    """Hear nothing.
-
-    Parameters
-    ----------
-    what
-        What is counted.
-    count
-        How much of it there is so far.
-    """
+    """Hear nothing."""

@@ -63,15 +63,6 @@ def read_answer(data: bytes | None, cell: Cell, truth: Trial, *, parse: bool = T
     """What a cached reply says to one of a cell's trials; None if there is no reply.
 
     The answer is read with the parsers of today, which may see more in a reply than those that graded it.
-
-    Parameters
-    ----------
-    data
-        The entry of the cache, None if there is none.
-    cell, truth
-        What was asked.
-    parse
-        Whether the answer is read, which takes as long as all the rest.
     """
     reading = read_stored(data, truth)
     if reading is None:
@@ -128,20 +119,7 @@ def outcome_codes(status: npt.NDArray[Any], referenced: npt.NDArray[np.bool_]) -
 
 
 def status_name(status: Status, cell: Cell) -> str:
-    """Name of an outcome; that an answer is not the reference says nothing where there is none.
-
-    Parameters
-    ----------
-    status
-        The outcome.
-    cell
-        The cell whose trial had it.
-
-    Returns
-    -------
-    str
-        In small letters.
-    """
+    """Name of an outcome; that an answer is not the reference says nothing where there is none."""
     if status == Status.INCORRECT and not cell.task.has_reference(cell.params):
         return ANSWERED
     return status.name.lower()
@@ -200,41 +178,13 @@ class Reader:
         return self._providers.get(code, f"#{code:08x}") if code > 0 else None
 
     def evaluation_index(self, name: str | int, parameter: str = "model") -> int:
-        """The place of an evaluation, by its model's label, its full label or its number.
-
-        Parameters
-        ----------
-        name
-            One of the three; a number may be one, or a text.
-        parameter
-            The caller's parameter that has it, for the message.
-
-        Raises
-        ------
-        SweepError
-            If none or several match.
-        """
+        """The place of an evaluation, by its model's label, its full label or its number."""
         rows = self.plan.evaluations
         models, full = [row.model for row in rows], [row.label for row in rows]
         return evaluation_place(name, self.plan.labels, models, full, parameter)
 
     def point(self, task: str, params: str | None) -> tuple[int, int]:
-        """Indices of a task and of one of its points.
-
-        Parameters
-        ----------
-        task
-            The task's label.
-        params
-            JSON, ``name=value,...`` (the values that tell points apart are enough; one with a comma needs JSON), a
-            slot number, or None if the task has one point only, versions of an edited data file apart: then it is
-            the newest.
-
-        Raises
-        ------
-        SweepError
-            If nothing or more than one point matches.
-        """
+        """Indices of a task and of one of its points."""
         names = list(self.plan.task_names)
         if task not in names:
             raise SweepError(f"`task`: '{task}' is not in this cube", f"Give one of: {', '.join(names)}")
@@ -259,17 +209,7 @@ class Reader:
         parse: bool = True,
         judged: bool = True,
     ) -> list[FoundTrial]:
-        """Trials with their questions and replies, many at a time, as a cache may be far away.
-
-        Parameters
-        ----------
-        places
-            Indices of model, task, slot, trial and repeat of each.
-        asked, replies
-            Whether requests are made again, and their replies looked up.
-        parse, judged
-            Whether answers are read in the replies, and what judges gave is looked up, too.
-        """
+        """Trials with their questions and replies, many at a time, as a cache may be far away."""
         rows = []
         for place in places:
             model, task, slot, trial, repeat = place
@@ -329,25 +269,7 @@ class Reader:
         ]
 
     def view(self, model: int, task: int, slot: int, trial: int, repeat: int = 0) -> TrialView:
-        """One trial; prompt and reference are made again, the reply comes from the cache.
-
-        Parameters
-        ----------
-        model, task, slot
-            Indices along ``model``, ``task`` and ``params``.
-        trial, repeat
-            Numbers of the trial and its repeat, from 0.
-
-        Returns
-        -------
-        TrialView
-            The trial; without response, parsed answer and opinions where the cache does not hold the reply.
-
-        Raises
-        ------
-        SweepError
-            If the trial or repeat is outside of the cube.
-        """
+        """One trial; prompt and reference are made again, the reply comes from the cache."""
         for name, value, size in (("trial", trial, self.plan.trials), ("repeat", repeat, self.plan.repeats)):
             if not 0 <= value < size:
                 raise SweepError(

@@ -118,32 +118,7 @@ def open_part(
     notes: Mapping[str, object] | None = None,
     trials: bool = True,
 ) -> OpenPart:
-    """The part of a cube that is meant, its counters counted again where that is needed.
-
-    Parameters
-    ----------
-    cube
-        A cube in any form, or several in a list: what these hold is joined in memory, as `evalcube merge` joins it on
-        disk. Of a dataset its arrays hold, whatever was selected, and the records of the cube that it was opened from.
-    part
-        Default: all of it.
-    notes
-        What was noted beside the cube, for views by name; default: read at its address.
-    trials
-        Whether single trials are needed, and not only their counters, which are sooner read.
-
-    Returns
-    -------
-    OpenPart
-        The dataset with its counters, and what a reader should know of the selection.
-
-    Raises
-    ------
-    StorageError
-        If there is no cube, or it cannot be read.
-    SweepError
-        If a view, coordinate or value is unknown, or nothing is left.
-    """
+    """The part of a cube that is meant, its counters counted again where that is needed."""
     if part is not None and not isinstance(part, Part):
         raise SweepError(
             f"`part`: {type(part).__name__} is no part of a cube",
@@ -198,20 +173,7 @@ def open_part(
 
 
 def narrowed(opened: OpenPart, where: Sequence[str]) -> OpenPart:
-    """The part of an open part that fulfils conditions, sooner than `open_part` reads it.
-
-    Parameters
-    ----------
-    opened
-        With all that its reader should know, which holds of a part of it too.
-    where
-        Conditions, texts such as ``task=sort``.
-
-    Raises
-    ------
-    SweepError
-        If a coordinate or value is unknown, or nothing is left.
-    """
+    """The part of an open part that fulfils conditions, sooner than `open_part` reads it."""
     words = _in_words(Part(where))
     dataset = opened.whole if opened.whole is not None and tells_version(where) else opened.arrays
     dataset = _restricted(dataset, where, f"`where`: nothing fulfils all of {words}")
@@ -251,27 +213,7 @@ def _opened(cube: str | Path) -> Cube:
 
 
 def labelled(opened: Cube | Dataset, *, trials: bool, lazy: bool = False) -> Dataset:
-    """A cube with all that its description says of its evaluations and points, as far as it is needed.
-
-    Parameters
-    ----------
-    opened
-        The cube, or a dataset of one.
-    trials
-        Whether single trials are needed, and not only their counters.
-    lazy
-        Whether what there is of single trials is not read yet, however little it is.
-
-    Returns
-    -------
-    Dataset
-        As of `evalcube.flows.read.dataset.open_cube`.
-
-    Raises
-    ------
-    CubeDamagedError
-        The labels of its counters are others than it was made with.
-    """
+    """A cube with all that its description says of its evaluations and points, as far as it is needed."""
     if isinstance(opened, Cube):
         # There are no composites without the layers of single trials, nor sums by cluster.
         more = trials or {"fact", "cluster", SECOND} & set(opened.trial_arrays)
@@ -302,11 +244,6 @@ def _recounted(dataset: Dataset, part: Part) -> tuple[Dataset, str, list[str]]:
     """The dataset counted again as a part says: as if less had been measured, or as the second reader read its replies.
 
     What is missing of each trial is counted, too. With it come who read it, and what to know of that.
-
-    Raises
-    ------
-    ValueError
-        An option cannot be met with these arrays.
     """
     read_by, told = "", list[str]()
     if part.reader != "ours":

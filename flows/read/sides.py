@@ -92,29 +92,13 @@ class SideBySide:
         return axes.names(self.dataset, "task")
 
     def both(self, truncated: str = "wrong") -> npt.NDArray[np.bool_]:
-        """Which trials are compared, as both finished them: shape (task, params, trial, repeat).
-
-        Parameters
-        ----------
-        truncated
-            "drop" leaves out those that either truncated.
-        """
+        """Which trials are compared, as both finished them: shape (task, params, trial, repeat)."""
         return np.asarray(pairing.counted(self.status, truncated).all(axis=0))
 
     def compared(
         self, *, truncated: str = "wrong", cells: npt.NDArray[np.bool_] | None = None, border: float = 0.0
     ) -> Pair | None:
-        """The paired comparison of the two; None where they have no finished trial in common.
-
-        Parameters
-        ----------
-        truncated
-            See `evalcube.stages.analyze.labelled.pairing.compare_evaluations`.
-        cells
-            Points that are meant, shape (task, params); default: all.
-        border
-            As for `evalcube.stages.analyze.labelled.pairing.compare_evaluations`.
-        """
+        """The paired comparison of the two; None where they have no finished trial in common."""
         dataset = self.dataset
         mask = self.both(truncated)
         if cells is not None:
@@ -136,32 +120,7 @@ def side_by_side(
     *,
     repeats: int | None = None,
 ) -> SideBySide:
-    """Two evaluations of one cube, or one of each of two cubes.
-
-    Parameters
-    ----------
-    cubes
-        Addresses of one cube or two.
-    models
-        Labels, names of models or numbers. Of one cube two, or none if it has two evaluations only. Of two cubes: one
-        for both, one for each, or none if one label only is in both, or each has one evaluation only.
-    part
-        Which part of the cubes; default: all.
-    repeats
-        The first so many answers to each question; default: all.
-
-    Returns
-    -------
-    SideBySide
-        The two, with their outcomes in memory.
-
-    Raises
-    ------
-    StorageError
-        If there is no cube, or it cannot be read.
-    SweepError
-        If the two are not named clearly, a name is unknown, or the part is wrong.
-    """
+    """Two evaluations of one cube, or one of each of two cubes."""
     no_bare_text(cubes=cubes, models=models)
     check_repeats(repeats)
     if len(cubes) > 2:
@@ -177,13 +136,7 @@ def side_by_side(
 
 
 def check_repeats(repeats: int | None) -> None:
-    """Refuse what is no number of answers to a question.
-
-    Raises
-    ------
-    SweepError
-        If it is something else, or less than 1.
-    """
+    """Refuse what is no number of answers to a question."""
     if repeats is None:
         return
     need_number("repeats", repeats, whole=True)
@@ -251,13 +204,7 @@ def _place(name: str, dataset: Dataset) -> int:
 
 
 def full_labels(dataset: Dataset) -> list[str]:
-    """What each evaluation is called with all parts of its name, as `verdict` and `show` take it, too.
-
-    Returns
-    -------
-    list of str
-        A name for each evaluation: model, template and sampler with strokes between them.
-    """
+    """What each evaluation is called with all parts of its name, as `verdict` and `show` take it, too."""
     parts = [axes.names(dataset, name) for name in ("model_name", "template", "sampler")]
     return [" / ".join(names) for names in zip(*parts, strict=True)]
 

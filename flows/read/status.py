@@ -31,15 +31,7 @@ _USUAL_LIMIT = 4096
 
 
 def refusal_lines(evaluations: Iterable[Evaluation], causes: Mapping[int, Iterable[str]]) -> list[str]:
-    """What to write in the config, a line for each evaluation whose parameters its endpoint does not take.
-
-    Parameters
-    ----------
-    evaluations
-        Of the plan, in its order.
-    causes
-        By place of the evaluation, why trials failed; see `evalcube.stages.reply.body`.
-    """
+    """What to write in the config, a line for each evaluation whose parameters its endpoint does not take."""
     planned = list(evaluations)
     lines = []
     for place, named in causes.items():

@@ -44,17 +44,7 @@ from evalcube.storage.urls import absolute
 
 
 def default_cluster(workers: int | None, trials: int, plan: Plan) -> Cluster:
-    """The cluster of a run that names none: this process for few trials, else worker processes.
-
-    Parameters
-    ----------
-    workers
-        Number of worker processes that were asked for.
-    trials
-        How many are left to ask.
-    plan
-        What makes and grades them.
-    """
+    """The cluster of a run that names none: this process for few trials, else worker processes."""
     return LocalProcesses(workers) if needs_processes(workers, trials, plan) else ThisProcess()
 
 
@@ -72,30 +62,7 @@ def chosen_cluster(
     scheduler: str | None = None,
     workers: int | None = None,
 ) -> Cluster | None:
-    """The cluster that a run works on; None if nobody named one and no client is open, so that the run decides.
-
-    Parameters
-    ----------
-    settings
-        The sweep's config, whose own `cluster` counts last.
-    cluster
-        A cluster of ours, a cluster or client of Dask's, what a config's `cluster` may be, or the path of a YAML file
-        with such.
-    scheduler
-        Address of a running Dask scheduler; default: the client that is open here, or that of the variable
-        DASK_SCHEDULER_ADDRESS, if nothing else is named, the config's `cluster` included.
-    workers
-        Number of local worker processes.
-
-    Raises
-    ------
-    SweepError
-        If more than one is given, or what is given is for `submit` alone.
-    ConfigError
-        With all problems of the cluster's description.
-    ClusterError
-        In a fork of a process that ran a sweep.
-    """
+    """The cluster that a run works on; None if nobody named one and no client is open, so that the run decides."""
     refuse_fork()
     if cluster is not None and (scheduler is not None or workers is not None):
         raise SweepError("`cluster` excludes `scheduler` and `workers`", "Give one of them")
@@ -117,13 +84,7 @@ def chosen_cluster(
 
 
 def make_cluster(section: ClusterSection | SlurmSection) -> Cluster:
-    """The cluster that a section of a config describes.
-
-    Raises
-    ------
-    SweepError
-        If it is for `submit` alone.
-    """
+    """The cluster that a section of a config describes."""
     if isinstance(section, SlurmSection):
         raise SweepError(
             "`slurm` describes jobs to which a whole sweep is handed",
@@ -154,33 +115,7 @@ def wait_for_workers(
     note: Callable[[str], None],
     stopped: Callable[[], bool] = lambda: False,
 ) -> list[str]:
-    """Wait until the cluster has its minimum of workers; the run keeps its lease meanwhile, and says that it waits.
-
-    Parameters
-    ----------
-    cluster
-        How many are waited for, and how long.
-    connection
-        A connection to it.
-    lease
-        Of the run; nothing is begun once it is lost. None where nothing is written.
-    note
-        Called with what the user should read.
-    stopped
-        Called again and again; whether somebody ordered the run to stop, so that none is waited for.
-
-    Returns
-    -------
-    list of str
-        Addresses of the workers that are there. After the cluster's patience fewer than its minimum will do.
-
-    Raises
-    ------
-    ClusterError
-        If there is none by then, the cluster says that there will be none, or its scheduler went away.
-    LeaseLostError
-        If another run took the cube over.
-    """
+    """Wait until the cluster has its minimum of workers; the run keeps its lease meanwhile, and says that it waits."""
     began = time.monotonic()
     next_note = began + _NOTE_SECONDS
     while True:
@@ -223,13 +158,7 @@ def _chosen(connection: Connection, view: ClusterView) -> str:
 
 
 def present(connection: Connection) -> Mapping[str, str]:
-    """The cluster's workers that serve and that are used, sorted: address -> the name that they were started with.
-
-    Raises
-    ------
-    OSError
-        If the scheduler cannot be asked, or does not answer in time.
-    """
+    """The cluster's workers that serve and that are used, sorted: address -> the name that they were started with."""
     return connection.code.look().answer().workers
 
 
@@ -240,31 +169,7 @@ def check_workers(
     scheduler: str | None = None,
     note: Callable[[str], None] = lambda _: None,
 ) -> dict[str, str]:
-    """Ask each worker whether it could take part in a sweep.
-
-    Parameters
-    ----------
-    settings
-        The sweep's config.
-    cluster, scheduler
-        As for `evalcube.flows.run.sweep.run`; default: the config's, else this process.
-    note
-        Called with what the user should read.
-
-    Returns
-    -------
-    dict
-        By each worker's address why it could not; empty for one that could.
-
-    Raises
-    ------
-    SweepError
-        If none of them could.
-    StorageError
-        If this process cannot write where cube and cache are.
-    ClusterError
-        If the cluster cannot be started or reached, or has no worker.
-    """
+    """Ask each worker whether it could take part in a sweep."""
     plan, run = build_plan(settings), uuid.uuid4().hex[:12]
     chosen = chosen_cluster(settings, cluster=cluster, scheduler=scheduler) or ThisProcess()
     # Beside the cube, which may not be there yet, or be in use.

@@ -103,13 +103,7 @@ class Counting:
         self._changed.add(receipt.region.model)
 
     def write_due(self, open_models: Callable[[], Container[int]], *, last: bool) -> None:
-        """Bring the counters of changed evaluations into the cube, if it is time; at once if it is the last time.
-
-        Parameters
-        ----------
-        open_models
-            Returns the evaluations that have regions under way.
-        """
+        """Bring the counters of changed evaluations into the cube, if it is time; at once if it is the last time."""
         # One such task at a time: the counters of all evaluations are in one array, and a chunk has one writer.
         waits = not last and time.monotonic() - self._written_at < self._seconds
         if self._writing is not None or not self._changed or waits:

@@ -159,13 +159,7 @@ class Driver:
         """Blocks graded so far."""
 
     def run(self) -> None:
-        """Work until everything is recorded, or until asked to stop and what came in is recorded.
-
-        Raises
-        ------
-        Exception
-            Whatever a task raised, storage errors above all. What is recorded by then stays recorded.
-        """
+        """Work until everything is recorded, or until asked to stop and what came in is recorded."""
         # Twice: a run that was killed left its marks, and a task that finds one of them would not run.
         self._poison.close()
         try:
@@ -212,13 +206,7 @@ class Driver:
         return self._workers.there
 
     def stop(self, hint: str = "") -> None:
-        """Submit nothing more; requests in flight still end and count. For signal handlers and any thread.
-
-        Parameters
-        ----------
-        hint
-            What whoever stops it may do next, for people.
-        """
+        """Submit nothing more; requests in flight still end and count. For signal handlers and any thread."""
         # Nothing but flags: a handler runs between any two instructions of the thread that holds the locks.
         self._hint, self.stopped = hint, True
 

@@ -230,17 +230,6 @@ def remember(
     """Keep what a run found; where it did not come to look, what was known before stays.
 
     What cannot be kept is no loss.
-
-    Parameters
-    ----------
-    records
-        Of the cube.
-    models
-        Of the config.
-    endpoints
-        By label of the model, as the run began.
-    traffic
-        Totals of the run.
     """
     found = {}
     for model in models:

@@ -59,11 +59,6 @@ def progress(sides: SideBySide, policy: Policy, trials: int, sizes: Sizes) -> li
     The looks of a line are at fixed numbers of its questions, in the order of the seed, whatever else is asked
     meanwhile. At each it may be shown, or refuted, at the level that is due there; a line that is unlikely to be shown
     in the end stays open and is asked no further.
-
-    Parameters
-    ----------
-    trials
-        Of each point in the end.
     """
     found = []
     own = np.zeros(sides.planned.shape[1:3], dtype=np.int64)
@@ -214,30 +209,7 @@ def run_gate(
     *,
     subscribers: Sequence[Subscriber] = (),
 ) -> tuple[GateResult, RunSummary]:
-    """Run a sweep as far as a policy needs it, and decide.
-
-    Parameters
-    ----------
-    policy
-        The lines.
-    config
-        In any form that `evalcube.run` takes. Its `trials` are the plan, and the most that are asked; looks are at 40,
-        55, 70, 85 and 100 % of them.
-    models
-        The control and the treatment; none if the sweep has two evaluations only.
-    subscribers
-        As for `evalcube.run`.
-
-    Returns
-    -------
-    tuple
-        The decision, and what the run did.
-
-    Raises
-    ------
-    ConfigError, SweepError, StorageError
-        As `evalcube.run` and `evalcube.flows.read.sides.side_by_side`; and if the config asks for a precision.
-    """
+    """Run a sweep as far as a policy needs it, and decide."""
     settings = as_config(config)
     if settings.precision is not None:
         raise SweepError(

@@ -50,15 +50,7 @@ class Health:
         return sorted(address for address, seconds in self._silence.items() if seconds >= ASKED_SECONDS)
 
     def see(self, view: ClusterView, now: float) -> None:
-        """Take in what the scheduler knows.
-
-        Parameters
-        ----------
-        view
-            What it said.
-        now
-            Seconds on a monotonic clock.
-        """
+        """Take in what the scheduler knows."""
         passed = 0.0 if self._looked_at is None else min(now - self._looked_at, _MOST_SECONDS)
         self._looked_at = now
         self._silence = {
@@ -140,15 +132,7 @@ class Queueing:
         self._now = 0.0
 
     def see(self, queue: Queue, now: float) -> None:
-        """Take in what the scheduler has to do.
-
-        Parameters
-        ----------
-        queue
-            The run's tasks beside those of others.
-        now
-            Seconds on a monotonic clock.
-        """
+        """Take in what the scheduler has to do."""
         self._now = now
         if queue.running or not queue.waiting or not queue.others:
             self.worked()

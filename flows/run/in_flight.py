@@ -28,19 +28,7 @@ _MOMENT_SECONDS, _LONG_SECONDS = 10.0, 30.0
 
 
 def initial_size(left: int, connections: int, workers: int, largest: int = LARGEST) -> int:
-    """Requests in the first blocks: enough to be worth a task, few enough to share out and to see progress.
-
-    Parameters
-    ----------
-    left
-        Requests of the evaluation.
-    connections
-        Limit of the endpoint, for the whole cluster.
-    workers
-        Number of workers.
-    largest
-        Bound on the size of an ordinary sweep's blocks.
-    """
+    """Requests in the first blocks: enough to be worth a task, few enough to share out and to see progress."""
     if left > LARGE_SWEEP:
         return LARGE
     several_rounds, shared_out = 8 * connections // workers, left // (4 * workers)
@@ -174,21 +162,7 @@ def make_limits(
     workers: int,
     judges: Sequence[str] = (),
 ) -> list[InFlightLimit]:
-    """The limit of each evaluation; those of one model have one in common, and models at one address its blocks.
-
-    Parameters
-    ----------
-    names
-        Label of each evaluation's model.
-    endpoints
-        By label of the model; models without one have nothing to ask.
-    left
-        Trials to ask, by evaluation.
-    workers
-        Number of workers.
-    judges
-        Labels of the models that judge; where those are asked in batches, each block waits for these, too.
-    """
+    """The limit of each evaluation; those of one model have one in common, and models at one address its blocks."""
     limits: dict[str, InFlightLimit] = {}
     addresses: dict[object, AddressLoad] = {}
     places = {name: _place(name, endpoints.get(name)) for name in names}
@@ -214,15 +188,7 @@ def make_limits(
 
 
 def make_judge_limits(judges: Sequence[str], endpoints: Mapping[str, Endpoint]) -> list[JudgeLimit]:
-    """A limit for each model that judges and is asked in this run.
-
-    Parameters
-    ----------
-    judges
-        Labels of the models that judge.
-    endpoints
-        By label of the model.
-    """
+    """A limit for each model that judges and is asked in this run."""
     return [
         JudgeLimit(shared_connections(endpoints[name], endpoints), 1, model=name)
         for name in judges
@@ -319,13 +285,6 @@ def blocks_to_submit(
     """Blocks of the model with the fewest under way first, until every address has its depth.
 
     Whoever takes one has its limits count it before asking for the next.
-
-    Parameters
-    ----------
-    queues
-        Of the evaluations; of two with equally many under way, the first one comes first.
-    others
-        Limits that bound all blocks.
     """
     starved = [
         (blocks.limit.in_flight, place, blocks)

@@ -87,24 +87,7 @@ class Members:
         there: Callable[[], Collection[str]] | None = None,
         stopped: Callable[[], bool] = lambda: False,
     ) -> list[str]:
-        """Wait for the workers that are there; those that take part.
-
-        Parameters
-        ----------
-        addresses
-            Of the workers.
-        there
-            Says which workers there are by now: while none is ready, others may have taken their places.
-        stopped
-            Whether somebody ordered the run to stop, so that none is waited for.
-
-        Raises
-        ------
-        SweepError
-            If none of them can take part; it names one. Where some can, the others are left out and named.
-        ClusterError
-            If none gets ready.
-        """
+        """Wait for the workers that are there; those that take part."""
         began = looked_at = time.monotonic()
         first_at: float | None = None
         said = ""
@@ -186,17 +169,7 @@ class Members:
     def admitted(
         self, there: Collection[str], aside: Collection[str] = (), silent: Collection[str] = ()
     ) -> list[str]:
-        """Those of the workers that take part; asks the others, and never waits for an answer.
-
-        Parameters
-        ----------
-        there
-            Workers that serve.
-        aside
-            Those of them that are to take no part for now.
-        silent
-            Those of these that do not answer, so that what they have is made again.
-        """
+        """Those of the workers that take part; asks the others, and never waits for an answer."""
         self._renew()
         for address in set(self._ready).difference(there):
             del self._ready[address]
@@ -310,20 +283,7 @@ class Members:
 
 
 def refuse_far_workers(models: Sequence[Model], addresses: Sequence[str]) -> None:
-    """Refuse models that are served on this machine only, where there are workers elsewhere.
-
-    Parameters
-    ----------
-    models
-        The models that will be asked.
-    addresses
-        Of the workers.
-
-    Raises
-    ------
-    SweepError
-        If a server of this machine is out of a worker's reach.
-    """
+    """Refuse models that are served on this machine only, where there are workers elsewhere."""
     far = [address for address in addresses if not _is_here(address)]
     for model in models:
         if far and is_managed(model):

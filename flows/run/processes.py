@@ -17,17 +17,7 @@ _IMPORTED = ("distributed.nanny", "evalcube.flows.run.worker.plugin")
 
 
 def needs_processes(workers: int | None, trials: int, plan: Plan) -> bool:
-    """Whether a run without a cluster starts worker processes.
-
-    Parameters
-    ----------
-    workers
-        How many were asked for.
-    trials
-        How many are left to ask.
-    plan
-        What makes and grades them.
-    """
+    """Whether a run without a cluster starts worker processes."""
     return workers is not None or trials > (_FEW_FOREIGN if plan.packages or plan.code else _FEW)
 
 

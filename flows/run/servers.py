@@ -62,23 +62,7 @@ def is_managed(model: Model) -> bool:
 def serve_models(
     models: Sequence[Model], note: Note = lambda _, __: None, answer_tokens: int = 0
 ) -> Iterator[Served]:
-    """Give each model its route; managed servers run as long as the context.
-
-    Parameters
-    ----------
-    models
-        The models that have requests to answer. Two of the same local weights, or of the same command, share one
-        server.
-    note
-        Called with what is being started or happens to it, and with what it said, from any thread.
-    answer_tokens
-        Most tokens of an answer, for servers that want to know; 0 where nobody bounds it.
-
-    Raises
-    ------
-    DeployError
-        If a managed server does not start.
-    """
+    """Give each model its route; managed servers run as long as the context."""
     with ExitStack() as stack:
         own = _own_servers(models, stack, note, context_length(answer_tokens))
         supervisors = {name: each.supervisor for name, each in own.items()}
@@ -203,15 +187,7 @@ def _route(model: Model, base_url: str) -> Route:
 
 
 def endpoint_of(model: Model, base_url: str = "") -> Endpoint:
-    """An endpoint with all of a model's settings that its fields are named after, and with its limits.
-
-    Parameters
-    ----------
-    model
-        A model of the config.
-    base_url
-        Its address; not needed to look for its key.
-    """
+    """An endpoint with all of a model's settings that its fields are named after, and with its limits."""
     names = {field.name for field in fields(Endpoint)}
     settings = {name: getattr(model, name) for name in names & type(model).model_fields.keys()}
     for name in _PLACES:

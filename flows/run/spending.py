@@ -48,11 +48,6 @@ class Amount:
     def parse(cls, text: str) -> Amount:
         """Read an amount such as ``2M``, ``500k tokens`` or ``5USD``; a plain number is tokens.
 
-        Raises
-        ------
-        SweepError
-            If it is none.
-
         Examples
         --------
         >>> Amount.parse("2M"), Amount.parse("$1.50")
@@ -256,13 +251,7 @@ class Spending:
         return ""
 
     def save(self) -> None:
-        """Keep the sum, so that a run that is killed loses no more than the last seconds of it.
-
-        Raises
-        ------
-        StorageError
-            If it cannot be written.
-        """
+        """Keep the sum, so that a run that is killed loses no more than the last seconds of it."""
         self._saved_at = time.monotonic()
         spent = self.spent
         with guarded(f"{self._records.address}/{SPENT}", "keep what the sweep has spent"):

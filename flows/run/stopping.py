@@ -168,15 +168,7 @@ _POLL_SECONDS = 0.5
 
 
 def stop_run(url: Address, *, wait: float = _HEARD_SECONDS) -> None:
-    """Ask the run that works on a cube to stop in good order; wait up to `wait` seconds until it has heard.
-
-    Raises
-    ------
-    SweepError
-        If there is no such run, or it has not heard by then.
-    StorageError
-        If there is no cube, or it cannot be written.
-    """
+    """Ask the run that works on a cube to stop in good order; wait up to `wait` seconds until it has heard."""
     records = Cube.open(url).records
     holder = apparent_holder(records)
     if holder is None:

@@ -200,25 +200,7 @@ def summarized(
     endpoints: Mapping[str, Endpoint],
     only: Only | None,
 ) -> RunSummary:
-    """The summary of a run that has ended.
-
-    Parameters
-    ----------
-    reason
-        "complete", or "stopped" if somebody or something stopped it.
-    store
-        The sweep as the run left it.
-    settings
-        Its config.
-    tracker, spending
-        What the run's events told, and what it spent.
-    stopped_by
-        Who wanted it to stop; empty if nobody did.
-    endpoints
-        By model, those that were asked.
-    only
-        The part of the plan that was asked; None for all of it.
-    """
+    """The summary of a run that has ended."""
     counts = store.targets.counts
     left, to_rate = zip(*(left_of(store, i) for i in range(len(store.plan.labels))), strict=True)
     unrated, models = sum(to_rate), _models(store, left)
@@ -359,11 +341,6 @@ def table_of(summary: RunSummary) -> TableSpec:
 
 def usd(amount: float | None) -> str:
     """An amount of money, with as many digits as it needs; None is one that nobody knows.
-
-    Parameters
-    ----------
-    amount
-        In US dollars.
 
     Examples
     --------

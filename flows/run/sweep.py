@@ -333,13 +333,7 @@ def _notes(settings: Sweep, store: SweepStore) -> dict[str, Any]:
 
 
 def fresh_cache(settings: Sweep) -> str:
-    """Return the address of a new cache beside the usual one, since a cache never replaces a reply.
-
-    Raises
-    ------
-    SweepError
-        The cache is a Redis server, or the cube has trials, which no run asks again.
-    """
+    """Return the address of a new cache beside the usual one, since a cache never replaces a reply."""
     if not has_folders(settings.cache):
         raise SweepError(
             "`fresh`: a Redis server has no folders for a newer cache", "Give `cache` another database of it"

@@ -56,25 +56,6 @@ def acting_config(
     Of a cube it is `config`, or else the config that this user last ran it with. Of one that the user never ran,
     what its notes say is taken, but for whatever decides where requests, keys and files go: that is given here, or
     refused.
-
-    Parameters
-    ----------
-    source
-        A config in any form that `evalcube.flows.config.as_config` takes, or the address of a cube.
-    cube, cache
-        Addresses that replace the config's.
-    config
-        The config of the cube.
-    endpoints, key_envs
-        By model of the cube's notes: the address to ask, and the environment variable that holds its key. One text
-        is meant for all models that a simulator or a bundled model on this machine does not stand in for.
-
-    Raises
-    ------
-    SweepError
-        If the cube does not say how it was made, or it is not said whom to ask.
-    ConfigError
-        If the config has problems.
     """
     # A config is a file on this machine; any other address that leads to something should lead to a cube.
     if not isinstance(source, (str, Path)) or at_home(source).is_file() or not Cube.exists(source):

@@ -142,14 +142,7 @@ class Workers:
         self._queueing.worked()
 
     def poll(self) -> None:
-        """Look up who is there, at most once a second, and adapt to what workers report of their endpoints.
-
-        Raises
-        ------
-        ClusterError
-            If there has been no worker for as long as the cluster's patience, if they end again and again and none
-            has done anything, or if the cluster says that there will be none.
-        """
+        """Look up who is there, at most once a second, and adapt to what workers report of their endpoints."""
         # First, as it is cheap and connections are idle meanwhile; who is there is asked over the network.
         self._adapt()
         self._hear_shares()
@@ -321,13 +314,7 @@ class Workers:
             self._share_out()
 
     def _count_losses(self, losses: int) -> None:
-        """Say so, once, if workers crash again and again: each that is restarted looks as if all were well.
-
-        Raises
-        ------
-        ClusterError
-            If they do and have done nothing else.
-        """
+        """Say so, once, if workers crash again and again: each that is restarted looks as if all were well."""
         before, self._losses = self._losses, losses
         if self._losses >= _MOST_LOSSES and not self._worked:
             raise ClusterError(

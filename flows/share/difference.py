@@ -256,13 +256,7 @@ def identity_differences(first: Spec, second: Spec) -> list[str]:
 
 
 def _facts(spec: Spec, common: Collection[str]) -> Iterator[tuple[tuple[str, ...], str, str]]:
-    """What a sweep asks: the identity of each thing, what it is called, and what there is to compare of it.
-
-    Parameters
-    ----------
-    common
-        Labels of the tasks that both have, whose points are compared.
-    """
+    """What a sweep asks: the identity of each thing, what it is called, and what there is to compare of it."""
 
     def told(value: object) -> str:
         return json.dumps(value, sort_keys=True)

@@ -154,21 +154,7 @@ def write_joined(
     *,
     newer: bool = False,
 ) -> Cube:
-    """Make a cube of what others hold; everybody else sees all of it or nothing.
-
-    Parameters
-    ----------
-    joined
-        What they hold.
-    url
-        Address of the new cube.
-    attrs
-        Attributes beside its description.
-    more
-        Called with the new cube before anybody else sees it, and with what was written.
-    newer
-        Whether the later of two other outcomes stays, and not that of the earlier cube.
-    """
+    """Make a cube of what others hold; everybody else sees all of it or nothing."""
     return Cube.create(
         url,
         sizes=joined.plan.sizes,

@@ -70,15 +70,7 @@ def _points(count: int, task: str) -> str:
 
 
 def unnamed(plan: Plan, counters: npt.NDArray[np.float64]) -> Unnamed | None:
-    """What the config of a plan does not name; None if it names all.
-
-    Parameters
-    ----------
-    plan
-        Of the cube and the config.
-    counters
-        Of the cube, shape (model, task, params, counter).
-    """
+    """What the config of a plan does not name; None if it names all."""
     if plan.named is None:
         return None
     # What a data file had in it before it was edited is told apart from what was left out.

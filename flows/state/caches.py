@@ -21,18 +21,6 @@ def default_cache_address(cube: Cube, noted: object) -> str | None:
 
     It is that of this user's own run, or else a cache beside the cube with the name that the cube's notes give, which
     are believed in nothing but that name.
-
-    Parameters
-    ----------
-    cube
-        The cube.
-    noted
-        The address in its notes.
-
-    Returns
-    -------
-    str or None
-        The address to read from.
     """
     own = remembered_config(cube)
     if own is not None and isinstance(own.get("cache"), str):
@@ -56,24 +44,7 @@ def find_replies(
     *,
     away: list[str] | None = None,
 ) -> Cache | None:
-    """The replies of a cube as they may be read without being named, or those of caches that are named.
-
-    Parameters
-    ----------
-    cube
-        The cube.
-    noted
-        The address of a cache in its notes.
-    named
-        Addresses of caches; then no others are read.
-    away
-        Gets a line for each cache that nobody named and that does not answer, in place of the error.
-
-    Returns
-    -------
-    Cache or None
-        Of several caches, one that asks them in turn; None if none is there.
-    """
+    """The replies of a cube as they may be read without being named, or those of caches that are named."""
     if named is None:
         addresses = default_cache_addresses(cube, noted)
     else:
@@ -93,13 +64,7 @@ def find_replies(
 
 
 def needed_replies(cube: Cube, noted: object, named: str | Path | None) -> Cache:
-    """As `find_replies`; none is refused.
-
-    Raises
-    ------
-    SweepError
-        No cache is known.
-    """
+    """As `find_replies`; none is refused."""
     found = find_replies(cube, noted, named)
     if found is None:
         raise SweepError(
@@ -109,17 +74,7 @@ def needed_replies(cube: Cube, noted: object, named: str | Path | None) -> Cache
 
 
 def remember_merged(output: str, cubes: Sequence[str], *, newer: bool) -> None:
-    """Note for this user that the replies of a merged cube are in the caches of those that it was made of.
-
-    Parameters
-    ----------
-    output
-        Address of the merged cube.
-    cubes
-        Addresses of the others; where two have answers to one trial, that of the first one was kept.
-    newer
-        Whether that of the later one was kept: its cache is then asked first, as two replies may have one key.
-    """
+    """Note for this user that the replies of a merged cube are in the caches of those that it was made of."""
     found = []
     opened = [Cube.open(cube) for cube in cubes]
     for cube in sorted(opened, key=_last_written, reverse=True) if newer else opened:
@@ -137,18 +92,6 @@ def default_cache_addresses(cube: Cube, noted: object) -> list[str]:
     """Addresses of the caches of `find_replies`: `default_cache_address`, and those of what was merged or came along.
 
     A merge notes, for the user whose it is, where the replies of its cubes are; a pulled copy has them beside it.
-
-    Parameters
-    ----------
-    cube
-        The cube.
-    noted
-        The address of a cache in its notes.
-
-    Returns
-    -------
-    list of str
-        Each once, in the order in which they are read.
     """
     found = [default_cache_address(cube, noted)]
     if is_directory(cube.url):
@@ -163,16 +106,6 @@ def default_cache_addresses(cube: Cube, noted: object) -> list[str]:
 
 def replies_name(cube: str) -> str:
     """Name of the cache beside a pulled copy that has the replies which came along with it.
-
-    Parameters
-    ----------
-    cube
-        The last part of the copy's address.
-
-    Returns
-    -------
-    str
-        The last part of the cache's address, which is otherwise the same.
 
     Examples
     --------

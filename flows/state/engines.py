@@ -70,13 +70,7 @@ class Origin:
 
 
 def read_engines(records: Space) -> dict[str, tuple[EngineInfo, ...]]:
-    """What the record says, as far as it has the right form; empty if there is none.
-
-    Parameters
-    ----------
-    records
-        Of the cube.
-    """
+    """What the record says, as far as it has the right form; empty if there is none."""
     document = read_record(records, ENGINES, _READ_BYTES)
     rows = document.get("evaluations") if isinstance(document, dict) else None
     if not isinstance(rows, dict):
@@ -97,28 +91,14 @@ def _engine(info: object) -> EngineInfo | None:
 
 
 def write_engines(records: Space, engines: Engines) -> None:
-    """Keep what served the evaluations. What cannot be written is nobody's loss.
-
-    Parameters
-    ----------
-    records
-        Of the cube.
-    engines
-        All that is known; the record is replaced.
-    """
+    """Keep what served the evaluations. What cannot be written is nobody's loss."""
     rows = {name: [info._asdict() for info in infos] for name, infos in engines.items() if infos}
     with suppress(OSError, StorageError):
         records.put(ENGINES, json.dumps({"evaluations": rows}, indent=1, sort_keys=True).encode())
 
 
 def joined_engines(several: Iterable[Engines]) -> dict[str, tuple[EngineInfo, ...]]:
-    """What several records say together.
-
-    Parameters
-    ----------
-    several
-        In the order in which they count.
-    """
+    """What several records say together."""
     found: dict[str, dict[EngineInfo, None]] = {}
     for engines in several:
         for name, infos in engines.items():
@@ -129,17 +109,7 @@ def joined_engines(several: Iterable[Engines]) -> dict[str, tuple[EngineInfo, ..
 def origins_of(
     evaluations: Sequence[tuple[str, str]], engines: Engines, receipts: Iterable[Receipt]
 ) -> list[Origin]:
-    """What answered each evaluation of a cube.
-
-    Parameters
-    ----------
-    evaluations
-        Label and ``eval_id`` of each, in the cube's order.
-    engines
-        What the cube's record says.
-    receipts
-        The newest of each region.
-    """
+    """What answered each evaluation of a cube."""
     counts: list[Counter[str]] = [Counter() for _ in evaluations]
     for receipt in receipts:
         if receipt.region.model < len(counts):

@@ -47,17 +47,7 @@ def new_cube(plan: Plan, url: str | Path, fill: Callable[[Cube], None] | None = 
 
 
 def grown_cube(cube: Cube, old: Plan, new: Plan) -> Growth:
-    """What the sweep of a cube is with a config added.
-
-    Parameters
-    ----------
-    cube
-        The cube.
-    old
-        Its plan, made from its description.
-    new
-        The config's plan.
-    """
+    """What the sweep of a cube is with a config added."""
     growth = grown(_labelled(cube, old), new, _recorded(cube))
     return replace(growth, plan=replace(growth.plan, trials=new.trials, repeats=new.repeats))
 
@@ -82,13 +72,6 @@ def extend(cube: Cube, plan: Plan) -> None:
     """Make room in a cube for all that a plan has, with its labels; for the holder of the lease only.
 
     After a kill the cube is what it was, or what it is to be. Nothing new is planned yet.
-
-    Parameters
-    ----------
-    cube
-        Open for writing.
-    plan
-        As `grown_cube` made it of this cube.
     """
     spec, before = described(cube, plan), cube.attrs["spec"]
     if spec == before:

@@ -64,13 +64,7 @@ def open_trials(store: SweepStore, model: int) -> Iterator[OpenTrials]:
 
 
 def unbegun(targets: SampleTargets, shape: Sequence[int], model: int) -> OpenTrials:
-    """All that the targets have of an evaluation, where there is no cube yet.
-
-    Parameters
-    ----------
-    shape
-        Of one evaluation: (task, params, trial, repeat).
-    """
+    """All that the targets have of an evaluation, where there is no cube yet."""
     # From the first trial that is meant: a part of a billion trials is no larger than itself.
     tasks, slots, trials, repeats = shape
     window = Window(Region(model, 0, 0), (tasks, slots, trials - targets.first, repeats), targets.first, 0)
@@ -84,17 +78,7 @@ def left_of(store: SweepStore, model: int) -> tuple[int, int]:
 
 
 def pending_beside(store: SweepStore, whole: SampleTargets, left: int) -> int:
-    """How many trials of a plan, and of what its cube was grown to, are not done and not among those `left`.
-
-    Parameters
-    ----------
-    store
-        With the targets that are asked now.
-    whole
-        The targets of the plan.
-    left
-        Trials that are left of the store's targets.
-    """
+    """How many trials of a plan, and of what its cube was grown to, are not done and not among those `left`."""
     own = store.plan.named_cells
     whole = whole.union(SampleTargets(store.planned.trials * own, store.planned.repeats * own))
     if store.targets.first == 0 and whole.same(store.targets):

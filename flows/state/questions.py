@@ -58,15 +58,7 @@ def _looked_up(records: Space, name: str) -> Iterator[bytes] | None:
 
 
 def keep_blocks(records: Space, plan: Plan, trials: npt.NDArray[np.int64]) -> None:
-    """Keep the blocks with so many trials (task, params) that are not kept yet; only the holder of the lease may.
-
-    Raises
-    ------
-    TaskError
-        The package that makes and grades them is missing, or makes none with these params.
-    StorageError
-        The cube cannot be written.
-    """
+    """Keep the blocks with so many trials (task, params) that are not kept yet; only the holder of the lease may."""
     for task, cell, count in rendered_cells(plan, trials):
         if count:
             task.check_package()  # all blocks may be here, and replies could not be graded
@@ -122,25 +114,7 @@ def offer_questions(records: Space, plan: Plan) -> None:
 
 
 def keep_questions(records: Space, plan: Plan, warn: Callable[[str], None] = lambda _: None) -> None:
-    """Keep what the config names of a plan and is not kept yet; only the holder of the lease may.
-
-    Parameters
-    ----------
-    records
-        Of the cube.
-    plan
-        Of the cube and the config.
-    warn
-        Called with a sentence for each file that is too large to be kept.
-
-    Raises
-    ------
-    TaskError
-        A file has changed since the plan was made; or a package that makes questions is missing, which is found out
-        by the first ones of each point.
-    StorageError
-        The cube cannot be written.
-    """
+    """Keep what the config names of a plan and is not kept yet; only the holder of the lease may."""
     keep_blocks(records, plan, np.asarray(plan.named_cells.any(axis=0), dtype=np.int64))
     for sha256, params in data_sets(plan, np.asarray(plan.named_cells.any(axis=0))).items():
         if records.version(key_of(sha256)) is None and not keep_copy(records, params):

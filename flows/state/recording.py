@@ -42,27 +42,7 @@ def receipt_of(
     shape: int = 0,
     grader: str = GRADER,
 ) -> Receipt:
-    """The receipt of a region that was just written.
-
-    Parameters
-    ----------
-    window
-        The region's, as large as it was written.
-    generation
-        Number of this version of the region.
-    planned
-        Which of its trials are planned, in the window's shape.
-    status
-        Their status, in the same shape.
-    digest
-        Of its content.
-    causes
-        How often each cause of a transport error occurred.
-    shape
-        Number of the shape that regions have, `evalcube.storage.cube.cube.Cube.shape_number`.
-    grader
-        Version of the grader, see `grader_of`.
-    """
+    """The receipt of a region that was just written."""
     transport = int((planned & (status == Status.TRANSPORT)).sum())
     missing = int((planned & (status == Status.MISSING)).sum())
     return Receipt(
@@ -89,30 +69,7 @@ def prices_of(cube: Cube) -> list[Prices]:
 
 
 def count_region(cube: Cube, region: Region, planned: SampleTargets, prices: Prices) -> FloatArray:
-    """Counters of a region, shape (task, params, counter), from what the cube holds.
-
-    Parameters
-    ----------
-    cube
-        The cube.
-    region
-        Which part of it.
-    planned
-        What the cube is to hold: an absent slot is no missing trial.
-    prices
-        Of the region's model.
-
-    Returns
-    -------
-    ndarray
-        With the counters of questions, as if the region held all repeats of its questions;
-        see `count_split_questions`.
-
-    Raises
-    ------
-    CubeDamagedError
-        If a chunk of the region, or of the flags of repeated prompts, cannot be decoded.
-    """
+    """Counters of a region, shape (task, params, counter), from what the cube holds."""
     window = window_of(cube.sizes, region, cube.chunks)
     trials = slice(window.first_trial, window.first_trial + window.shape[2])
     flags = cube.read_duplicates(trials)[..., None]
@@ -125,19 +82,7 @@ def count_arrays(
     planned: npt.NDArray[np.bool_],
     prices: Prices,
 ) -> FloatArray:
-    """Counters of a region from its arrays, those of questions among them, shape (task, params, counter).
-
-    Parameters
-    ----------
-    arrays
-        Of the region, shape (task, params, trial, repeat).
-    flags
-        Which prompts occurred before, (task, params, trial, 1).
-    planned
-        Which trials are planned, in the region's shape.
-    prices
-        Of its model.
-    """
+    """Counters of a region from its arrays, those of questions among them, shape (task, params, counter)."""
     counted = count_trials(
         {**{name: arrays[name] for name in VARIABLES}, "duplicate": flags, "planned": planned},
         price_prompt=prices[0],
@@ -147,13 +92,7 @@ def count_arrays(
 
 
 def split_questions(regions: Iterable[Region]) -> list[tuple[Region, ...]]:
-    """Regions that share questions, in groups: several along repeat, of the same trials.
-
-    Parameters
-    ----------
-    regions
-        Of one model, those that are recorded.
-    """
+    """Regions that share questions, in groups: several along repeat, of the same trials."""
     groups = (tuple(group) for _, group in groupby(sorted(regions), key=lambda region: region.trial))
     return [group for group in groups if len(group) > 1]
 
@@ -163,23 +102,6 @@ def count_split_questions(cube: Cube, regions: Sequence[Region]) -> FloatArray:
 
     The square of a sum is not the sum of squares: these counters add over questions, and not over the repeats of one.
     All others are 0 here.
-
-    Parameters
-    ----------
-    cube
-        The cube.
-    regions
-        One group of `split_questions`.
-
-    Returns
-    -------
-    ndarray
-        As of `count_region`, to be added to these regions' counters.
-
-    Raises
-    ------
-    CubeDamagedError
-        If a chunk cannot be decoded.
     """
     return lacking_questions([cube.read_region(region, ["status"])["status"] for region in regions])
 
@@ -193,20 +115,7 @@ def lacking_questions(parts: Sequence[npt.NDArray[np.uint8]]) -> FloatArray:
 def count_model(
     cube: Cube, model: int, recorded: Iterable[Region], planned: SampleTargets, prices: Prices
 ) -> FloatArray:
-    """Return the counters of an evaluation, shape (task, params, counter), added in the order of a run.
-
-    Parameters
-    ----------
-    cube, planned, prices
-        As for `count_region`.
-    recorded
-        Regions that are recorded, of this and other evaluations.
-
-    Raises
-    ------
-    CubeDamagedError
-        If a chunk cannot be decoded.
-    """
+    """Return the counters of an evaluation, shape (task, params, counter), added in the order of a run."""
     ordered = sorted(region for region in recorded if region.model == model)
     parts = [count_region(cube, region, planned, prices) for region in ordered]
     # Whole numbers, and after all others: what was added without them keeps its bits.
@@ -226,15 +135,7 @@ def uncounted_models(newest: Mapping[Region, Receipt], counters: FloatArray) -> 
 
 
 def summed(parts: Sequence[T], add: Callable[[list[T]], T]) -> T:
-    """The sum of parts by a tree whose shape follows from their number: sums of floats depend on their order.
-
-    Parameters
-    ----------
-    parts
-        At least one, in a fixed order.
-    add
-        Adds up to `SUM_WIDTH` of them.
-    """
+    """The sum of parts by a tree whose shape follows from their number: sums of floats depend on their order."""
     level = list(parts)
     while len(level) > 1:
         level = [add(level[i : i + SUM_WIDTH]) for i in range(0, len(level), SUM_WIDTH)]

@@ -138,22 +138,7 @@ _MOST_BYTES, _LONGEST_NAME = 10_000, 200
 
 
 def ask_to_stop(records: Space, token: str, by: str) -> None:
-    """Leave the wish for the run that holds a cube's lease.
-
-    Parameters
-    ----------
-    records
-        Those of the cube.
-    token
-        Of the lease.
-    by
-        Who wants it, for people; anybody can say anything here.
-
-    Raises
-    ------
-    StorageError
-        If the cube cannot be written.
-    """
+    """Leave the wish for the run that holds a cube's lease."""
     with guarded(f"{records.address}/{STOP}", "ask the run to stop"):
         records.put(STOP, json.dumps({"run": _digest(token), "by": by}).encode())
 

@@ -43,31 +43,7 @@ def regrade(
     prices: Prices,
     stored: npt.NDArray[np.uint8] | None,
 ) -> tuple[dict[str, npt.NDArray[Any]], int]:
-    """Make a region again.
-
-    Parameters
-    ----------
-    plan
-        Of the cube.
-    window
-        The region's.
-    planned
-        Which of its trials are to be there, in the window's shape.
-    receipt
-        What was recorded of it.
-    cache
-        Where its replies are.
-    prices
-        Of the region's model.
-    stored
-        Its status as stored; None where that cannot be read.
-
-    Returns
-    -------
-    tuple
-        Its arrays, in the window's shape, and the number of planned trials that the cache does not answer, or whose
-        judges' replies it lacks: transport errors or missing, as the receipt says, or else as `stored` does.
-    """
+    """Make a region again."""
     arrays: dict[str, npt.NDArray[Any]] = {
         name: np.full((*window.shape, *more), variable.fill, dtype=variable.dtype)
         for name, (variable, more) in trial_variables(plan).items()
@@ -139,25 +115,7 @@ def remake(
     prices: Sequence[Prices],
     stored: npt.NDArray[np.uint8] | None,
 ) -> Remade:
-    """Make a recorded region again, and write it unless replies are lost.
-
-    Parameters
-    ----------
-    cube
-        Open for writing, under the lease.
-    plan
-        Of the cube.
-    receipt
-        Of the region.
-    targets
-        What the cube is to hold.
-    cache
-        Where the replies are.
-    prices
-        By model.
-    stored
-        The region's status as stored; None where that cannot be read.
-    """
+    """Make a recorded region again, and write it unless replies are lost."""
     window, recorded = window_of(cube.sizes, receipt.region, cube.chunks), recorded_window(cube, receipt)
     planned = np.zeros(window.shape, dtype=bool)
     planned[:, :, : receipt.trials, : receipt.repeats] = targets.mask(recorded)
@@ -290,22 +248,6 @@ def regrade_recorded(cube: Cube, plan: Plan, cache: Cache, *, older_only: bool) 
 
     A kill leaves whole regions of either grader, and their receipts say which; a record names the models whose counters
     may be behind, for as many trials are counted as before.
-
-    Parameters
-    ----------
-    cube
-        Open for writing.
-    plan
-        Of the cube.
-    cache
-        Where the replies are.
-    older_only
-        Whether regions that today's grader graded are left as they are.
-
-    Raises
-    ------
-    StorageError
-        A region is damaged.
     """
     with Ledger(cube.records) as ledger:
         return _Rescore(cube, plan, cache, ledger).run(older_only=older_only)

@@ -28,11 +28,6 @@ def mend_shared(cube: Cube) -> list[str]:
 
     Counters and flags become what they are in a cube where nobody has counted or compared yet: a run sees that they are
     behind, and counts and compares. Plans are read off what was measured. For the holder of the lease only.
-
-    Parameters
-    ----------
-    cube
-        Open for writing.
     """
     mended = []
     for name, read in ((COUNTERS.name, cube.read_counters), (DUPLICATE.name, cube.read_duplicates)):
@@ -58,21 +53,7 @@ def repeat_flags(
     stopped: Callable[[], bool] = lambda: False,
     trial: Callable[[Cell, int], Trial] = lambda cell, index: cell.trial(index),
 ) -> npt.NDArray[np.uint8]:
-    """The flags of a task with those that lack: which of its planned problems occurred before in their cell.
-
-    Parameters
-    ----------
-    task
-        The task.
-    planned
-        Trials of each of its cells.
-    flags
-        As known, shape (params, trial); written to.
-    stopped
-        Returns whether to leave the rest as it is.
-    trial
-        Makes a trial of a cell, by its index.
-    """
+    """The flags of a task with those that lack: which of its planned problems occurred before in their cell."""
     from evalcube.stages.generate.novelty import repeated  # with all tasks, and a status asks for none
 
     for slot, (entry, count) in enumerate(zip(task.cells, planned.tolist(), strict=False)):
@@ -86,13 +67,7 @@ def repeat_flags(
 
 
 def planned_of(cube: Cube, regions: Iterable[Region]) -> SampleTargets:
-    """How far each cell is to be measured: as the cube says, or as far as it is measured where that cannot be read.
-
-    Parameters
-    ----------
-    cube, regions
-        As for `measured_plan`.
-    """
+    """How far each cell is to be measured: as the cube says, or as far as it is measured where that cannot be read."""
     try:
         return SampleTargets(*cube.read_targets())
     except CubeDamagedError:
@@ -100,15 +75,7 @@ def planned_of(cube: Cube, regions: Iterable[Region]) -> SampleTargets:
 
 
 def measured_plan(cube: Cube, regions: Iterable[Region]) -> SampleTargets:
-    """How far each cell is measured, from the status of its trials.
-
-    Parameters
-    ----------
-    cube
-        The cube.
-    regions
-        Those that are recorded; what of them cannot be read counts as not measured.
-    """
+    """How far each cell is measured, from the status of its trials."""
     shape = (cube.sizes["model"], cube.sizes["task"], cube.sizes["params"])
     trials, repeats = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
     for region in regions:
@@ -135,13 +102,7 @@ def write_planned(cube: Cube, planned: SampleTargets) -> None:
 
 
 def refuse_unrecorded(cube: Cube, recorded: Collection[Region]) -> None:
-    """Refuse a cube of which only the counters are left; see `unrecorded_trials`.
-
-    Raises
-    ------
-    CubeDamagedError
-        Its counters count trials of which its ledger has no receipt, or they cannot be decoded.
-    """
+    """Refuse a cube of which only the counters are left; see `unrecorded_trials`."""
     if counted := unrecorded_trials(cube, recorded):
         raise CubeDamagedError(
             f"its counters count {counted:,} trials of which its ledger has no receipt",
@@ -151,20 +112,7 @@ def refuse_unrecorded(cube: Cube, recorded: Collection[Region]) -> None:
 
 
 def unrecorded_trials(cube: Cube, recorded: Collection[Region]) -> int:
-    """How many trials the counters of a cube count whose ledger has no receipt at all; 0 where it has some.
-
-    Parameters
-    ----------
-    cube
-        The cube.
-    recorded
-        Its regions with a receipt.
-
-    Raises
-    ------
-    CubeDamagedError
-        The counters cannot be decoded.
-    """
+    """How many trials the counters of a cube count whose ledger has no receipt at all; 0 where it has some."""
     if recorded:
         return 0
     counted = cube.read_counters()[..., STATUS_COUNTERS.index("trials")]

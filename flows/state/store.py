@@ -301,20 +301,7 @@ def open_store(plan: Plan, url: str) -> SweepStore:
 
 
 def sweep_cube(plan: Plan, url: str) -> tuple[Cube, Plan]:
-    """The sweep's cube, open for writing; created with nothing planned yet if there is none.
-
-    Returns
-    -------
-    Cube, Plan
-        And the plan with the weights of its points that the cube has.
-
-    Raises
-    ------
-    SweepError
-        If there is a cube of another sweep, or the sizes are more than a cube can have.
-    StorageError
-        If the address cannot be used.
-    """
+    """The sweep's cube, open for writing; created with nothing planned yet if there is none."""
     if not Cube.exists(url):
         SampleTargets.uniform(plan, plan.trials, plan.repeats).refuse_too_many()
         try:
@@ -357,13 +344,7 @@ def _is_unused(cube: Cube) -> bool:
 
 
 def existing_store(plan: Plan, url: str) -> SweepStore | None:
-    """Open the sweep's cube for reading, with the plan's own sizes as the targets; None if there is none yet.
-
-    Raises
-    ------
-    SweepError
-        If there is a cube of another sweep, or the sizes are more than a cube can have.
-    """
+    """Open the sweep's cube for reading, with the plan's own sizes as the targets; None if there is none yet."""
     if not Cube.exists(url):
         return None
     SampleTargets.uniform(plan, plan.trials, plan.repeats).refuse_too_many()
@@ -404,18 +385,7 @@ def _other_sweep(url: str, found: Sequence[Contradiction]) -> OtherSweepError:
 
 
 def cube_plan(cube: Cube, notes: Mapping[str, Any]) -> Plan:
-    """The plan of a cube, made again from its description.
-
-    Parameters
-    ----------
-    notes
-        What the last run noted beside the cube: where its data files were.
-
-    Raises
-    ------
-    SweepError
-        If the description is damaged.
-    """
+    """The plan of a cube, made again from its description."""
     spec, sizes = cube.attrs.get("spec"), cube.sizes
     parse_spec(spec, sizes)
     packages = _texts(notes.get(PACKAGES))

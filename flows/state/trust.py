@@ -29,18 +29,7 @@ def state_folder() -> Path:
 
 
 def make_own_folder(folder: Path) -> None:
-    """Make a folder in the state folder that is closed to others, as all between them are.
-
-    Parameters
-    ----------
-    folder
-        The state folder, or one below it.
-
-    Raises
-    ------
-    OSError
-        If it cannot be made.
-    """
+    """Make a folder in the state folder that is closed to others, as all between them are."""
     state = state_folder()
     state.parent.mkdir(parents=True, exist_ok=True)
     place = state
@@ -51,34 +40,13 @@ def make_own_folder(folder: Path) -> None:
 
 
 def write_own(path: Path, document: object) -> None:
-    """Write a record of this user, whole and on disk.
-
-    Parameters
-    ----------
-    path
-        In the state folder, or below it.
-    document
-        JSON values.
-
-    Raises
-    ------
-    OSError
-        If it cannot be written.
-    """
+    """Write a record of this user, whole and on disk."""
     make_own_folder(path.parent)
     replace_synced(path, json.dumps(document).encode(), _FILE)
 
 
 def own_record(path: Path, most: int) -> dict[str, Any] | None:
-    """A mapping in a JSON file that nobody else could have written; None if there is none.
-
-    Parameters
-    ----------
-    path
-        The file.
-    most
-        Bytes that are read of it.
-    """
+    """A mapping in a JSON file that nobody else could have written; None if there is none."""
     try:
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_uid != os.geteuid():
@@ -94,15 +62,7 @@ _CACHES = ".caches"
 
 
 def remember_run(cube: Cube, config: Mapping[str, Any]) -> None:
-    """Keep the config of a run that this user starts; without a writable home directory nothing is kept.
-
-    Parameters
-    ----------
-    cube
-        The run's cube.
-    config
-        What the cube's notes hold as ``config``: JSON values, which name secrets' variables only.
-    """
+    """Keep the config of a run that this user starts; without a writable home directory nothing is kept."""
     with suppress(OSError):  # the run goes on; only going on from the cube alone will need the config file
         path = _record(cube)
         # Which one is newest is decided by no clock.
@@ -134,15 +94,7 @@ def remembered_code() -> set[str]:
 
 
 def remember_caches(cube: Cube, addresses: Sequence[str]) -> None:
-    """Keep where the replies of a cube are that this user merged; without a writable home directory nothing is kept.
-
-    Parameters
-    ----------
-    cube
-        The merged cube.
-    addresses
-        Of the caches, in the order in which they are to be read.
-    """
+    """Keep where the replies of a cube are that this user merged; without a writable home directory nothing is kept."""
     with suppress(OSError):  # whoever looks at replies then names the caches
         path = _record(cube).with_suffix(_CACHES)
         write_own(path, {"cube": _place(cube), "caches": list(addresses)})

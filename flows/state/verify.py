@@ -120,13 +120,7 @@ def verify_cube(
 
 
 def verify_unseen(cube: Cube) -> Verification:
-    """Compare a cube that nobody else sees yet, as `verify_cube` does: no growth of it can have been killed.
-
-    Parameters
-    ----------
-    cube
-        The cube, open.
-    """
+    """Compare a cube that nobody else sees yet, as `verify_cube` does: no growth of it can have been killed."""
     return _Check(cube, cube_plan(cube, read_notes(cube.records)), None).run()
 
 

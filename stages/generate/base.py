@@ -373,18 +373,7 @@ class Cell:
         return self.task.size(self.params)
 
     def trial(self, index: int) -> Trial:
-        """Make one trial; it costs the same for every index.
-
-        Parameters
-        ----------
-        index
-            From 0.
-
-        Raises
-        ------
-        TaskError
-            The cell has a size, and `index` is not below it.
-        """
+        """Make one trial; it costs the same for every index."""
         if self.size is not None and not 0 <= index < self.size:
             raise TaskError(
                 f"there is no trial {index}: task '{self.task.name}' has {self.size} different trials at this "

@@ -58,11 +58,6 @@ class Axis:
     def chosen(self, degree: int, density: Density) -> list[int]:
         """Indices of the values that are measured, ascending.
 
-        Raises
-        ------
-        IndexError
-            If the window reaches past the end; the message says how far the degree may go.
-
         Examples
         --------
         >>> Axis([8, 16, 24, 32, 40, 48], RangeWindow(body=4)).chosen(1, "lowdef")
@@ -152,16 +147,6 @@ def expand(task: Task, entries: Sequence[Entry]) -> list[Point]:
 
     A grid varies its last field fastest. Points of equal identity are one point with the tiers of all their
     entries.
-
-    Parameters
-    ----------
-    entries
-        At least one.
-
-    Raises
-    ------
-    TaskError
-        The first problem that `find_problems` reports.
     """
     points, problems = _expand(task, entries)
     if problems:
@@ -170,18 +155,7 @@ def expand(task: Task, entries: Sequence[Entry]) -> list[Point]:
 
 
 def find_problems(task: Task, entries: Sequence[Entry]) -> list[TaskError]:
-    """All that is wrong with a manifold, in order: unknown params, values out of range, empty grids.
-
-    Parameters
-    ----------
-    task, entries
-        See `expand`.
-
-    Returns
-    -------
-    list of TaskError
-        Each says where in the entries its problem stands; empty if `expand` would succeed.
-    """
+    """All that is wrong with a manifold, in order: unknown params, values out of range, empty grids."""
     return _expand(task, entries)[1]
 
 

@@ -17,16 +17,6 @@ _POINTS, _FIRST, _MOST = 8, 16, 100
 def repeated(prompts: Iterable[str]) -> npt.NDArray[np.uint8]:
     """Which texts repeat an earlier one.
 
-    Parameters
-    ----------
-    prompts
-        What tells the problems of one cell apart, in the order of its trials.
-
-    Returns
-    -------
-    ndarray of shape (prompt,)
-        1 where the text occurred before, else 0.
-
     Examples
     --------
     >>> repeated(["a", "b", "a"]).tolist()

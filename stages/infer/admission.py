@@ -85,13 +85,7 @@ class Admission:
         self._admit()
 
     def try_enter(self, tokens: float) -> bool:
-        """Start at once, if nobody waits and no limit is reached; returns whether it started.
-
-        Parameters
-        ----------
-        tokens
-            Those that the request is guessed to take; 0 where `counts_tokens` is false.
-        """
+        """Start at once, if nobody waits and no limit is reached; returns whether it started."""
         limits = self._throttle
         # Behind those who wait, even if this one were small enough: a large request would wait for ever otherwise.
         if self._waiting or limits.in_flight >= limits.window:
@@ -106,17 +100,7 @@ class Admission:
         return True
 
     async def enter(self, guess: Guess, owner: object, *, first: bool = False) -> float | None:
-        """Wait until it is this request's turn; the tokens that were guessed, or None if its owner was dismissed.
-
-        Parameters
-        ----------
-        guess
-            Guesses the request's tokens. Called when it may start, since the guess may be better by then.
-        owner
-            What `dismiss` knows it by.
-        first
-            Whether it goes before all others that wait.
-        """
+        """Wait until it is this request's turn; the tokens that were guessed, or None if its owner was dismissed."""
         waiter = _Waiter(owner, guess, self._loop.create_future())
         if first:
             self._waiting.appendleft(waiter)
@@ -168,13 +152,7 @@ class Admission:
         self._throttle.pause(seconds, self._loop.time())
 
     def dismiss(self, owner: object | None = None) -> None:
-        """Send away those who wait for `owner`, or all; requests that were admitted go on.
-
-        Parameters
-        ----------
-        owner
-            What `enter` was called with; None for all.
-        """
+        """Send away those who wait for `owner`, or all; requests that were admitted go on."""
         # Rebuilt instead of removed one by one: there may be as many as connections, and this happens once a model.
         kept: deque[_Waiter] = deque()
         for waiter in self._waiting:

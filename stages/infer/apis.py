@@ -136,18 +136,7 @@ class Api:
     """End of a request that is answered in a stream."""
 
     def params(self, sampler: Mapping[str, object]) -> Fields:
-        """The sampler's parameters under the names that they have here; null ones are left out.
-
-        Parameters
-        ----------
-        sampler
-            Request parameters under their chat names or the API's own.
-
-        Raises
-        ------
-        ApiError
-            If one is unknown here, is given twice, or is lacking.
-        """
+        """The sampler's parameters under the names that they have here; null ones are left out."""
         for problem in self.problems(sampler):
             raise problem
         spelt = self.spelt(sampler).items()
@@ -352,29 +341,6 @@ def build_request(
 ) -> Request:
     """The request for one trial's repeat.
 
-    Parameters
-    ----------
-    model
-        Name that the endpoint knows the model by.
-    messages
-        Chat messages, each with ``role`` and ``content``.
-    sampler
-        Further request parameters; a ``seed`` among them is the seed of repeat 0, and every later repeat gets
-        one of its own derived from it, since equal seeds would give equal answers.
-    repeat
-        Index of the repeat; part of the digest, not of the body.
-    api
-        One of `evalcube.stages.infer.apis.APIS`.
-    **beside_name
-        What else tells the model from others that answer to the same name, such as its revision; part of the
-        digest, not of the body.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is NaN or infinite, which JSON cannot carry, or if the API cannot carry the messages or the
-        sampler (`evalcube.stages.infer.apis.ApiError`).
-
     Examples
     --------
     >>> build_request("m", [{"role": "user", "content": "hi"}], {"temperature": 0}).body
@@ -420,13 +386,6 @@ def _around(repeat: int, **beside_name: object) -> tuple[bytes, bytes]:
 
 def repeat_seed(seed: int, repeat: int) -> int:
     """A 31-bit seed of its own for each repeat; repeat 0 keeps the declared one.
-
-    Parameters
-    ----------
-    seed
-        Declared in the sampler.
-    repeat
-        Index of the repeat.
 
     Examples
     --------

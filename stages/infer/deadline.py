@@ -30,13 +30,7 @@ class Exchange:
         self._waited: list[_Waited] | None = []
 
     def waits_for(self, part: _Waited) -> None:
-        """Wait for a part of it, too.
-
-        Raises
-        ------
-        TimeoutError
-            It is late already.
-        """
+        """Wait for a part of it, too."""
         if self._waited is None:
             raise TimeoutError
         self._waited.append(part)

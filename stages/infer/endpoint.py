@@ -116,26 +116,12 @@ class Endpoint:
         return tuple(_root(url) + self.health for url in self.urls)
 
     def address(self, place: int, path: str) -> str:
-        """The address of a document on a server.
-
-        Parameters
-        ----------
-        place
-            Number of the server.
-        path
-            Below the base URL, or below the server's root where it begins with a slash.
-        """
+        """The address of a document on a server."""
         url = self.urls[place]
         return _root(url) + path if path.startswith("/") else f"{url}/{path}"
 
     def key(self) -> str | None:
-        """Read the key from this process's environment; None if it is not there, see `stages.infer.keys`.
-
-        Raises
-        ------
-        InferenceError
-            If the variable is not set, or holds what no header may hold. The value is never shown.
-        """
+        """Read the key from this process's environment; None if it is not there, see `stages.infer.keys`."""
         if self.key_env is None:
             return None
         value = os.environ.get(self.key_env, "").strip()
@@ -179,19 +165,7 @@ class Endpoint:
         return hashlib.sha256(repr((" ".join(sorted(self.urls)), key, batches)).encode()).hexdigest()[:16]
 
     def proxy(self, url: str | None = None) -> str | None:
-        """The proxy that the environment names for an address, if any; this machine itself is never behind one.
-
-        Parameters
-        ----------
-        url
-            One of `urls`; None is the first.
-
-        Raises
-        ------
-        InferenceError
-            If it is no HTTP proxy, or if the endpoint's own address is no URL. A proxy's address is not shown, as it
-            may hold a password.
-        """
+        """The proxy that the environment names for an address, if any; this machine itself is never behind one."""
         import urllib.request  # only workers need it, and planning imports this module
 
         url = self.base_url if url is None else url
@@ -217,13 +191,7 @@ class Endpoint:
         return proxy
 
     def tls(self) -> ssl.SSLContext | bool:
-        """TLS settings: verification on, with the system's authorities or those of ``SSL_CERT_FILE``, and the own.
-
-        Raises
-        ------
-        InferenceError
-            If the file of own authorities cannot be read, or has none.
-        """
+        """TLS settings: verification on, with the system's authorities or those of ``SSL_CERT_FILE``, and the own."""
         if not any(url.startswith("https:") for url in self.urls):
             return True
         import ssl
@@ -282,16 +250,6 @@ class EngineInfo(NamedTuple):
 
 def identification(model: str) -> Identification:
     """Yield paths to look up, receive the documents (None where there is none), and return what serves a model.
-
-    Parameters
-    ----------
-    model
-        Name that is sent in requests.
-
-    Returns
-    -------
-    EngineInfo or None
-        None where the server does not say which engine it is.
 
     Examples
     --------

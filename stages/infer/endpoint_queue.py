@@ -63,20 +63,7 @@ class EndpointQueue(ABC):
         return None
 
     def add(self, name: str, endpoint: Endpoint) -> None:  # noqa: B027 - a queue may serve but one model
-        """Serve a model too; does nothing if it is served already.
-
-        Parameters
-        ----------
-        name
-            Label of the model.
-        endpoint
-            The model's own settings; address and key are the queue's.
-
-        Raises
-        ------
-        InferenceError
-            If the endpoint's key is missing, or if its address or proxy is none.
-        """
+        """Serve a model too; does nothing if it is served already."""
 
     @property
     def learned(self) -> Learned:
@@ -234,15 +221,6 @@ class TokenEstimate:
         """Tokens that a request took beyond what was guessed, negative if it took less; learns from it.
 
         A refused request took none. Where nothing is reported, as after a timeout, the guess stands.
-
-        Parameters
-        ----------
-        guessed
-            Tokens that `guess` returned before it was sent.
-        body
-            The request's body.
-        reply
-            Its reply.
         """
         self._learn(body, reply.prompt_tokens, reply.completion_tokens)
         used = reply.prompt_tokens + reply.completion_tokens

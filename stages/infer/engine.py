@@ -146,31 +146,6 @@ class Engine:
         """Send `jobs` to a model's endpoint and wait; the results come in the order of the jobs.
 
         Blocks the calling thread. Equal digests in flight, of whichever call, are sent once.
-
-        Parameters
-        ----------
-        model
-            Label of the model.
-        jobs
-            Requests to send.
-        caller
-            Name by which the call can be abandoned.
-        unwanted
-            Returns the error to raise if the call was abandoned before it had that name. Whoever abandons it lets this
-            return the error first, and calls `abandon` then, so that one of the two is heard.
-
-        Returns
-        -------
-        list of Result
-            One for each job. All are skipped if the engine is closed.
-
-        Raises
-        ------
-        InferenceError
-            If the endpoint's key is missing, or if its address or proxy is none.
-        Exception
-            Whatever the store raises when it cannot store a record; then the block's other jobs are not sent. Also the
-            error that `abandon` was given, or that `unwanted` returns.
         """
         block = JobGroup(len(jobs))
         with self._state:
@@ -193,30 +168,14 @@ class Engine:
                     del self._callers[caller]
 
     def abandon(self, caller: Hashable, error: Exception) -> None:
-        """Have a call raise an error, as nobody waits for it; what is in flight ends as usual, the rest is not sent.
-
-        Parameters
-        ----------
-        caller
-            Name that the call gave itself; an unknown one does nothing.
-        error
-            What the call raises.
-        """
+        """Have a call raise an error, as nobody waits for it; what is in flight ends as usual, the rest is not sent."""
         with self._state:
             block = self._callers.get(caller)
             if block is not None and not self._closed:
                 self._loop.call_soon_threadsafe(block.fail, error)
 
     def share_out(self, workers: int, runs: Mapping[str, tuple[int, int]] | None = None) -> None:
-        """Share the endpoints' limits with others; requests in flight above what is lent then end as usual.
-
-        Parameters
-        ----------
-        workers
-            Number of engines of the run. One that is alone uses all, of several each what `slow_down` says.
-        runs
-            By label of a model whose endpoint several runs share: their number, and the place of this engine's run.
-        """
+        """Share the endpoints' limits with others; requests in flight above what is lent then end as usual."""
         self._tell(self._resize, workers, runs or {})
 
     def given_up(self, model: str) -> bool:
@@ -293,13 +252,7 @@ class Engine:
         self._tell(self._halt)
 
     def close(self) -> None:
-        """Stop at once: requests in flight are given up, records already received are stored.
-
-        Raises
-        ------
-        TimeoutError
-            If that takes longer than a minute.
-        """
+        """Stop at once: requests in flight are given up, records already received are stored."""
         with self._state:
             if self._closed:
                 return

@@ -213,17 +213,7 @@ class Stats:
         return sum(ended >= since and name != model for name, (_, ended) in tuple(self.asked.items()))
 
     def count(self, model: str, reply: Reply, taken: tuple[float, float]) -> None:
-        """Add a reply that counts.
-
-        Parameters
-        ----------
-        model
-            Label of the model.
-        reply
-            A final one.
-        taken
-            Tokens of prompt and completion, guessed where the reply does not report them.
-        """
+        """Add a reply that counts."""
         self.replies += 1
         self.answered[model] += 1
         if self.lateness is not None:

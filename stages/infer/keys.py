@@ -40,18 +40,7 @@ _SHORTEST_PAUSE = 1.0
 
 
 def read_key(endpoint: Endpoint) -> str | None:
-    """The key as it is at this moment; None if the endpoint has none. May wait for a file or a command.
-
-    Parameters
-    ----------
-    endpoint
-        Its settings say where the key is.
-
-    Raises
-    ------
-    InferenceError
-        If there is no key, or one that no header may hold. Nothing of the key or of a command's output is shown.
-    """
+    """The key as it is at this moment; None if the endpoint has none. May wait for a file or a command."""
     if endpoint.key_file is not None:
         return _valid(_file(endpoint, endpoint.key_file), f"models[{endpoint.name}].key_file: the file")
     if endpoint.key_command is not None:
@@ -61,18 +50,7 @@ def read_key(endpoint: Endpoint) -> str | None:
 
 
 def check_source(endpoint: Endpoint) -> None:
-    """Make sure, as far as it can be seen without running a command, that there is a key.
-
-    Parameters
-    ----------
-    endpoint
-        Its settings say where the key is.
-
-    Raises
-    ------
-    InferenceError
-        If there is none.
-    """
+    """Make sure, as far as it can be seen without running a command, that there is a key."""
     if endpoint.key_command is None:
         read_key(endpoint)
     elif shutil.which(endpoint.key_command[0]) is None:
@@ -108,13 +86,7 @@ class KeyHolder:
             self.key, self.generation = read_key(endpoint), 1
 
     async def ready(self) -> None:
-        """Read the key, unless it has been read.
-
-        Raises
-        ------
-        InferenceError
-            If there is none.
-        """
+        """Read the key, unless it has been read."""
         async with self._lock:
             if self._problem is not None:
                 raise self._problem  # not once for each request: a command may take long to fail
@@ -129,13 +101,7 @@ class KeyHolder:
             self.generation = 1
 
     async def renew(self, generation: int) -> bool:
-        """Whether there is another key than that of `generation`, which was refused; it is read again for that.
-
-        Raises
-        ------
-        InferenceError
-            If there is none any more.
-        """
+        """Whether there is another key than that of `generation`, which was refused; it is read again for that."""
         if not self._renewable:
             return False
         async with self._lock:

@@ -89,23 +89,7 @@ class Poster:
         headers: Mapping[str, str] | None,
         read: Callable[[int, CIMultiDictProxy[str], aiohttp.StreamReader], Awaitable[_Read]],
     ) -> _Read:
-        """Send a request; returns what `read` makes of the reply.
-
-        Parameters
-        ----------
-        body
-            Sent without waiting until the other side takes it, as it may refuse it before.
-        headers
-            Further ones, of this request alone.
-        read
-            Called with status, headers and the body, which may be yet to come. The connection is used again if all
-            of that was read.
-
-        Raises
-        ------
-        TimeoutError
-            If all that takes too long.
-        """
+        """Send a request; returns what `read` makes of the reply."""
         loop = asyncio.get_running_loop()
         exchange = self._deadline.begin(loop)
         try:
@@ -152,13 +136,7 @@ async def _read_head(protocol: ResponseHandler) -> tuple[RawResponseMessage, aio
 
 
 def _lines(headers: Mapping[str, str]) -> str:
-    """Headers as they are sent.
-
-    Raises
-    ------
-    ValueError
-        A value has a line end in it, and so maybe another header.
-    """
+    """Headers as they are sent."""
     lines = [f"{name}: {value}\r\n" for name, value in headers.items()]
     if any(_CONTROL.search(line, 0, len(line) - 2) for line in lines):
         raise ValueError("a control character in a header")

@@ -141,19 +141,7 @@ class Throttle:
         """Whether `wait` depends on the time; if not, only on the requests in flight."""
 
     def retune(self, quota: Quota, now: float, timeout: float = math.inf, workers: int = 1) -> None:
-        """Be one of `workers` that share a quota; see `Gate.resize`.
-
-        Parameters
-        ----------
-        quota
-            Limits for all of them.
-        now
-            Seconds on the clock.
-        timeout
-            Seconds that a request may take.
-        workers
-            Their number.
-        """
+        """Be one of `workers` that share a quota; see `Gate.resize`."""
         self._quota = quota
         self.gate.resize(quota.first, quota.connections, timeout, now, workers)
         self._use(now)

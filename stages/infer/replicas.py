@@ -69,18 +69,6 @@ class Replica:
 def choose(loads: Sequence[int | None], preferred: int) -> int | None:
     """Which server gets a request: the one that saw its text before, or else the one with the fewest in flight.
 
-    Parameters
-    ----------
-    loads
-        Requests in flight at each; None for one that is away.
-    preferred
-        Any whole number, the same for the same text.
-
-    Returns
-    -------
-    int or None
-        None if all are away.
-
     Examples
     --------
     >>> choose([3, 1, None], preferred=1), choose([3, 1, None], preferred=0), choose([None], 0)
@@ -139,17 +127,7 @@ class Replicas:
     async def take(
         self, body: bytes, over: asyncio.Event, refused: Container[int] = frozenset()
     ) -> int | None:
-        """The number of the server to ask, which then has one more in flight; None if there is none to wait for.
-
-        Parameters
-        ----------
-        body
-            Of the request: one with the same text goes where its beginning is known already, if that one is free.
-        over
-            Set when nobody wants the request any more.
-        refused
-            Numbers of those that are not asked; where no other one is there, nothing is waited for.
-        """
+        """The number of the server to ask, which then has one more in flight; None if there is none to wait for."""
         preferred = zlib.crc32(body)
         while True:
             loads = [None if one.away or one.place in refused else one.in_flight for one in self._all]
@@ -168,15 +146,7 @@ class Replicas:
         self._wake(1)
 
     async def lost(self, place: int, reply: Reply) -> bool:
-        """Whether a request failed because its server is gone, so that it has to go elsewhere.
-
-        Parameters
-        ----------
-        place
-            Number of the server.
-        reply
-            What came of the request there.
-        """
+        """Whether a request failed because its server is gone, so that it has to go elsewhere."""
         replica = self._all[place]
         if reply.cause not in SUSPECT or not reply.retryable or reply.retry_after is not None:
             if reply.is_final:
@@ -195,15 +165,6 @@ class Replicas:
         """Whether a failure may be that of its server alone, and another one is there that may know better.
 
         Whoever fails at once has the fewest in flight, and would get most requests.
-
-        Parameters
-        ----------
-        place
-            Number of the server.
-        reply
-            What came of the request there.
-        refused
-            Numbers of the servers at which the request failed in this way before.
         """
         if reply.cause not in _STRANGE or reply.retry_after is not None:
             return False

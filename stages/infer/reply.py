@@ -51,15 +51,7 @@ class Refill(NamedTuple):
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds until the endpoint wants to be asked again; None if it does not say.
-
-    Parameters
-    ----------
-    headers
-        Response headers: a case-insensitive mapping, or one with lower-case keys.
-    now
-        Unix time in seconds.
-    """
+    """Seconds until the endpoint wants to be asked again; None if it does not say."""
     exact = headers.get("retry-after-ms")
     if exact is not None:
         seconds = _number(exact)
@@ -70,15 +62,7 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def exhausted(headers: Mapping[str, str], now: float) -> Refill | None:
-    """The limit of which the headers say that nothing is left, of several the one that lasts longest; else None.
-
-    Parameters
-    ----------
-    headers
-        Response headers: a case-insensitive mapping, or one with lower-case keys.
-    now
-        Unix time in seconds.
-    """
+    """The limit of which the headers say that nothing is left, of several the one that lasts longest; else None."""
     longest: Refill | None = None
     for limit, remaining, reset in _LIMITS:
         left = headers.get(remaining)
@@ -92,14 +76,6 @@ def exhausted(headers: Mapping[str, str], now: float) -> Refill | None:
 
 def seconds_until(value: str, now: float) -> float | None:
     """Seconds from now until a time that a header names; None for what is no time.
-
-    Parameters
-    ----------
-    value
-        Seconds, a Unix time in seconds or milliseconds, a duration, or a date of HTTP or ISO 8601. What is in the past
-        is 0.
-    now
-        Unix time in seconds.
 
     Examples
     --------
@@ -238,21 +214,7 @@ _DETAIL_LIMIT = 300
 
 
 def classify(status: int, headers: Mapping[str, str], body: bytes, now: float, api: str = CHAT) -> Reply:
-    """What an HTTP reply means; never raises, whatever the reply holds.
-
-    Parameters
-    ----------
-    status
-        The HTTP status.
-    headers
-        A case-insensitive mapping, or one with lower-case keys.
-    body
-        The body, decompressed.
-    now
-        Unix time in seconds, for a ``Retry-After`` that is a date.
-    api
-        One of `evalcube.stages.reply.forms.FORMS`.
-    """
+    """What an HTTP reply means; never raises, whatever the reply holds."""
     reply = (
         _classify_ok(headers, body, now, FORMS[api])
         if 200 <= status < 300

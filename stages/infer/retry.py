@@ -55,13 +55,6 @@ def turn_of(gate: Gate, base: float) -> Callable[[Reply], float | None]:
 
     At a pace they wait for nothing else. Where there is none, each waits as long as before its first retry: refusals
     that go on bring about a pace. Those that may be an outage have waits that double while most requests get them.
-
-    Parameters
-    ----------
-    gate
-        Of the endpoint.
-    base
-        Seconds before a first retry.
     """
 
     def turn(reply: Reply) -> float | None:
@@ -116,24 +109,6 @@ def backoff(
 ) -> Policy:
     """Yield the seconds to wait before each attempt; return the first reply that is not worth a retry, or the last.
 
-    Parameters
-    ----------
-    retries
-        Further attempts after the first.
-    base, cap
-        Seconds before the first retry, doubled for each further one up to `cap`.
-    longest
-        Bound on a wait that the endpoint itself asks for, seconds.
-    jitter
-        Number in [0, 1) that spreads a wait over 50-150 % of its length; give each request its own. A wait that the
-        endpoint asks for is never shortened, but lengthened by up to `base`, so that not all come back at once, and
-        more with each further one, as what it asks for may be too short.
-    patient
-        Whether a reply is worth an attempt beyond `retries`: refusals say nothing of the request itself.
-    turn
-        Seconds after which a request that was refused may ask for its turn again, each time as many, where it is the
-        endpoint's limits that let one after another come back; None where its own waits double.
-
     Examples
     --------
     >>> policy = backoff(1, jitter=0.5)
@@ -167,21 +142,7 @@ async def retry(
     pause: Callable[[float, Reply], Awaitable[bool]],
     retries: Counter[str],
 ) -> tuple[Reply, T, int]:
-    """The last reply of a request after its first attempt, what came with it, and the number of all attempts.
-
-    Parameters
-    ----------
-    first
-        The first attempt's reply, and what came with it.
-    attempt
-        Makes another one after a reply and so many attempts; None if it could not even start, which ends it.
-    policy
-        A policy that has not begun yet.
-    pause
-        Waits for some seconds because of a reply; true if no further attempt is wanted.
-    retries
-        Where further attempts are counted, by the cause of the one before.
-    """
+    """The last reply of a request after its first attempt, what came with it, and the number of all attempts."""
     (reply, value), attempts = first, 1
     next(policy)
     while True:

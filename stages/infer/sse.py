@@ -47,13 +47,7 @@ class Events:
         self._first = True
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
-        """Take the next `piece` of the stream; yields the data of each event that it completes, see `name`.
-
-        Raises
-        ------
-        TooLargeError
-            If an event has more bytes than allowed, or too many lines have no data.
-        """
+        """Take the next `piece` of the stream; yields the data of each event that it completes, see `name`."""
         if not piece:
             return
         # A carriage return ends a line at once, and a line feed right after it is part of that end.

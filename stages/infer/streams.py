@@ -54,15 +54,7 @@ class Assembly:
         self._left = limit
 
     def add(self, data: bytes, name: bytes = b"") -> None:
-        """Take the data and the name of one event.
-
-        Raises
-        ------
-        BadEventError
-            If it begins as a piece of the reply and cannot be read.
-        TooLargeError
-            If the reply becomes larger than allowed.
-        """
+        """Take the data and the name of one event."""
         data = data.strip()
         if data == _DONE:
             self.complete = True
@@ -333,22 +325,7 @@ class ReplyStream:
         """What came, if it is no stream of events but a document; None of a stream."""
 
     def feed(self, piece: bytes, seconds: float) -> bool:
-        """Take a piece of the stream; returns whether the reply is over.
-
-        Parameters
-        ----------
-        piece
-            Bytes as they arrived, cut anywhere.
-        seconds
-            Time since the request was sent.
-
-        Raises
-        ------
-        BadEventError
-            If a piece of the reply cannot be read.
-        TooLargeError
-            If the reply, or an event, or all of the stream is larger than allowed.
-        """
+        """Take a piece of the stream; returns whether the reply is over."""
         self._left -= len(piece)
         if self._left < 0:
             raise TooLargeError
@@ -374,15 +351,7 @@ class ReplyStream:
         return assembly.complete or assembly.error is not None
 
     def result(self) -> tuple[int, bytes]:
-        """The HTTP status and the body that a whole reply would have had.
-
-        Raises
-        ------
-        CutError
-            If it is not whole.
-        TooLargeError
-            If its last event is too large.
-        """
+        """The HTTP status and the body that a whole reply would have had."""
         if self._body is not None:
             return 200, bytes(self._body)
         assembly = self._assembly

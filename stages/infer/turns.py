@@ -80,13 +80,7 @@ class LoopTurns:
         self._begun = time.monotonic()
 
     async def pause(self, size: int) -> None:
-        """Let others have a turn if this one was long enough, after work on as many bytes.
-
-        Raises
-        ------
-        TimeoutError
-            The reply is late.
-        """
+        """Let others have a turn if this one was long enough, after work on as many bytes."""
         now = time.monotonic()
         # A thread that waits for a busy machine does not work; its own clock, which knows, is slow to read.
         self._work += min(now - self._begun, size * _BYTE_SECONDS)

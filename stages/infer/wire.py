@@ -120,18 +120,6 @@ class Sender:
         """Send `job` once; an encoded record comes with a final reply, or one that may become so, only.
 
         Whatever goes wrong on the way is a reply with a cause, never an exception.
-
-        Parameters
-        ----------
-        job
-            The request.
-        place
-            Number of the server, of those that have the model.
-
-        Raises
-        ------
-        InferenceError
-            If there is no key, before anything was sent.
         """
         generation = await self._use_key()
         reply, record = await self._send(job, place)
@@ -310,20 +298,7 @@ async def _drain(pieces: Pieces) -> None:
 
 
 async def read_body(headers: _Headers, content: aiohttp.StreamReader, limit: int) -> bytes:
-    """The whole body, decompressed.
-
-    Parameters
-    ----------
-    headers, content
-        Of a reply.
-    limit
-        Most bytes of the body.
-
-    Raises
-    ------
-    TooLargeError
-        If it is larger than `limit` bytes, decompressed.
-    """
+    """The whole body, decompressed."""
     length = headers.get("Content-Length")
     if length is not None and int(length) <= limit and "Content-Encoding" not in headers:
         return await content.read()

@@ -21,13 +21,7 @@ class Store(Protocol):
     """Where records go."""
 
     def put_all(self, records: Sequence[tuple[str, bytes]]) -> object:
-        """Store records, where they outlive this process; the first of equal digests wins.
-
-        Parameters
-        ----------
-        records
-            Digest of the request, 64 hex digits, and an encoded `evalcube.stages.reply.forms.Record`.
-        """
+        """Store records, where they outlive this process; the first of equal digests wins."""
 
     def commit(self) -> None:
         """Make everything that was put outlive a power cut as well."""
@@ -80,22 +74,7 @@ class Writer:
         self._idle.set()
 
     def put(self, shared: SharedJob, record: bytes, result: Result) -> asyncio.Future[None]:
-        """Store a record, and resolve its job when it is durable.
-
-        Parameters
-        ----------
-        shared
-            The job, and who waits for it.
-        record
-            An encoded `evalcube.stages.reply.forms.Record`.
-        result
-            What the job is resolved with.
-
-        Returns
-        -------
-        asyncio.Future
-            Done when the record is stored, but maybe not durable yet, or cannot be stored.
-        """
+        """Store a record, and resolve its job when it is durable."""
         put = self._loop.create_future()
         if not self._arrived:
             self._loop.call_soon(self._put)

@@ -68,17 +68,7 @@ Grade = Callable[[str], bool]
 def grade_trial(
     reading: Reading, guess_chance: float, parse: Parse, grade: Grade, cluster: int = 0
 ) -> Outcome:
-    """Grade one reading.
-
-    Parameters
-    ----------
-    parse
-        The answer in a text, None where it has none.
-    grade
-        Whether an answer is the right one.
-    cluster
-        Of the question.
-    """
+    """Grade one reading."""
     status, parsed = _status(reading, parse, grade)
     return Outcome(status, parsed=parsed, **_sizes(reading), **_beside_answer(reading, guess_chance, cluster))
 
@@ -111,15 +101,7 @@ def _beside_answer(reading: Reading, guess_chance: float, cluster: int) -> dict[
 
 
 def imported_outcome(reading: Reading, guess_chance: float, cluster: int = 0) -> Outcome:
-    """The outcome of a reply that another tool graded, as that tool said; its score is the layer of facts.
-
-    Parameters
-    ----------
-    reading
-        What the reply says. Without another tool's grade it is invalid: nobody has graded it.
-    cluster
-        Of the question.
-    """
+    """The outcome of a reply that another tool graded, as that tool said; its score is the layer of facts."""
     said, beside = reading.imported, _beside_answer(reading, guess_chance, cluster)
     if said is None:
         return Outcome(Status.INVALID, **beside)
@@ -141,13 +123,7 @@ def _status(reading: Reading, parse: Parse, grade: Grade) -> tuple[Status, str |
 
 
 def second_status(reading: Reading, status: Status, read: Callable[[str], float | None]) -> Status:
-    """What a second reader makes of a reply that has a status.
-
-    Parameters
-    ----------
-    read
-        The score of a text, of which 1 is right; None where the reader finds no answer.
-    """
+    """What a second reader makes of a reply that has a status."""
     if reading.finish == "context":
         return status  # there is no reply
     score = read(reading.answer)

@@ -55,15 +55,6 @@ def judge_messages(
 
     Prompt and output stand between markers that carry a digest of both, so that neither can close its own marker.
     Equal arguments give equal messages, so that a judge's reply can be cached.
-
-    Parameters
-    ----------
-    rubric
-        What a good output is; trusted.
-    prompt, output
-        What was asked and what the model said, without its reasoning trace; not trusted.
-    length_debias
-        Say to the judge that length is no quality; without, to measure what that changes.
     """
     # Not random: equal questions must be equal requests, or no judge's reply would ever come from the cache. And an
     # output cannot hold the digest of itself.
@@ -145,11 +136,6 @@ def combine_judges(readings: Sequence[Sequence[float | None]]) -> float | None:
     """The judge score of one output: the mean over its judges of the mean over their readings; None without any.
 
     Every judge that answered counts the same, however often it was asked and however often it failed.
-
-    Parameters
-    ----------
-    readings
-        One row for each judge; None, NaN and what is not above 0 are failures.
 
     Examples
     --------

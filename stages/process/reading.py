@@ -138,14 +138,7 @@ class Reading(NamedTuple):
 
 
 def read_reply(record: Record) -> Reading:
-    """What a reply that counts says.
-
-    Parameters
-    ----------
-    record
-        One from the cache. The record of an HTTP error is there only if it says that the prompt does not fit, or was
-        filtered; neither has an answer.
-    """
+    """What a reply that counts says."""
     document = _mapping(parse_body(record.body))
     if record.status >= 300 or document.get("error"):
         error = read_error(document)
@@ -241,11 +234,6 @@ def split_reasoning(content: str, field: str = "") -> tuple[str, str]:
     at the first closing tag; one that is never closed is all trace. A closing tag without an opening one ends a trace
     that began in the prompt's template, or goes on after an inner block. A tag in backticks, or an opening one in the
     midst of an answer that is never closed, is talk about tags.
-
-    Parameters
-    ----------
-    field
-        Its reasoning field, empty if the API has none.
 
     Examples
     --------

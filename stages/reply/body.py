@@ -95,12 +95,6 @@ def parse_body(body: bytes) -> object:
     A byte that is no UTF-8 becomes a replacement character: it is what the model said, and asking again would not
     change it.
 
-    Parameters
-    ----------
-    body
-        The body, decompressed. Nesting beyond Python's recursion limit counts as no JSON, and so does what is almost
-        nothing but brackets, commas and colons.
-
     Examples
     --------
     >>> parse_body(b'{"a": 1}')
@@ -136,13 +130,6 @@ def _without_strings(body: bytes) -> bytes:
 def read_error(document: object) -> ErrorBody:
     """What an error document says, whichever of the usual forms it has.
 
-    Parameters
-    ----------
-    document
-        What `parse_body` returned. An object with the key ``error`` (an object or a text), one with ``message`` or
-        ``detail`` of its own, or a list, also one under ``errors``, whose first item is one of these; anything else
-        says nothing.
-
     Examples
     --------
     >>> read_error({"error": {"message": "no", "code": 400, "type": "Bad"}})
@@ -173,11 +160,6 @@ def _scalar(value: object) -> str:
 
 def short_text(value: object) -> str:
     """A text that an endpoint gave, as it can be kept and shown anywhere: printable ASCII, at most `SHORT` long.
-
-    Parameters
-    ----------
-    value
-        Anything; what is no text is empty.
 
     Examples
     --------
@@ -220,11 +202,6 @@ UNKNOWN_END = "unknown end: "
 def token_count(value: object) -> int | None:
     """A token count as an endpoint gave it; None for anything that is no count (NaN, text, negative, huge).
 
-    Parameters
-    ----------
-    value
-        Any value of a JSON document. Counts are integers in [0, 2**31), as the cube stores int32; a float is cut.
-
     Examples
     --------
     >>> token_count(7), token_count(7.0), token_count(-1), token_count("7"), token_count(True)
@@ -253,11 +230,6 @@ _LACKING = re.compile(r"required|missing|must be (?:set|given|provided|specified
 
 def refused_parameter(status: int, reply: bytes, request: bytes) -> str:
     r"""What is wrong with a request's parameters, in a few words of our own; empty where the reply does not say.
-
-    Returns
-    -------
-    str
-        ``NAME``, ``NAME, OTHER wanted`` or ``OTHER wanted``; the names are parameters.
 
     Examples
     --------

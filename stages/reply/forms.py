@@ -211,13 +211,6 @@ class Usage(NamedTuple):
 def counted(usage: object, form: ReplyForm) -> Usage:
     """Tokens of prompt and completion as the endpoint counted them; -1 where it does not say.
 
-    Parameters
-    ----------
-    usage
-        The field ``usage`` of a reply, whatever it holds.
-    form
-        Names of the API's fields. Tokens of the prompt that it counts apart, as cached ones, are added.
-
     Examples
     --------
     >>> counted({"input_tokens": 7, "cache_read_input_tokens": 100, "output_tokens": 2}, FORMS["messages"])
@@ -304,18 +297,7 @@ class Record(NamedTuple):
 
     @classmethod
     def decode(cls, data: bytes) -> Record:
-        """The record that `encode` wrote.
-
-        Parameters
-        ----------
-        data
-            An entry of the cache, already verified by its checksum.
-
-        Raises
-        ------
-        ValueError
-            If `data` is no record of a known format.
-        """
+        """The record that `encode` wrote."""
         plain = _PLAIN.match(data)
         if plain is not None:
             return cls(int(plain[1]), float(plain[2]), data[plain.end() :])

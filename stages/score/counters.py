@@ -42,40 +42,7 @@ def count_trials(
     trials: int | None = None,
     clip_tokens: int | None = None,
 ) -> FloatArray:
-    """Counters of every cell, of all of its trials or as they were if less had been measured.
-
-    Parameters
-    ----------
-    arrays
-        The trial arrays ``status``, ``tokens``, ``prompt_tokens``, ``compressed_bytes``, ``latency`` and
-        ``guess_chance``, each of shape (..., trial, repeat), such as (task, params, trial, repeat). Two more may
-        be there, of a shape that broadcasts to it: ``duplicate``, 1 where the prompt occurred earlier in the
-        cell (255, unknown, is taken as new), and ``planned``, false where a trial is not to be measured and
-        so is not missing either.
-    price_prompt, price_completion
-        USD per million tokens.
-    unique_only
-        Leave out trials whose prompt occurred earlier in the cell, as if they had never been planned.
-    trials
-        How many to take, the first ones along the trial axis; None takes all.
-    clip_tokens
-        As if the limit of completion tokens had been this: a completed trial with more tokens is truncated, and
-        no trial has more. Tokens, their squares and costs are the clipped ones, a truncated trial made no
-        guess; compressed bytes and latency stay those of the whole reply, for which no shorter one was measured.
-        A trial without a token count stays as it is.
-
-    Returns
-    -------
-    ndarray of shape (..., counter)
-        In the order of `COUNTERS`. Integers are exact to 2^53. Sums of float32 values are exact, and so the same
-        in any order, unless the values of a cell differ by more than about 2^20.
-
-    Raises
-    ------
-    ValueError
-        If the arrays differ in shape or have no trial and repeat axes, `unique_only` is asked for without
-        ``duplicate``, or `trials` or `clip_tokens` is less than 1.
-    """
+    """Counters of every cell, of all of its trials or as they were if less had been measured."""
     check_options(arrays, unique_only=unique_only, trials=trials, clip_tokens=clip_tokens)
     shape = _checked_shape(arrays)
     flat = _by_cell(arrays, shape, trials)
@@ -94,16 +61,6 @@ def count_trials(
 def count_questions(status: Array) -> FloatArray:
     """Counters of the questions of every cell, of what their repeats came to.
 
-    Parameters
-    ----------
-    status
-        Codes of `evalcube.stages.reply.status.Status`, shape (..., trial, repeat), with all repeats of each question.
-
-    Returns
-    -------
-    ndarray of shape (..., question counter)
-        In the order of `QUESTION_COUNTERS`, whole numbers. They add over questions, not over the repeats of one.
-
     Examples
     --------
     >>> count_questions(np.array([[1, 1], [0, 1], [255, 255]], np.uint8)).tolist()
@@ -119,20 +76,7 @@ def count_questions(status: Array) -> FloatArray:
 
 
 def over_limit(status: Array, tokens: Array, limit: int) -> npt.NDArray[np.bool_]:
-    """Which finished trials a lower limit of completion tokens would have cut.
-
-    Parameters
-    ----------
-    status, tokens
-        Arrays of one shape, Dask's too.
-    limit
-        Completion tokens, as if this had been the limit.
-
-    Returns
-    -------
-    ndarray of bool
-        Of the same shape; false for a trial without a token count, -1: what was not measured cannot be cut.
-    """
+    """Which finished trials a lower limit of completion tokens would have cut."""
     # As int64: a limit beyond the range of int32 is one that nothing exceeds, not an error.
     over: npt.NDArray[np.bool_] = (tokens > np.int64(limit)) & (status <= LAST_FINISHED)
     return over
@@ -141,33 +85,14 @@ def over_limit(status: Array, tokens: Array, limit: int) -> npt.NDArray[np.bool_
 def set_cost(
     counters: FloatArray, price_prompt: float | FloatArray, price_completion: float | FloatArray
 ) -> None:
-    """Set ``cost_sum`` in place from the token sums.
-
-    Parameters
-    ----------
-    counters
-        Array (..., counter), in the order of `COUNTERS`.
-    price_prompt, price_completion
-        USD per million tokens, broadcast to (...).
-    """
+    """Set ``cost_sum`` in place from the token sums."""
     prompt, completion = (counters[..., COUNTERS.index(name)] for name in ("prompt_tokens_sum", "tokens_sum"))
     cost = (prompt * price_prompt + completion * price_completion) / 1e6
     counters[..., COUNTERS.index("cost_sum")] = cost
 
 
 def add_counters(parts: Sequence[FloatArray]) -> FloatArray:
-    """The sum of counters of the same cells.
-
-    Parameters
-    ----------
-    parts
-        Arrays (..., counter) of one shape, added in this order; the last bits of float sums depend on it.
-
-    Raises
-    ------
-    ValueError
-        If there is nothing to add, or the parts differ in shape.
-    """
+    """The sum of counters of the same cells."""
     if not parts:
         raise ArgumentError("`parts` is empty; there is nothing to add")
     total = np.array(parts[0], dtype=np.float64)
@@ -181,20 +106,7 @@ def add_counters(parts: Sequence[FloatArray]) -> FloatArray:
 def check_options(
     names: Iterable[str], *, unique_only: bool, trials: int | None, clip_tokens: int | None
 ) -> None:
-    """Refuse options of `count_trials` that cannot be met with the arrays of these names.
-
-    Parameters
-    ----------
-    names
-        Of the arrays that are there.
-    unique_only, trials, clip_tokens
-        See `count_trials`.
-
-    Raises
-    ------
-    ValueError
-        As `count_trials` says.
-    """
+    """Refuse options of `count_trials` that cannot be met with the arrays of these names."""
     for name, value in (("trials", trials), ("clip_tokens", clip_tokens)):
         if value is not None and not 1 <= value < 2**63:
             bound = "at least 1" if value < 1 else "less than 2**63"  # numpy's integers end there

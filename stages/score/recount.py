@@ -100,23 +100,7 @@ def trimmed(
     trials: int | None = None,
     clip_tokens: int | None = None,
 ) -> DatasetT:
-    """The dataset with its trial arrays as `recount` counts them, for analyses that read single trials.
-
-    Parameters
-    ----------
-    dataset
-        Dataset with ``status`` and ``tokens`` (model, task, params, trial, repeat), lazy or not, and ``duplicate``
-        (task, params, trial) for `unique_only`.
-    unique_only, trials, clip_tokens
-        See `evalcube.stages.score.counters.count_trials`. A trial whose prompt occurred before is missing here, as an
-        array has no other way to leave it out.
-
-    Returns
-    -------
-    Dataset
-        All arrays cut to the first `trials`, ``status`` and ``tokens`` changed, the rest as it was; lazy where it was.
-        Counters are not counted again.
-    """
+    """The dataset with its trial arrays as `recount` counts them, for analyses that read single trials."""
     kept = dataset.isel(trial=slice(trials))
     tokens, changed = kept.variables["tokens"].transpose(*_TRIAL), {}
     if clip_tokens is not None:

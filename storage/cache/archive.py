@@ -30,18 +30,7 @@ _WINDOW = 8 * 2**20
 
 
 def write_archive(file: BinaryIO, entries: Iterable[tuple[str, bytes]]) -> int:
-    """Write entries, given by key and content, in their order; equal entries give equal bytes.
-
-    Returns
-    -------
-    int
-        Their number.
-
-    Raises
-    ------
-    OSError
-        As the operating system says.
-    """
+    """Write entries, given by key and content, in their order; equal entries give equal bytes."""
     count = 0
     compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
     with compressor.stream_writer(file, closefd=False) as stream:
@@ -54,21 +43,7 @@ def write_archive(file: BinaryIO, entries: Iterable[tuple[str, bytes]]) -> int:
 
 
 def read_archive(file: BinaryIO, where: str | Path) -> Iterator[tuple[str, bytes]]:
-    """Key and value of every entry, verified.
-
-    Parameters
-    ----------
-    where
-        Name of the file, for messages.
-
-    Raises
-    ------
-    StorageError
-        The file is no such archive, is torn, or holds anything that `write_archive` does not write. What came
-        before is good.
-    OSError
-        As the operating system says.
-    """
+    """Key and value of every entry, verified."""
     decompressor = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
     contexts, count = Contexts(), 0
     try:
@@ -90,13 +65,7 @@ def read_archive(file: BinaryIO, where: str | Path) -> Iterator[tuple[str, bytes
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """A file to read.
-
-    Raises
-    ------
-    StorageError
-        There is none, or it cannot be read.
-    """
+    """A file to read."""
     with guarded(path, "read the archive"), path.open("rb") as file:
         yield file
 

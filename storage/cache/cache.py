@@ -28,23 +28,7 @@ __all__ = [
 
 
 def open_cache(url: str | Path, *, writable: bool = True) -> ManagedCache:
-    """Open the cache at an address.
-
-    Parameters
-    ----------
-    writable
-        True creates a directory that is missing, finishes what killed writers left, and makes sure that an
-        object store honours put-if-absent. False changes nothing, and the cache must be there.
-
-    Raises
-    ------
-    UnsupportedUrlError
-        The address has another scheme, or holds credentials.
-    NotWritableError
-        It cannot be written.
-    StorageError
-        It cannot be reached, the store is not fit for a cache, or a package is not installed.
-    """
+    """Open the cache at an address."""
     kind = kind_of(url)
     if kind is Kind.BUCKET:
         address = object_prefix(str(url))
@@ -72,13 +56,7 @@ def prepare_cache(url: str | Path) -> None:
 
 
 def find_cache(url: str | Path) -> ManagedCache | None:
-    """The cache at an address, for reading only; None if it would be a directory, and there is none.
-
-    Raises
-    ------
-    StorageError
-        As `open_cache`.
-    """
+    """The cache at an address, for reading only; None if it would be a directory, and there is none."""
     if is_directory(url) and not is_cache(directory_of(url)):
         return None
     return open_cache(url, writable=False)

@@ -46,13 +46,7 @@ Part = tuple[str, Columns]
 
 
 def recover_all(folders: Folders) -> None:
-    """Index the packs whose writers are gone.
-
-    Raises
-    ------
-    OSError
-        As the operating system says; the packs that are not done stay as they are.
-    """
+    """Index the packs whose writers are gone."""
     names = folders.names()
     for token in tokens_in(names):
         if f"{token}.idx" not in names:
@@ -60,13 +54,7 @@ def recover_all(folders: Folders) -> None:
 
 
 def recover(folders: Folders, token: str, *, was_sealed: bool = False) -> None:
-    """Index a pack whose process is gone, or delete it if there is nothing in it.
-
-    Parameters
-    ----------
-    was_sealed
-        Whether its process does not matter: it had an index, which is damaged, so that nobody writes it.
-    """
+    """Index a pack whose process is gone, or delete it if there is nothing in it."""
     try:
         handle = OpenFile(folders.pack(token), os.O_RDWR)
     except (FileNotFoundError, PermissionError):  # done by another process, or another user's
@@ -88,18 +76,7 @@ def recover(folders: Folders, token: str, *, was_sealed: bool = False) -> None:
 
 
 def remove(folders: Folders, keys: Iterable[bytes], is_corrupt: Callable[[str, int], bool]) -> int:
-    """Delete all entries of some keys, and records that are known to be damaged.
-
-    Returns
-    -------
-    int
-        How many of the keys stay, since other processes write the packs that they are in.
-
-    Raises
-    ------
-    OSError
-        As the operating system says; some may be deleted.
-    """
+    """Delete all entries of some keys, and records that are known to be damaged."""
     wanted = set(keys)
     heads = np.array(sorted({int.from_bytes(key[:8]) for key in wanted}), np.uint64)
     left: set[bytes] = set()
@@ -131,13 +108,7 @@ def unindex(folders: Folders, token: str, offset: int) -> None:
 
 
 def merge(folders: Folders) -> None:
-    """Make few packs of many small ones.
-
-    Raises
-    ------
-    OSError
-        As the operating system says; the packs that are not done stay as they are.
-    """
+    """Make few packs of many small ones."""
     group: list[Part] = []
     size = 0
     for token, index in chain(_packs(folders), [("", None)]):  # one open at a time, however many there are

@@ -160,14 +160,7 @@ class ManagedCache(Cache, Protocol):
         """Count entries and their bytes."""
 
     def entries(self, *, there_now: bool = False) -> Iterator[EntryInfo]:
-        """List the entries, one at a time.
-
-        Parameters
-        ----------
-        there_now
-            Only those that are there at the call, where the store can say so: what comes later is left out, whatever
-            the clocks of those who store it say. An object store is written to then, to learn its time.
-        """
+        """List the entries, one at a time."""
 
     def contents(self, keys: Sequence[str]) -> list[bytes | None]:
         """What is stored under each key as it stands, unverified; None where there is nothing."""
@@ -187,26 +180,14 @@ class ManagedCache(Cache, Protocol):
 
 
 def check_key(key: str, where: str) -> str:
-    """The key, if it is one.
-
-    Raises
-    ------
-    StorageError
-        It is not 64 hex digits in lower case.
-    """
+    """The key, if it is one."""
     if not KEY.fullmatch(key):
         raise StorageError(f"a key has 64 hex digits in lower case, got {key!r}", where, "Correct the key.")
     return key
 
 
 def check_value(value: bytes, where: str) -> None:
-    """Refuse a value that is too large.
-
-    Raises
-    ------
-    StorageError
-        It has more than `MAX_VALUE` bytes.
-    """
+    """Refuse a value that is too large."""
     if len(value) > MAX_VALUE:
         what = f"a value of {len(value)} bytes exceeds the limit of {MAX_VALUE}"
         raise StorageError(what, where, "Lower `limits.response_bytes`.")

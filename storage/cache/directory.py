@@ -92,29 +92,11 @@ class DirectoryCache:
         return self._reader.damaged
 
     def get(self, key: str) -> bytes | None:
-        """Value of a key.
-
-        Returns
-        -------
-        bytes or None
-            None if it is absent, or damaged: then it was counted and copied to ``damaged/``, and the next put
-            heals it.
-
-        Raises
-        ------
-        StorageError
-            The key is malformed, or the disk fails.
-        """
+        """Value of a key."""
         return self.get_many([key])[0]
 
     def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
-        """`get` for many keys.
-
-        Raises
-        ------
-        StorageError
-            As `get`.
-        """
+        """`get` for many keys."""
         raws = self._raws(keys)
         values: list[bytes | None] = [None] * len(keys)
         with guarded(self._root, "read the cache"):
@@ -132,18 +114,6 @@ class DirectoryCache:
         """Store a value if its key is absent; visible to all when the call returns, durable after `commit`.
 
         Cheap, no waiting for the disk.
-
-        Returns
-        -------
-        bool
-            True if the value was stored, False if the key was known to be there; then the first value stays.
-            Two processes that put a key at about the same time may both store it. Then one of the values, the
-            same for all, is what those read who open the cache later.
-
-        Raises
-        ------
-        StorageError
-            The key is malformed, the value too large, or the disk fails; then nothing is stored.
         """
         return self.put_all([(key, value)])[0]
 
@@ -170,28 +140,12 @@ class DirectoryCache:
         """Make durable what this object put before the call; waits for the disk once, however much it is.
 
         Any number of threads may put and commit meanwhile.
-
-        Raises
-        ------
-        StorageError
-            The disk fails or is full; the entries stay visible, and the next commit tries all of them again.
         """
         with guarded(self._root, "write the cache"):
             self._writer.commit()
 
     def put_many(self, items: Sequence[tuple[str, bytes]]) -> list[bool]:
-        """Put all values and commit; all are durable when the call returns.
-
-        Returns
-        -------
-        list of bool
-            What `put` returned for each.
-
-        Raises
-        ------
-        StorageError
-            A key is malformed or a value too large (nothing is stored), or the disk fails (some may be).
-        """
+        """Put all values and commit; all are durable when the call returns."""
         stored = self.put_all(items)
         self.commit()
         return stored
@@ -201,23 +155,12 @@ class DirectoryCache:
 
         Without it that is done when the object is collected or the interpreter ends, or, should the process
         die before, by the next one that opens the cache. A put after it is allowed and begins another pack.
-
-        Raises
-        ------
-        StorageError
-            The disk fails or is full.
         """
         with guarded(self._root, "write the cache"):
             self._writer.close()
 
     def stats(self) -> CacheStats:
-        """Count entries and their bytes, by listing them.
-
-        Raises
-        ------
-        StorageError
-            The directory cannot be read.
-        """
+        """Count entries and their bytes, by listing them."""
         entries = size = 0
         with guarded(self._root, "read the cache"):
             for columns in scan_packs(self._folders, self._index):
@@ -228,13 +171,7 @@ class DirectoryCache:
         return CacheStats(entries, size, damaged, unindexed)
 
     def entries(self, *, there_now: bool = False) -> Iterator[EntryInfo]:  # noqa: ARG002 - no others are ever listed
-        """List the entries that are there now, by key; holds some ten thousand of them in memory.
-
-        Raises
-        ------
-        StorageError
-            The directory cannot be read.
-        """
+        """List the entries that are there now, by key; holds some ten thousand of them in memory."""
         with guarded(self._root, "read the cache"):
             # At the call, not when the first one is wanted.
             return self._listed(scan_packs(self._folders, self._index))
@@ -248,13 +185,7 @@ class DirectoryCache:
                     yield EntryInfo(names[64 * row : 64 * row + 64], length, when)
 
     def contents(self, keys: Sequence[str]) -> list[bytes | None]:
-        """What is stored under each key, unverified unless it is there twice; None where there is nothing.
-
-        Raises
-        ------
-        StorageError
-            A key is malformed, or the disk fails.
-        """
+        """What is stored under each key, unverified unless it is there twice; None where there is nothing."""
         raws = self._raws(keys)
         with guarded(self._root, "read the cache"):
             self._writer.detach_from_parent()
@@ -264,29 +195,12 @@ class DirectoryCache:
         return found
 
     def quarantine(self, key: str) -> bool:
-        """Copy an entry to ``damaged/`` and forget it if it is damaged; False if it is whole or absent.
-
-        Raises
-        ------
-        StorageError
-            The key is malformed, or the disk fails.
-        """
+        """Copy an entry to ``damaged/`` and forget it if it is damaged; False if it is whole or absent."""
         before = self.damaged
         return self.get(key) is None and self.damaged > before
 
     def remove(self, keys: Sequence[str]) -> int:
-        """Delete entries, by writing the packs that have them anew; best many at a time.
-
-        Returns
-        -------
-        int
-            Number of entries that stay, since another process writes the pack that they are in.
-
-        Raises
-        ------
-        StorageError
-            A key is malformed, or the disk fails.
-        """
+        """Delete entries, by writing the packs that have them anew; best many at a time."""
         raws = self._raws(keys)
         with guarded(self._root, "delete entries"):
             # The own pack gets its index first: `remove` leaves packs that are being written.
@@ -358,13 +272,7 @@ class DirectoryCache:
 
 
 def prepare_directory(path: Path) -> None:
-    """Make a cache that can be written, and finish what killed writers have begun; its index is not read.
-
-    Raises
-    ------
-    NotWritableError
-        It cannot be created or written.
-    """
+    """Make a cache that can be written, and finish what killed writers have begun; its index is not read."""
     folders = Folders(path)
     with guarded(path, "create the cache"):
         for folder in (folders.temporaries, folders.damaged, folders.packs):

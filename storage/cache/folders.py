@@ -42,13 +42,7 @@ class Folders:
 
     @contextmanager
     def exclusive(self, seconds: float = _WAIT_SECONDS) -> Iterator[None]:
-        """Be the only one that deletes or replaces packs, where the file system has locks.
-
-        Raises
-        ------
-        OSError
-            `TimeoutError` if another one does so all that time.
-        """
+        """Be the only one that deletes or replaces packs, where the file system has locks."""
         with ExitStack() as stack:
             try:
                 stack.enter_context(locked(self.temporaries / _LOCK, seconds))

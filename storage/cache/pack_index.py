@@ -74,13 +74,7 @@ class PackIndex:
         return self._key_index.find_many(keys)
 
     def content(self, location: Location, key: bytes) -> bytes | None:
-        """Content of a record, unverified; None if it is another key's.
-
-        Raises
-        ------
-        OSError
-            `FileNotFoundError` if the pack is gone.
-        """
+        """Content of a record, unverified; None if it is another key's."""
         # Taken once: another thread may close the pack's file, and this reference keeps it open until it is read.
         pack = location.pack
         handle = pack.handle or self._keep(pack, OpenFile(self._folders.pack(pack.token)))

@@ -188,14 +188,7 @@ def _read_at(descriptor: int, size: int, offset: int) -> bytes:
 
 
 def walk(descriptor: int, start: int, stop: int, salt: int, *, resume: bool) -> Iterator[PackRecord]:
-    """Records of a part of a pack, one at a time; contents are not verified.
-
-    Parameters
-    ----------
-    resume
-        Whether to go on behind a damaged header with the next whole one. Without it the walk ends there: a record
-        that is being written at this moment may have such a header.
-    """
+    """Records of a part of a pack, one at a time; contents are not verified."""
     at, base, data = start, start, b""
     while at + HEADER_BYTES <= stop:
         if at + HEADER_BYTES > base + len(data):
@@ -268,20 +261,7 @@ def heads_of(keys: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
 
 
 def write_index(path: Path, columns: Columns, covered: int, temporaries: Path) -> None:
-    """Write a pack's index; it has its name, and both are on disk, when the call returns.
-
-    Parameters
-    ----------
-    covered
-        Size of the pack up to which the index holds its records.
-    temporaries
-        Folder on the same file system for the file on its way.
-
-    Raises
-    ------
-    OSError
-        As the operating system says; there is no index, or the one before.
-    """
+    """Write a pack's index; it has its name, and both are on disk, when the call returns."""
     rows = columns.ordered()
     parts = [
         rows.heads().astype("<u8"),
@@ -315,13 +295,7 @@ class SealedIndex:
 
     @classmethod
     def open(cls, path: Path | str) -> SealedIndex | None:
-        """The index of a pack; None if it is missing or damaged.
-
-        Raises
-        ------
-        OSError
-            As the operating system says.
-        """
+        """The index of a pack; None if it is missing or damaged."""
         try:
             handle = OpenFile(path)
         except FileNotFoundError:

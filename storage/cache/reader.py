@@ -135,13 +135,7 @@ _SHARD_ROWS = 1 << 16
 
 
 def scan_packs(folders: Folders, index: PackIndex) -> Iterator[Columns]:
-    """Entries that are there at the call, of each key the one that readers take, but for damaged ones that are known.
-
-    Raises
-    ------
-    OSError
-        As the operating system says.
-    """
+    """Yield the entries there are, of each key the one that readers take, without known damaged ones."""
     return _scan(_sources(folders, index), index)
 
 

@@ -97,23 +97,11 @@ class RemoteCache:
         return len(self._damaged)
 
     def get(self, key: str) -> bytes | None:
-        """Value of a key; None if it is absent, or damaged, which is counted and healed by the next put.
-
-        Raises
-        ------
-        StorageError
-            The key is malformed, or the store fails.
-        """
+        """Value of a key; None if it is absent, or damaged, which is counted and healed by the next put."""
         return self.get_many([key])[0]
 
     def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
-        """`get` for many keys, several at a time.
-
-        Raises
-        ------
-        StorageError
-            As `get`.
-        """
+        """`get` for many keys, several at a time."""
         values: list[bytes | None] = []
         for key, found in zip(keys, self._read(keys), strict=True):
             value = None if found is None else self._decoded(key, found)
@@ -123,19 +111,7 @@ class RemoteCache:
         return values
 
     def put(self, key: str, value: bytes) -> bool:
-        """Queue a value without waiting for the network, unless very much waits; durable after `commit`.
-
-        Returns
-        -------
-        bool
-            False if this object already has a value for the key that waits. If another process was first, the
-            commit finds out, and its value stays.
-
-        Raises
-        ------
-        StorageError
-            The key is malformed or the value too large.
-        """
+        """Queue a value without waiting for the network, unless very much waits; durable after `commit`."""
         self._check(key, value)
         content = encode(key, value, self._contexts.compressor)
         with self._lock:
@@ -156,11 +132,6 @@ class RemoteCache:
         """Send what was put before the call, and wait until the store has acknowledged it.
 
         Any number of threads may put and commit meanwhile.
-
-        Raises
-        ------
-        StorageError
-            The store fails or is full; the next commit tries again all that was not acknowledged.
         """
         # Held until all is sent: a commit that comes later may rely on what this one took.
         with self._committing:
@@ -181,18 +152,7 @@ class RemoteCache:
                 raise
 
     def put_many(self, items: Sequence[tuple[str, bytes]]) -> list[bool]:
-        """Put all values; all are acknowledged when the call returns.
-
-        Returns
-        -------
-        list of bool
-            For each, whether it was stored; False if the key was there or stood earlier in `items`.
-
-        Raises
-        ------
-        StorageError
-            A key is malformed or a value too large (nothing is stored), or the store fails (some may be).
-        """
+        """Put all values; all are acknowledged when the call returns."""
         for key, value in items:
             self._check(key, value)
         self.commit()
@@ -204,24 +164,12 @@ class RemoteCache:
         return [stored.pop(key, False) for key, _ in items]
 
     def close(self) -> None:
-        """Commit, and close connections.
-
-        Raises
-        ------
-        StorageError
-            The store fails.
-        """
+        """Commit, and close connections."""
         self.commit()
         self._backend.close()
 
     def stats(self) -> CacheStats:
-        """Count entries and their bytes, by listing all of them.
-
-        Raises
-        ------
-        StorageError
-            The store fails.
-        """
+        """Count entries and their bytes, by listing all of them."""
         entries = size = 0
         for entry in self.entries():
             entries, size = entries + 1, size + entry.size

@@ -68,13 +68,7 @@ class PackWriter:
         return len(self._offsets)
 
     def append(self, records: Sequence[tuple[bytes, bytes]], when: float) -> list[int]:
-        """Write records, keys with contents, and return their offsets; a failure leaves none of them.
-
-        Raises
-        ------
-        OSError
-            As the operating system says.
-        """
+        """Write records, keys with contents, and return their offsets; a failure leaves none of them."""
         # The heading comes with the first record, in one write: a pack without records has no owner either, and is
         # deleted after an hour (`evalcube.storage.processes`).
         first = heading(PACK_MAGIC, this_owner()) if self.size == 0 else b""
@@ -97,13 +91,7 @@ class PackWriter:
         return offsets
 
     def sync(self) -> bool:
-        """Have all records that were appended before the call on disk; False if somebody deleted the pack.
-
-        Raises
-        ------
-        OSError
-            As the operating system says; the next call tries again.
-        """
+        """Have all records that were appended before the call on disk; False if somebody deleted the pack."""
         size = self.size
         # One sync at a time: those that wait find their records synced by it, and return at once.
         with self._syncing:
@@ -147,11 +135,6 @@ class PackWriter:
         """Sync, and write the index of all records but the corrupt ones; nothing is appended after it.
 
         False if somebody deleted the pack.
-
-        Raises
-        ------
-        OSError
-            As the operating system says.
         """
         if not self.sync():
             return False
@@ -204,18 +187,7 @@ class PackWriters:
             self._index.begin()
 
     def append(self, *entries: NewEntry) -> list[bool]:
-        """Write entries in one go, visible to all when the call returns; a failure leaves nothing of them.
-
-        Returns
-        -------
-        list of bool
-            Whether each was written; of equal keys the first is.
-
-        Raises
-        ------
-        OSError
-            As the operating system says.
-        """
+        """Write entries in one go, visible to all when the call returns; a failure leaves nothing of them."""
         with self._lock:
             # Asked again under the lock: another thread may have put a key since the caller found nothing.
             first, written = set(), []
@@ -236,13 +208,7 @@ class PackWriters:
         return written
 
     def commit(self) -> None:
-        """Have all that was appended before the call on disk.
-
-        Raises
-        ------
-        OSError
-            As the operating system says; the next commit tries again.
-        """
+        """Have all that was appended before the call on disk."""
         self.detach_from_parent()
         # The lock is not held while disks are waited for, so that appends go on.
         with self._lock:
@@ -256,13 +222,7 @@ class PackWriters:
                     self._seal()
 
     def close(self) -> None:
-        """Commit, and write the indexes that readers find entries by; usable again after it.
-
-        Raises
-        ------
-        OSError
-            As the operating system says; what was committed stays.
-        """
+        """Commit, and write the indexes that readers find entries by; usable again after it."""
         self.detach_from_parent()
         self.commit()
         self._retire(self._pack)

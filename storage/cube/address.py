@@ -21,15 +21,7 @@ from evalcube.storage.urls import (
 
 
 def space_of(url: Address) -> Space:
-    """The space that an address means: a directory, a bucket, or a web server.
-
-    Raises
-    ------
-    UnsupportedUrlError
-        The address is of another kind, or malformed.
-    StorageError
-        The package that it needs is not installed.
-    """
+    """The space that an address means: a directory, a bucket, or a web server."""
     url = plain_address(url)
     kind = kind_of(url)
     if kind is Kind.BUCKET:
@@ -51,24 +43,7 @@ _AT_ONCE = 64
 
 
 def copy_cube(source: Space, target: Space, keeps: Callable[[str], bool]) -> None:
-    """Make a cube of another one's objects; others see all of it or nothing. Nobody may write to the source meanwhile.
-
-    Parameters
-    ----------
-    source
-        Where the cube is.
-    target
-        Where nothing is.
-    keeps
-        Which keys are copied.
-
-    Raises
-    ------
-    CubeExistsError
-        Something is there already.
-    StorageError
-        The source cannot be listed or read, or the target not be written.
-    """
+    """Copy a cube's objects; others see all of it or nothing. The source must not be written meanwhile."""
 
     def fill(draft: Space) -> None:
         for key, data in _objects(source, keeps):

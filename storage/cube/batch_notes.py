@@ -30,49 +30,25 @@ class BatchNotes:
         self._where = f"{records.address}/{_FOLDER}"
 
     def tokens(self) -> Sequence[str]:
-        """Names of all notes.
-
-        Raises
-        ------
-        StorageError
-            They cannot be listed.
-        """
+        """Names of all notes."""
         prefix = f"{_FOLDER}/"
         with guarded(self._where, "read the notes of batches"):
             names = [_NAME.fullmatch(key.removeprefix(prefix)) for key in self._records.list(prefix)]
         return [name[1] for name in names if name is not None]
 
     def read(self, token: str) -> bytes | None:
-        """A note; None if there is none.
-
-        Raises
-        ------
-        StorageError
-            It cannot be read.
-        """
+        """A note; None if there is none."""
         with guarded(self._where, "read the notes of batches"):
             found = self._records.get(_key(token))
         return None if found is None else found.data
 
     def write(self, token: str, data: bytes) -> None:
-        """Store a note, or another version of it; it is durable when the call returns.
-
-        Raises
-        ------
-        StorageError
-            The disk fails or is full.
-        """
+        """Store a note, or another version of it; it is durable when the call returns."""
         with guarded(self._where, "note a batch"):
             self._records.put(_key(token), data)
 
     def remove(self, token: str) -> None:
-        """Forget a note, if it is there.
-
-        Raises
-        ------
-        StorageError
-            It cannot be removed.
-        """
+        """Forget a note, if it is there."""
         with guarded(self._where, "forget a batch"):
             self._records.delete(_key(token))
 

@@ -34,25 +34,13 @@ _REMEDY = "No cube of evalcube has such an object: find out who made it."
 
 
 def refuse_larger(size: int, most: int, where: str | Path) -> None:
-    """Raise for an object of more bytes than any may have, before it is read.
-
-    Raises
-    ------
-    CubeDamagedError
-        It has more, or says so.
-    """
+    """Raise for an object of more bytes than any may have, before it is read."""
     if size > most:
         raise CubeDamagedError(f"an object has {size:,} bytes, and {most:,} are the most", where, _REMEDY)
 
 
 def parsed(data: bytes | str) -> Any:  # noqa: ANN401 - any JSON, in any form
-    """A document of JSON that anyone may have written.
-
-    Raises
-    ------
-    ValueError
-        It is none, or is nested deeper than any that is written.
-    """
+    """A document of JSON that anyone may have written."""
     with suppress(RecursionError):
         level = [document := json.loads(data)]
         for _ in range(DEEPEST):
@@ -68,13 +56,7 @@ def parsed(data: bytes | str) -> Any:  # noqa: ANN401 - any JSON, in any form
 
 
 def lines_in(file: IO[bytes], where: str | Path) -> Iterator[bytes]:
-    """Lines of a log, one in memory at a time; a torn last one comes without its line break.
-
-    Raises
-    ------
-    CubeDamagedError
-        One is longer than any that is written.
-    """
+    """Lines of a log, one in memory at a time; a torn last one comes without its line break."""
     while line := file.readline(MOST_LINES):
         if len(line) == MOST_LINES:
             remedy = "Move the file away, and run the sweep again; its cache has the replies."
@@ -86,22 +68,6 @@ def refuse_bomb(key: str, data: bytes | bytearray, where: str, *, texts: bool = 
     """Raise for a chunk that would decode to more bytes than any has, by what its compressor's header says.
 
     Or to more texts than it has bytes for: room for all of them is made at once.
-
-    Parameters
-    ----------
-    key
-        Under which zarr reads it; metadata are no chunk.
-    data
-        As stored, by Zstandard or Blosc.
-    where
-        Of the cube.
-    texts
-        Whether it is one of texts.
-
-    Raises
-    ------
-    CubeDamagedError
-        It would, or does not say.
     """
     if key.endswith("zarr.json"):
         return

@@ -58,44 +58,7 @@ class Cube(GrowingCube):
         layers: Sequence[str] = (),
         fill: Callable[[Cube], None] | None = None,
     ) -> Cube:
-        """Make a cube; others see all of it or nothing, whenever this process is killed.
-
-        Parameters
-        ----------
-        url
-            Where; parent directories are created.
-        sizes
-            Cells along model, task, params, trial, repeat; tier if there are tiers without a coordinate; judge_name and
-            judge_repeat if there are readings of judges.
-        chunks
-            Cells of one region along trial and repeat; may exceed the sizes, so that a cube grows in place. Under
-            ``model``, models of one chunk of the counters; default 25.
-        coordinates
-            Coordinates beyond the counting indexes of params, trial, repeat and counter, made if not given.
-        counters
-            Labels along ``counter``.
-        attrs
-            Attributes of the cube (JSON values).
-        layers
-            Names of the arrays of `evalcube.storage.cube.schema.LAYERS` that the cube has.
-        fill
-            Writes into the cube, which only it sees then, and which is not made where it raises; default: the cube is
-            empty.
-
-        Returns
-        -------
-        Cube
-            Open for writing, if it is in a place where that is possible.
-
-        Raises
-        ------
-        CubeMismatchError
-            Sizes and coordinates do not fit together.
-        CubeExistsError
-            Something is there already.
-        StorageError
-            The address is not supported or cannot be written.
-        """
+        """Make a cube; others see all of it or nothing, whenever this process is killed."""
         space = space_of(url)
         build = builder(space.address, sizes, chunks, coordinates, counters, attrs, layers)
 
@@ -110,19 +73,7 @@ class Cube(GrowingCube):
 
     @classmethod
     def open(cls, url: Address, *, writable: bool = False) -> Cube:
-        """Open a cube.
-
-        Raises
-        ------
-        CubeNotFoundError
-            Nothing there, or no cube.
-        CubeVersionError
-            Written by a newer version.
-        CubeDamagedError
-            Its metadata cannot be read or lack an array.
-        NotWritableError
-            `writable` is asked for and the cube is published, or its place is read-only.
-        """
+        """Open a cube."""
         url = plain_address(url)
         space = space_of(url)
         can_write = space.is_writable()
@@ -146,13 +97,7 @@ class Cube(GrowingCube):
 
     @staticmethod
     def exists(url: Address) -> bool:
-        """Whether there is anything at an address, be it a cube or not.
-
-        Raises
-        ------
-        UnsupportedUrlError
-            The address is not supported.
-        """
+        """Whether there is anything at an address, be it a cube or not."""
         return space_of(url).is_there()
 
     @property
@@ -193,13 +138,7 @@ class Cube(GrowingCube):
         yield from starmap(Region, product(range(self._group.sizes["model"]), range(trials), range(repeats)))
 
     def region_shape(self, region: Region) -> tuple[int, int, int, int]:
-        """Shape (task, params, trial, repeat) of a region's arrays; regions at an edge are smaller.
-
-        Raises
-        ------
-        CubeMismatchError
-            The region is outside of the cube.
-        """
+        """Shape (task, params, trial, repeat) of a region's arrays; regions at an edge are smaller."""
         *_, trials, repeats = self._slices(region)
         sizes = self._group.sizes
         return sizes["task"], sizes["params"], trials.stop - trials.start, repeats.stop - repeats.start
@@ -213,28 +152,6 @@ class Cube(GrowingCube):
         """Write whole chunks of every trial array, status last; on disk on return.
 
         May be repeated, each time more complete. Only one task at a time may own a region.
-
-        Parameters
-        ----------
-        region
-            Which one.
-        arrays
-            All of `trial_arrays`, each of shape `region_shape` with the sizes of its further dims. What endpoints say
-            may lack, and is left out where the cube, of an earlier version, has no place for it.
-        check
-            Raises unless the lease is held; called once a store is ready to refuse what arrives too late.
-
-        Returns
-        -------
-        str
-            `region_digest` of the arrays.
-
-        Raises
-        ------
-        CubeMismatchError
-            Names, dtypes, shapes or status codes do not fit the cube as it is now.
-        StorageError
-            The chunk could not be written; what was there before is still whole.
         """
         self._need_writable("write")
         self.refresh()
@@ -256,22 +173,7 @@ class Cube(GrowingCube):
         return region_digest(arrays)
 
     def read_region(self, region: Region, names: Iterable[str] | None = None) -> dict[str, NDArray[Any]]:
-        """Arrays of one region, each of shape `region_shape`; cells hold the fill where nobody wrote what they hold.
-
-        Parameters
-        ----------
-        region
-            Which one.
-        names
-            Trial arrays to read; default all.
-
-        Raises
-        ------
-        CubeMismatchError
-            The region is outside of the cube, or a name is unknown.
-        CubeDamagedError
-            A chunk cannot be decoded.
-        """
+        """Arrays of one region, each of shape `region_shape`; cells hold the fill where nobody wrote what they hold."""
         known = self.trial_arrays
         wanted = known if names is None else list(names)
         if unknown := sorted(set(wanted) - set(known)):
@@ -290,20 +192,6 @@ class Cube(GrowingCube):
         """Arrays of one model over a span of trials and repeats, each of shape (task, params, trial, repeat).
 
         Many regions are sooner read this way than one by one.
-
-        Parameters
-        ----------
-        model
-            Index along ``model``.
-        trials, repeats
-            Spans with a start and a stop within the cube's sizes.
-        names
-            Trial arrays to read.
-
-        Raises
-        ------
-        CubeDamagedError
-            A chunk cannot be decoded.
         """
         selection = (slice(model, model + 1), slice(None), slice(None), trials, repeats)
         known = self.trial_arrays
@@ -313,30 +201,12 @@ class Cube(GrowingCube):
     def chunk_problems(
         self, region: Region, shape: RegionShape | None = None, names: Sequence[str] | None = None
     ) -> dict[str, str]:
-        """What is wrong with the chunks of a region, by array, without decoding them: gone, or cut off.
-
-        Parameters
-        ----------
-        region
-            One that was written.
-        shape
-            What it consisted of then; default: what it does today.
-        names
-            Trial arrays that are looked at; default: all.
-        """
+        """What is wrong with the chunks of a region, by array, without decoding them: gone, or cut off."""
         self._slices(region)
         return self._group.region_problems(region, shape or self.shapes[-1], names)
 
     def apparent_problems(self, region: Region, shape: RegionShape | None = None) -> dict[str, str]:
-        """`chunk_problems`, as far as looking costs nothing to speak of: nothing where the store keeps what it has.
-
-        Parameters
-        ----------
-        region
-            One that was written.
-        shape
-            What it consisted of then; default: what it does today.
-        """
+        """`chunk_problems`, as far as looking costs nothing to speak of: nothing where the store keeps what it has."""
         return {} if self._space.trusted else self.chunk_problems(region, shape)
 
     @property
@@ -345,13 +215,7 @@ class Cube(GrowingCube):
         return self._space.trusted
 
     def summary(self) -> Dataset:
-        """What the cube holds beside its trial arrays, in memory: counters, plan, repeated prompts, labels of cells.
-
-        Raises
-        ------
-        CubeDamagedError
-            A chunk of these cannot be decoded.
-        """
+        """What the cube holds beside its trial arrays, in memory: counters, plan, repeated prompts, labels of cells."""
         self.refresh()
         return self._checked(in_memory(self._group))
 
@@ -393,20 +257,7 @@ class Cube(GrowingCube):
         return self._group.consolidated
 
     def sweep(self, older_than: float = 3600.0, *, delete: bool = True) -> int:
-        """Remove, or count, temporary files that killed writers left.
-
-        Parameters
-        ----------
-        older_than
-            Age in seconds from which a temporary file cannot belong to a living writer.
-        delete
-            Whether they are removed.
-
-        Returns
-        -------
-        int
-            How many there were.
-        """
+        """Remove, or count, temporary files that killed writers left."""
         if delete:
             self._need_writable("sweep")
         names = [*self._group.names(), SIDE]

@@ -148,13 +148,7 @@ class CubeGroup:
         return _dims(self._array(name))
 
     def array_attrs(self, name: str) -> dict[str, Any]:
-        """Attributes of an array.
-
-        Raises
-        ------
-        CubeDamagedError
-            Something else stands in their place.
-        """
+        """Attributes of an array."""
         try:
             return self._array(name).attrs.asdict()
         except (TypeError, ValueError) as error:
@@ -162,13 +156,7 @@ class CubeGroup:
             raise CubeDamagedError(what, self.space.address, REPAIR) from error
 
     def read(self, name: str, selection: tuple[Any, ...]) -> NDArray[Any]:
-        """Values of a selection; cells never written hold the fill.
-
-        Raises
-        ------
-        CubeDamagedError
-            A chunk cannot be decoded.
-        """
+        """Values of a selection; cells never written hold the fill."""
         return self.read_all({name: selection})[name]
 
     def read_all(self, selections: Mapping[str, tuple[Any, ...]]) -> dict[str, NDArray[Any]]:
@@ -206,15 +194,7 @@ class CubeGroup:
                 damaged[name].__cause__ = error
 
     def chunk_problem(self, name: str, index: tuple[int, ...]) -> str | None:
-        """What is wrong with a chunk as far as its first bytes and its length tell; None if nothing is.
-
-        Parameters
-        ----------
-        name
-            The array.
-        index
-            Chunk index along each dim.
-        """
+        """What is wrong with a chunk as far as its first bytes and its length tell; None if nothing is."""
         array = self._array(name)
         with guarded(self.space.address, f"read {name}"):
             found = self.space.get(f"{name}/{array.metadata.encode_chunk_key(index)}", _BLOSC_HEADER.size)
@@ -330,25 +310,7 @@ class CubeGroup:
             self.space.fence(self._group.store, keys)
 
     def write_chunks(self, selection: tuple[slice, ...], values: Mapping[str, NDArray[Any]]) -> list[str]:
-        """Write whole chunks of arrays, at once; of each, others see the old or the new.
-
-        Parameters
-        ----------
-        selection
-            The cells of these chunks, as far as they are inside of the arrays.
-        values
-            By array, of the selection's shape.
-
-        Returns
-        -------
-        list of str
-            The chunks' keys, for `Space.sync`.
-
-        Raises
-        ------
-        OSError
-            One could not be written, and is as before.
-        """
+        """Write whole chunks of arrays, at once; of each, others see the old or the new."""
         writes, keys = [], []
         for name, block in values.items():
             # Zarr forgets this setting on opening, and a chunk equal to the fill would then not be written.

@@ -83,13 +83,7 @@ class Extension:
         check_labels(where, self._coordinates, self._sizes, self._attrs)
 
     def write(self) -> None:
-        """Write what is new, and make it the cube; the arrays' own metadata follow.
-
-        Raises
-        ------
-        StorageError
-            Somebody else has changed the cube's metadata since it was opened.
-        """
+        """Write what is new, and make it the cube; the arrays' own metadata follow."""
         document, version = read_metadata(self._space)
         arrays = document["consolidated_metadata"]["metadata"]
         set_sizes(document, self._sizes)
@@ -217,18 +211,6 @@ class GrowingCube(SharedArrays):
 
         After a kill the cube is the old or the new one. Repeating a finished growth changes nothing. Other open `Cube`
         objects take up the new sizes at their next write.
-
-        Parameters
-        ----------
-        trial, repeat
-            New sizes; default as they are.
-
-        Raises
-        ------
-        CubeMismatchError
-            A size is smaller than the present one.
-        StorageError
-            It could not be written.
         """
         self._need_writable("grow")
         self.refresh()
@@ -251,27 +233,6 @@ class GrowingCube(SharedArrays):
 
         Cells that exist keep their bits, new ones are missing, uncounted and unplanned. No chunk of a trial array is
         written, and receipts stay true. After a kill the cube is the old or the new one.
-
-        Parameters
-        ----------
-        sizes
-            New cells along model, task, params, judge_name, judge_repeat; default as they are.
-        coordinates
-            All labels as they are to be, of the new sizes; those of trial, repeat and counter stay.
-        attrs
-            Attributes that are replaced (JSON values).
-        layers
-            Names of the arrays of `evalcube.storage.cube.schema.LAYERS` that the cube is to have.
-        shared
-            By name, counters and plans (model, task, params, ...) of the new sizes, where they are not to be as they
-            were, since a place has got another meaning.
-
-        Raises
-        ------
-        CubeMismatchError
-            A size is smaller than the present one, or labels do not fit the sizes.
-        StorageError
-            It could not be written, or the cube was changed meanwhile; it is as before.
         """
         self._need_writable("grow")
         self.refresh()
@@ -303,13 +264,7 @@ class GrowingCube(SharedArrays):
         return len(self._group.shapes) - 1
 
     def shape_of(self, receipt: Receipt) -> RegionShape:
-        """What a region consisted of when it was recorded.
-
-        Raises
-        ------
-        CubeDamagedError
-            The receipt names a shape that the cube never had.
-        """
+        """What a region consisted of when it was recorded."""
         if receipt.shape >= len(self._group.shapes):
             what = f"its ledger speaks of {receipt.shape} growths, and its zarr.json of {self.shape_number}"
             raise CubeDamagedError(what, self._where, "Take both from the same copy of the cube.")

@@ -89,15 +89,7 @@ class Watch:
         self._since = 0.0
 
     def hold(self, found: Renewed, asked: float) -> Hold:
-        """What is known after one more reading.
-
-        Parameters
-        ----------
-        found
-            The record as it was read.
-        asked
-            When the reading began, seconds of `time.monotonic`.
-        """
+        """What is known after one more reading."""
         holder = holder_of(found)
         life = life_of(holder.process)
         if life is Life.ENDED or is_before_restart(holder.process, holder.machine):
@@ -115,18 +107,7 @@ class Watch:
 
 
 def read_holder(records: Space) -> tuple[Holder, float] | None:
-    """Holder of the lease, and when it renewed it (seconds since the epoch, by its clock); None if there is none.
-
-    Parameters
-    ----------
-    records
-        Where the lease is, usually `evalcube.storage.cube.cube.Cube.records`.
-
-    Raises
-    ------
-    StorageError
-        It cannot be read.
-    """
+    """Holder of the lease, and when it renewed it (seconds since the epoch, by its clock); None if there is none."""
     found = _read(records)
     return None if found is None else (holder_of(found), found.at)
 
@@ -136,16 +117,6 @@ def apparent_holder(records: Space) -> Holder | None:
 
     For display: of another machine's process, the store's time of its last renewal is compared with this machine's
     clock, which may be wrong.
-
-    Parameters
-    ----------
-    records
-        Where the lease is, usually `evalcube.storage.cube.cube.Cube.records`.
-
-    Raises
-    ------
-    StorageError
-        It cannot be read.
     """
     found = _read(records)
     if found is None:

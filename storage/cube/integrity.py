@@ -36,20 +36,7 @@ class RecordedChunks:
         cube.refresh()  # afterwards: a receipt never speaks of a growth that the cube's metadata do not have yet
 
     def refuse_lost(self, name: str, places: Sequence[NDArray[np.int64]]) -> None:
-        """Refuse a trial array of which a recorded region's chunk is gone.
-
-        Parameters
-        ----------
-        name
-            Of the array.
-        places
-            What was read of it: indices along model, task, params, trial and repeat.
-
-        Raises
-        ------
-        CubeDamagedError
-            One is gone.
-        """
+        """Refuse a trial array of which a recorded region's chunk is gone."""
         chunks = self._cube.chunks
         trials, repeats = (
             np.unique(part // chunks[dim]) for dim, part in zip(("trial", "repeat"), places[3:5], strict=True)
@@ -66,23 +53,7 @@ class RecordedChunks:
 
 
 def stored_problems(cube: Cube, receipt: Receipt) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
-    """What is wrong with a recorded region, by array, and its arrays as far as they can be decoded.
-
-    Parameters
-    ----------
-    cube
-        The cube.
-    receipt
-        The region's newest receipt.
-
-    Returns
-    -------
-    dict
-        A few words by array; under `CONTENT` if all can be decoded and something differs from what was recorded.
-        Digests leave ``latency`` out, which differs between equal runs: for it, the chunk's own checksum has to do.
-    dict
-        The arrays, shaped as the cube is now.
-    """
+    """What is wrong with a recorded region, by array, and its arrays as far as they can be decoded."""
     shape = cube.shape_of(receipt)
     problems = cube.chunk_problems(receipt.region, shape)
     known = cube.trial_arrays
@@ -98,20 +69,7 @@ def stored_problems(cube: Cube, receipt: Receipt) -> tuple[dict[str, str], dict[
 
 
 def lazy_dataset(cube: Cube, opened: Callable[[], Cube]) -> xr.Dataset:
-    """A cube with its labels in memory, and its other arrays in Dask's, a chunk for each that is stored.
-
-    Parameters
-    ----------
-    cube
-        The cube.
-    opened
-        Gives the cube to a reader on any machine.
-
-    Raises
-    ------
-    CubeDamagedError
-        Labels cannot be decoded.
-    """
+    """A cube with its labels in memory, and its other arrays in Dask's, a chunk for each that is stored."""
     import dask.array as da  # take a while, and regions are compared without them
     import xarray as xr
     from dask.base import tokenize

@@ -85,13 +85,7 @@ def builder(
     attrs: Mapping[str, object],
     layers: Sequence[str],
 ) -> Callable[[Store], None]:
-    """What makes an empty cube in a store; arguments are those of `Cube.create`.
-
-    Raises
-    ------
-    CubeMismatchError
-        Sizes and coordinates do not fit together.
-    """
+    """What makes an empty cube in a store; arguments are those of `Cube.create`."""
     everything = _with_indexes(coordinates, sizes, counters)
     tiers = {one.name: one.values.size for one in everything if one.dims == ("tier",)}
     dims = {"counter": len(counters), **tiers, **sizes}
@@ -140,13 +134,7 @@ def _with_indexes(
 def check_labels(
     where: str, coordinates: Sequence[Coordinate], dims: Mapping[str, int], attrs: Mapping[str, object]
 ) -> None:
-    """Refuse coordinates that do not fit the sizes, and attributes that not every program reads.
-
-    Raises
-    ------
-    CubeMismatchError
-        One does not.
-    """
+    """Refuse coordinates that do not fit the sizes, and attributes that not every program reads."""
     if not _is_json(attrs):
         raise CubeMismatchError("its attributes are no JSON", where, "Give texts and finite numbers.")
     for one in coordinates:
@@ -230,19 +218,7 @@ async def create_variable(
     chunks: Mapping[str, int],
     separator: str = "/",
 ) -> zarr.AsyncArray[Any]:
-    """Make one of the schema's arrays, which holds its fill.
-
-    Parameters
-    ----------
-    group
-        Where.
-    variable
-        Which one.
-    sizes, chunks
-        Cells of the array and of its chunks along each of its dims, at least.
-    separator
-        What divides the indices in the keys of its chunks.
-    """
+    """Make one of the schema's arrays, which holds its fill."""
     return await group.create_array(
         variable.name,
         shape=tuple(sizes[dim] for dim in variable.dims),

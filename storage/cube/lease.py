@@ -47,15 +47,7 @@ _POLL_SECONDS = 0.25
 
 
 def check_holder(records: Space, token: str) -> None:
-    """Make sure, in any process, that the holder of the lease is still the one with this token.
-
-    Raises
-    ------
-    LeaseLostError
-        The lease was released, or another process took over.
-    StorageError
-        It cannot be read.
-    """
+    """Make sure, in any process, that the holder of the lease is still the one with this token."""
     found = read_holder(records)
     # The token alone counts, not the time: a lease that expired and that nobody took is the old holder's, who
     # renews it when it wakes up.
@@ -88,22 +80,6 @@ class Lease:
 
         At once, unless the holder is on another machine: then it is watched, until it renews its lease or has not done
         so for its time to live.
-
-        Parameters
-        ----------
-        records
-            Where the lease is, usually `evalcube.storage.cube.cube.Cube.records`.
-        ttl
-            Seconds that it lasts without renewal, a day at most.
-        notify
-            Called with what a person should read: that another machine's process is watched, and what came of it.
-
-        Raises
-        ------
-        LeaseHeldError
-            Another process, or another part of this one, holds it.
-        StorageError
-            It cannot be written, or the file system has no locks.
         """
         where = where_of(records)
         if not 0 < ttl <= LONGEST_TTL:
@@ -120,11 +96,6 @@ class Lease:
         """Make sure that the lease is still held; cheap, to be called before each commit.
 
         In time, that is one question to the file system; only a late holder waits for the lock.
-
-        Raises
-        ------
-        LeaseLostError
-            Another process took over.
         """
         with self._mutex:
             if not self.lost.is_set() and not self._stop.is_set():
@@ -209,13 +180,7 @@ class _Attempt:
         """The record that was taken over; None if there was none."""
 
     def take(self) -> tuple[HeldRecord, Holder]:
-        """Take the lease as soon as nobody holds it; who may is watched without a lock.
-
-        Raises
-        ------
-        LeaseHeldError
-            Somebody holds it.
-        """
+        """Take the lease as soon as nobody holds it; who may is watched without a lock."""
         # Before it is there: another thread of this process must not take it for one that nobody gives back.
         HELD_HERE.add(self._holder.token)
         try:

@@ -81,13 +81,7 @@ class Receipt:
 
 
 def newest_of(receipts: Iterable[Receipt]) -> dict[Region, Receipt]:
-    """Receipt of the greatest generation of each region; of equal ones the later.
-
-    Parameters
-    ----------
-    receipts
-        In the order of their appends.
-    """
+    """Receipt of the greatest generation of each region; of equal ones the later."""
     newest: dict[Region, Receipt] = {}
     for receipt in receipts:
         known = newest.get(receipt.region)
@@ -104,13 +98,7 @@ def graders_of(receipts: Iterable[Receipt]) -> tuple[str, ...]:
 
 
 def to_line(receipt: Receipt) -> bytes:
-    """One line of the ledger.
-
-    Raises
-    ------
-    ValueError
-        A number of `causes` is not whole, or the line exceeds `MAX_LINE`.
-    """
+    """One line of the ledger."""
     if bad := {cause: count for cause, count in receipt.causes.items() if type(count) is not int}:
         raise ValueError(f"`causes` must be whole numbers, got {bad}")
     fields = asdict(receipt)
@@ -171,13 +159,7 @@ def _check(text: str) -> str:
 
 
 def most_fingerprints(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Fingerprints of several receipts added up, as many as one receipt may have.
-
-    Parameters
-    ----------
-    counts
-        Trials by fingerprint.
-    """
+    """Fingerprints of several receipts added up, as many as one receipt may have."""
     total: Counter[str] = Counter()
     for each in counts:
         total.update(each)
@@ -200,13 +182,7 @@ class Ledger:
         """Damaged lines that the last reading skipped; a torn last line is none."""
 
     def receipts(self) -> Iterator[Receipt]:
-        """All receipts in the order of their appends; holds one line at a time.
-
-        Raises
-        ------
-        StorageError
-            The ledger is there and cannot be read.
-        """
+        """All receipts in the order of their appends; holds one line at a time."""
         self.damaged = 0
         with guarded(self._where, "read the ledger"):
             for line in self._log.lines():
@@ -217,24 +193,11 @@ class Ledger:
                     self.damaged += 1
 
     def newest(self) -> dict[Region, Receipt]:
-        """Receipt of the greatest generation of each region; of equal ones the later.
-
-        Raises
-        ------
-        StorageError
-            The ledger is there and cannot be read.
-        """
+        """Receipt of the greatest generation of each region; of equal ones the later."""
         return newest_of(self.receipts())
 
     def append(self, receipt: Receipt) -> None:
-        """Add a receipt; it is durable on return, or where that costs a request, after `flush`.
-
-        Raises
-        ------
-        StorageError
-            The receipt is too long or its `causes` are not whole numbers, another process appends to the same
-            ledger, or the disk fails.
-        """
+        """Add a receipt; it is durable on return, or where that costs a request, after `flush`."""
         try:
             line = to_line(receipt)
         except ValueError as error:
@@ -245,29 +208,12 @@ class Ledger:
             self._log.append(line)
 
     def flush(self, older_than: float = 0.0) -> None:
-        """Make receipts durable that wait for others.
-
-        Parameters
-        ----------
-        older_than
-            Only if one has waited for as many seconds.
-
-        Raises
-        ------
-        StorageError
-            As `append`.
-        """
+        """Make receipts durable that wait for others."""
         with self._appending():
             self._log.flush(older_than)
 
     def close(self) -> None:
-        """Make all receipts durable and close the ledger; a later append opens it again.
-
-        Raises
-        ------
-        StorageError
-            As `append`.
-        """
+        """Make all receipts durable and close the ledger; a later append opens it again."""
         with self._appending():
             self._log.close()
 

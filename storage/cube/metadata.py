@@ -73,13 +73,7 @@ def set_sizes(document: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
 
 
 def commit(space: Space, document: Mapping[str, Any], version: Version) -> None:
-    """Replace the cube's metadata in one step, if nobody has done so since they were read.
-
-    Raises
-    ------
-    StorageError
-        Somebody has.
-    """
+    """Replace the cube's metadata in one step, if nobody has done so since they were read."""
     # Only the holder of the lease comes here, so that this finds who lost it. A directory could put on this condition
     # under a lock only, which would leave a file behind in every cube.
     same = space.version(METADATA) == version
@@ -102,17 +96,7 @@ def put_own(space: Space, name: str, metadata: Mapping[str, Any]) -> bool:
 
 
 def own_problem(space: Space, name: str, metadata: Mapping[str, Any]) -> str | None:
-    """What is wrong with an array's own metadata; None if nothing is, or a growth was killed before they followed.
-
-    Parameters
-    ----------
-    space
-        Of the cube.
-    name
-        Of the array.
-    metadata
-        What the cube's metadata say of it; empty if they do not hold those of its arrays.
-    """
+    """What is wrong with an array's own metadata; None if nothing is, or a growth was killed before they followed."""
     own = _own(space, name)
     if own is None:
         return "is gone"

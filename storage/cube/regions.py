@@ -42,15 +42,7 @@ class RegionShape:
     def cropped(
         self, arrays: Mapping[str, NDArray[Any]], trials: int, repeats: int
     ) -> dict[str, NDArray[Any]]:
-        """The cells of a region's arrays that a region of this shape has, of so many trials and repeats.
-
-        Parameters
-        ----------
-        arrays
-            Arrays of a region that has grown since, or of one of this shape.
-        trials, repeats
-            How many of the region's there were.
-        """
+        """The cells of a region's arrays that a region of this shape has, of so many trials and repeats."""
         long = {**self.sizes, "trial": trials, "repeat": repeats}
         return {
             name: values[tuple(slice(long[dim]) for dim in dims_of(name))]
@@ -62,22 +54,7 @@ class RegionShape:
 def shapes_from(
     attribute: object, sizes: Mapping[str, int], layers: Sequence[Variable]
 ) -> tuple[RegionShape, ...]:
-    """The shapes that a cube's regions have had, of which the last is today's.
-
-    Parameters
-    ----------
-    attribute
-        The cube's attribute that lists them; None of a cube that has not grown.
-    sizes
-        Cells along each dim.
-    layers
-        Those that it has.
-
-    Raises
-    ------
-    ValueError, TypeError, KeyError
-        If they are none that the cube can have had.
-    """
+    """The shapes that a cube's regions have had, of which the last is today's."""
     names = tuple(variable.name for variable in layers)
     dims = sorted({dim for name in ("status", *names) for dim in dims_of(name)} - {"trial", "repeat"})
     today = RegionShape({dim: sizes[dim] for dim in dims}, names)
@@ -104,18 +81,7 @@ def dims_of(name: str) -> tuple[str, ...]:
 
 
 def region_digest(arrays: Mapping[str, NDArray[Any]]) -> str:
-    """Digest of a region's content: BLAKE2b of names, shapes and little-endian bytes, times left out.
-
-    Parameters
-    ----------
-    arrays
-        The arrays of one region, in any order.
-
-    Returns
-    -------
-    str
-        32 hex digits; equal for equal content, on any machine and in any memory layout.
-    """
+    """Digest of a region's content: BLAKE2b of names, shapes and little-endian bytes, times left out."""
     digest = hashlib.blake2b(digest_size=16)
     for name in sorted(set(arrays) - set(_UNTIMED)):
         array = np.ascontiguousarray(arrays[name])

@@ -220,26 +220,7 @@ _opener = cache(lambda: request.build_opener(_SameOrigin))
 def ask(
     url: str, method: str = "HEAD", most: int = 0, part: tuple[int, int] | None = None
 ) -> ServerAnswer | None:
-    """What a server says of a file, and its first bytes; None if there is none.
-
-    Parameters
-    ----------
-    url
-        Of the file.
-    method
-        ``GET``, or ``HEAD`` for no content.
-    most
-        Bytes that are read of it, whatever the server sends.
-    part
-        First byte, and the one after the last, that are asked for; a server may not heed it.
-
-    Raises
-    ------
-    NotWritableError
-        The server does not give the file to everybody.
-    StorageError
-        It fails, or leads to another server.
-    """
+    """What a server says of a file, and its first bytes; None if there is none."""
     headers = {"Accept-Encoding": "identity", "User-Agent": "evalcube"}
     if part is not None:
         headers["Range"] = f"bytes={part[0]}-{part[1] - 1}"

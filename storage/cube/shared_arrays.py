@@ -32,20 +32,6 @@ class SharedArrays:
 
         Models share chunks, which are read, changed and written: **one task at a time may write counters**.
         Many models in one call cost one write per chunk.
-
-        Parameters
-        ----------
-        values
-            Model index to finite float64 array (task, params, counter).
-
-        Raises
-        ------
-        CubeMismatchError
-            An index is outside of the cube, or dtype, shape or a value does not fit.
-        CubeDamagedError
-            The chunk shared with models that are not in `values` cannot be decoded.
-        StorageError
-            It could not be written.
         """
         self._need_writable("write")
         self._check_counters(values)
@@ -69,13 +55,7 @@ class SharedArrays:
         return self._group.chunks(COUNTERS.name)[0]
 
     def read_counters(self) -> NDArray[np.float64]:
-        """Counters of all models, float64 (model, task, params, counter).
-
-        Raises
-        ------
-        CubeDamagedError
-            A chunk cannot be decoded.
-        """
+        """Counters of all models, float64 (model, task, params, counter)."""
         return self._group.read(COUNTERS.name, (slice(None),))
 
     def shared_problems(self) -> dict[str, str]:
@@ -122,32 +102,13 @@ class SharedArrays:
             self._group.restore_index(name)
 
     def read_label(self, name: str) -> NDArray[Any]:
-        """Values of a coordinate.
-
-        Raises
-        ------
-        CubeMismatchError
-            There is no such coordinate.
-        """
+        """Values of a coordinate."""
         if name not in self._group.names():
             raise self._mismatch(f"there is no coordinate `{name}`", "Give the name of one.")
         return self._group.read(name, (...,))
 
     def whole_label(self, name: str, values: NDArray[Any] | None = None) -> NDArray[Any]:
-        """`read_label`, refused if it is gone: it is written when the cube is made, and reads as its fill then.
-
-        Parameters
-        ----------
-        name
-            Of the coordinate.
-        values
-            Its values, where they are known already.
-
-        Raises
-        ------
-        CubeDamagedError
-            It is gone, or cannot be decoded.
-        """
+        """`read_label`, refused if it is gone: it is written when the cube is made, and reads as its fill then."""
         found = self.read_label(name) if values is None else values
         # Only one that is all fill can be gone: so nothing is asked of a store for the others.
         problem = None if found.astype(bool).any() else self.label_problems([name]).get(name)
@@ -157,15 +118,7 @@ class SharedArrays:
         return found
 
     def write_label(self, name: str, values: NDArray[Any]) -> None:
-        """Replace a coordinate, such as a price that has changed. For the driver only; not for trial and repeat.
-
-        Raises
-        ------
-        CubeMismatchError
-            There is no such coordinate, or it has another shape.
-        StorageError
-            It could not be written.
-        """
+        """Replace a coordinate, such as a price that has changed. For the driver only; not for trial and repeat."""
         self._need_writable("label")
         if name not in self._group.names():
             raise self._mismatch(f"there is no coordinate `{name}`", "Give the name of one.")
@@ -176,13 +129,7 @@ class SharedArrays:
             self._space.sync(self._group.write_chunks((slice(None),) * values.ndim, {name: values}))
 
     def read_planned(self, dim: Literal["trial", "repeat"]) -> NDArray[np.int32]:
-        """How many trials or repeats each cell is to be measured with, int32 (model, task, params).
-
-        Raises
-        ------
-        CubeDamagedError
-            The chunk cannot be decoded.
-        """
+        """How many trials or repeats each cell is to be measured with, int32 (model, task, params)."""
         return self._group.read(PLANNED[f"planned_{dim}s"].name, (slice(None),))
 
     def read_targets(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -191,20 +138,7 @@ class SharedArrays:
         return found["planned_trials"], found["planned_repeats"]
 
     def write_planned(self, dim: Literal["trial", "repeat"], values: NDArray[Any]) -> None:
-        """Replace the plan along one dim. For the driver only.
-
-        Parameters
-        ----------
-        dim, values
-            The dim, and how far each cell is to be measured along it.
-
-        Raises
-        ------
-        CubeMismatchError
-            Dtype or shape does not fit, or a cell would lose trials.
-        StorageError
-            It could not be written.
-        """
+        """Replace the plan along one dim. For the driver only."""
         self._need_writable("plan")
         variable = PLANNED[f"planned_{dim}s"]
         problem = variable.problem(values, tuple(self._group.sizes[name] for name in variable.dims))
@@ -216,18 +150,7 @@ class SharedArrays:
             self._space.sync(self._group.write_chunks((slice(None),), {variable.name: values}))
 
     def read_duplicates(self, trials: slice = slice(None)) -> NDArray[np.uint8]:
-        """Which prompts occurred before in their cell, uint8 (task, params, trial); 255 is unknown.
-
-        Parameters
-        ----------
-        trials
-            Part of the trial axis.
-
-        Raises
-        ------
-        CubeDamagedError
-            A chunk cannot be decoded.
-        """
+        """Which prompts occurred before in their cell, uint8 (task, params, trial); 255 is unknown."""
         return self._group.read(DUPLICATE.name, (slice(None), slice(None), trials))
 
     def unwritten_flags(self) -> NDArray[np.bool_]:
@@ -236,15 +159,7 @@ class SharedArrays:
             return self._group.unwritten(DUPLICATE.name)
 
     def write_duplicates(self, task: int, flags: NDArray[Any]) -> None:
-        """Replace the flags of one task, uint8 (params, trial). Only one writer of a task at a time.
-
-        Raises
-        ------
-        CubeMismatchError
-            Index, dtype or shape does not fit.
-        StorageError
-            It could not be written.
-        """
+        """Replace the flags of one task, uint8 (params, trial). Only one writer of a task at a time."""
         self._need_writable("write")
         self.refresh()
         sizes, step = self._group.sizes, self._group.chunks(DUPLICATE.name)[2]
@@ -288,23 +203,7 @@ class SharedArrays:
 
 
 def in_memory(group: CubeGroup) -> Dataset:
-    """What a cube holds beside its trial arrays, in memory, without xarray.
-
-    Parameters
-    ----------
-    group
-        The cube's arrays.
-
-    Returns
-    -------
-    Dataset
-        One of `evalcube._arrays`, which has what analyses use of xarray's.
-
-    Raises
-    ------
-    CubeDamagedError
-        One cannot be decoded.
-    """
+    """What a cube holds beside its trial arrays, in memory, without xarray."""
     labels, dims = group.labels, {name: group.dims(name) for name in group.names()}
     # Labels of single trials can be many, and say nothing of cells.
     many = {name for name in labels if "trial" in dims[name] and len(dims[name]) > 1}

@@ -72,27 +72,10 @@ class Log(Protocol):
         """All lines in their order, one in memory at a time; a torn last one comes without its line break."""
 
     def append(self, line: bytes) -> None:
-        """Add a line, which may wait for others until `flush`; a failure leaves the log as it was.
-
-        Raises
-        ------
-        LogConflictError
-            Another process has appended, or claimed the log.
-        """
+        """Add a line, which may wait for others until `flush`; a failure leaves the log as it was."""
 
     def flush(self, older_than: float = 0.0) -> None:
-        """Make the lines durable that wait.
-
-        Parameters
-        ----------
-        older_than
-            Only if one has waited for as many seconds.
-
-        Raises
-        ------
-        LogConflictError
-            As `append`; what waited is gone.
-        """
+        """Make the lines durable that wait."""
 
     def claim(self) -> None:
         """Keep everybody who has read the log by now from appending: the lease was taken over from him."""
@@ -122,15 +105,7 @@ class HeldRecord(Protocol):
         """Whether nobody has taken it over."""
 
     def renew(self, now: float, *, late: bool = False) -> bool:
-        """Say that the holder is alive; False, and a successor's record is as it was, if it was taken over.
-
-        Parameters
-        ----------
-        now
-            Seconds since the epoch by this process's clock; another value than at the last renewal.
-        late
-            Whether others may be taking it over at this moment, since it was not renewed in time.
-        """
+        """Say that the holder is alive; False, and a successor's record is as it was, if it was taken over."""
 
     def withdraw(self) -> None:
         """Remove the record; a successor's stays."""
@@ -146,14 +121,7 @@ class LeaseRecord(Protocol):
         """The record as it is; None if nobody holds the lease."""
 
     def take(self, successor: Callable[[Renewed | None], Renewed]) -> HeldRecord:
-        """Replace the record that is there by its successor, durable on return. Of several at once, one does so first.
-
-        Parameters
-        ----------
-        successor
-            Gets what is there, None if nothing is, and returns what is to be in its place, or raises if that must stay.
-            It is called again if another process was faster.
-        """
+        """Replace the record by its successor, durable on return; of several writers, one is first."""
 
 
 class Space(Protocol):
@@ -192,21 +160,7 @@ class Space(Protocol):
     def put(
         self, key: str, data: bytes, *, when: When | Version = When.ALWAYS, durable: bool = True
     ) -> Version | None:
-        """Store an object in one step: others see the old one or the new one.
-
-        Parameters
-        ----------
-        when
-            Whether it is stored always, only where there is none, or only over the version that is given.
-        durable
-            Whether it outlives a power cut once the call returns. What is written again and again, and is only of use
-            while its writer lives, need not.
-
-        Returns
-        -------
-        Version or None
-            The new version; None, and nothing is stored, if the condition does not hold.
-        """
+        """Store an object in one step: others see the old one or the new one."""
 
     def delete(self, key: str, *, durable: bool = True) -> None:
         """Delete an object, if it is there."""
@@ -237,11 +191,6 @@ class Space(Protocol):
         """Make the space with what `fill` puts into one that nobody else sees: others see all of it or nothing.
 
         Nothing in that space is durable before it has become this one.
-
-        Raises
-        ------
-        CubeExistsError
-            Something is there already.
         """
 
     def remove(self) -> bool:

@@ -82,13 +82,7 @@ class SpaceStore(Store):
         return await asyncio.to_thread(self._space.version, key) is not None
 
     async def set(self, key: str, value: Buffer) -> None:
-        """Store an object, unless somebody else has done so since `expect`.
-
-        Raises
-        ------
-        LeaseLostError
-            Somebody has.
-        """
+        """Store an object, unless somebody else has done so since `expect`."""
         self._check_writable()
         when = (self._expected.pop(key) or When.ABSENT) if key in self._expected else When.ALWAYS
         put = partial(self._space.put, key, value.to_bytes(), when=when, durable=False)

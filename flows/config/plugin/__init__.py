@@ -14,16 +14,6 @@ from evalcube.stages.generate import TASKS
 def plugin_files(name: str) -> dict[str, bytes]:
     """The files of a new package, by their path in its folder.
 
-    Parameters
-    ----------
-    name
-        Of the package: small letters, digits and dashes. Its module has underscores in their place.
-
-    Raises
-    ------
-    SweepError
-        It cannot be the name of a package, or is taken by a task, by Python or by us.
-
     Examples
     --------
     >>> sorted(plugin_files("word-games"))

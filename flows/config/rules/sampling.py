@@ -67,15 +67,7 @@ def token_limits(config: Sweep) -> Iterator[Finding]:
 def limits(
     path: Path, sampler: Mapping[str, Any], params: tuple[str, ...], remedy: str = ""
 ) -> Iterator[Finding]:
-    """The limits among a sampler's parameters that are none.
-
-    Parameters
-    ----------
-    path
-        Where the sampler stands.
-    params
-        Names of its parameters that are limits.
-    """
+    """The limits among a sampler's parameters that are none."""
     for param, value in sampler.items():
         if param in params and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
             yield Finding((*path, param), "must be a whole number of at least 1", show(value), remedy)

@@ -94,13 +94,7 @@ def _rule(error: TaskError) -> str:
 
 
 def renders(config: Sweep, samples: Mapping[str, Mapping[str, object]]) -> Iterator[Finding]:
-    """Each template renders, and uses the prompt.
-
-    Parameters
-    ----------
-    samples
-        Task -> params of one of its points, for the tasks that are valid.
-    """
+    """Each template renders, and uses the prompt."""
     for name, source in config.templates.items():
         finding = _tried(name, Template(source), samples)
         if finding is not None:
@@ -127,13 +121,7 @@ def _tried(name: str, template: Template, samples: Mapping[str, Mapping[str, obj
 
 
 def coordinates(config: Sweep, tasks: Mapping[str, Task]) -> Iterator[Finding]:
-    """What views ask for is there.
-
-    Parameters
-    ----------
-    tasks
-        Label -> task, where the task is known.
-    """
+    """What views ask for is there."""
     labels: dict[str, list[str]] = {
         "task": list(config.tasks),
         "tier": list(dict.fromkeys(_tiers(config))),

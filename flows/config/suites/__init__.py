@@ -24,20 +24,6 @@ _KEY_OF = re.compile(r"(.+)=([^=]+)", re.DOTALL)
 def model_section(models: Sequence[str], key_envs: Sequence[str] = ()) -> list[dict[str, object]]:
     """Make the ``models`` section of a config; its values are checked with the config.
 
-    Parameters
-    ----------
-    models
-        Each ``[NAME=]ENDPOINT``: ``sim:``, ``local:smollm2``, ``local:/path/model.gguf`` or
-        ``https://host/v1#MODEL``, where MODEL is the name that the server knows.
-    key_envs
-        Each the name of an environment variable with an API key, for all http(s) endpoints, or ``NAME=VARIABLE``
-        for the model of that name.
-
-    Raises
-    ------
-    ConfigError
-        If a URL names no model, or a key belongs to none of the models.
-
     Examples
     --------
     >>> model_section(["sim:", "mine=https://h/v1#org/m"])[1]
@@ -162,22 +148,7 @@ def load_sweep(
     key_envs: Sequence[str] = (),
     judges: Sequence[str] = (),
 ) -> Sweep:
-    """The config of a path, or else of a suite, or of several suites.
-
-    Parameters
-    ----------
-    target
-        Path of a config, or a suite's name, or a list of one of these or of several suites. A file of that name wins.
-    models, key_envs, judges
-        As for `load_suite`; for a file they take the place of its models, and of its judges.
-
-    Raises
-    ------
-    ConfigError
-        If there is neither such a file nor such a suite, or with all problems of the config.
-    SweepError
-        If there are keys without models.
-    """
+    """The config of a path, or else of a suite, or of several suites."""
     for name, given in (("key_envs", key_envs), ("judges", judges)):
         if given and not models:
             raise SweepError(f"`{name}` goes with `models`", "Give `models`, or say it in the config")

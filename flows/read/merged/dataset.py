@@ -80,19 +80,7 @@ class Tally:
     def add(
         self, model: int, shape: tuple[int, int, int], first: tuple[int, int], found: pd.DataFrame
     ) -> None:
-        """Count what was found in a region.
-
-        Parameters
-        ----------
-        model
-            The region's model.
-        shape
-            Cells, trials and repeats of the region.
-        first
-            Its first trial and repeat.
-        found
-            What was found there, see `lay`.
-        """
+        """Count what was found in a region."""
         cell, trial, repeat = np.unravel_index(found["where"].to_numpy(), shape)
         task, slot = np.divmod(cell, self._slots)
         place = {"slot": slot, "trial": trial + first[0], "repeat": repeat + first[1]}
@@ -111,19 +99,7 @@ class Tally:
         points: Sequence[Sequence[Mapping[str, Any]]],
         by_nature: Sequence[bool],
     ) -> list[Conflict]:
-        """All of them, by model and task.
-
-        Parameters
-        ----------
-        names
-            Of the cubes.
-        models, tasks
-            Labels.
-        points
-            Params of the points of each task.
-        by_nature
-            By model, whether it was asked at a temperature above 0.
-        """
+        """All of them, by model and task."""
         rows = _summed(pd.concat(self._found)).to_dict("records") if self._found else []
         return [
             Conflict(
@@ -170,15 +146,7 @@ class MergedRegion:
     """Of what it was made."""
 
     def receipt(self, planned: Array, digest: str) -> Receipt:
-        """Its receipt.
-
-        Parameters
-        ----------
-        planned
-            Which of its trials are planned, in the window's shape.
-        digest
-            Of its content.
-        """
+        """Its receipt."""
         generation = max(one.generation for one in self.parts)
         made = receipt_of(self.window, generation, planned, self.arrays["status"], digest, {})
         causes: Counter[str] = Counter()
@@ -276,20 +244,6 @@ def open_joined(cubes: Sequence[str], *, trials: bool) -> JoinedCubes:
 
     Where two of them contradict, the outcome of the cube that is named first holds, and a warning says how many. Where
     they have other judges, scores by judges are left out, and a warning says so.
-
-    Parameters
-    ----------
-    cubes
-        Their addresses.
-    trials
-        Whether single trials are needed, and not only their counters. They are lazy.
-
-    Raises
-    ------
-    StorageError
-        If a cube cannot be read, or is damaged.
-    SweepError
-        If they do not fit together.
     """
     joined = Joined([Input(url) for url in cubes], without_judges=True)
     counters, tally = _counters(joined)

@@ -121,15 +121,7 @@ class Input:
         return hashlib.sha256(json.dumps(self.cube.attrs.get("spec"), sort_keys=True).encode()).hexdigest()
 
     def cells(self, place: Place, slots: int) -> tuple[Array, Array]:
-        """Flat indices of its cells, by task and slot, in its own arrays and in those of the union.
-
-        Parameters
-        ----------
-        place
-            Where it stands in the union.
-        slots
-            Length of the union's axis of params.
-        """
+        """Flat indices of its cells, by task and slot, in its own arrays and in those of the union."""
         mine, theirs = [], []
         for row, (task, targets) in enumerate(zip(place.tasks, place.slots, strict=True)):
             mine += [row * self.sizes["params"] + slot for slot, target in enumerate(targets) if target >= 0]
@@ -137,13 +129,7 @@ class Input:
         return np.array(mine, dtype=np.intp), np.array(theirs, dtype=np.intp)
 
     def read(self, region: Region) -> tuple[Receipt, dict[str, Array]] | None:
-        """A recorded region: its receipt, and the arrays as far as that speaks of them; None if there is no receipt.
-
-        Raises
-        ------
-        CubeDamagedError
-            What is stored is not what was recorded, and nobody is writing it anew.
-        """
+        """A recorded region: its receipt, and the arrays as far as that speaks of them; None if there is no receipt."""
         problems: Mapping[str, str] = {}
         for _ in range(_ATTEMPTS):
             receipt = self.receipts.get(region)
@@ -231,13 +217,7 @@ class Input:
 
 
 def ledger_digest(receipts: Iterable[Receipt]) -> str:
-    """SHA-256 of what a ledger vouches for: equal for equal results, wherever they lie.
-
-    Parameters
-    ----------
-    receipts
-        The newest one of each region.
-    """
+    """SHA-256 of what a ledger vouches for: equal for equal results, wherever they lie."""
     digest = hashlib.sha256()
     for receipt in sorted(receipts, key=lambda one: one.region):
         digest.update(to_line(receipt))

@@ -27,17 +27,7 @@ _UNKNOWN = int(DUPLICATE.fill)
 
 
 def planned_of(one: Input, place: Place, shape: tuple[int, int, int]) -> Array:
-    """How many trials and repeats a cube plans, int32 (2, model, cell) of the union.
-
-    Parameters
-    ----------
-    one
-        The cube.
-    place
-        Where it stands in the union.
-    shape
-        Models, tasks and slots of the union.
-    """
+    """How many trials and repeats a cube plans, int32 (2, model, cell) of the union."""
     return np.stack(
         [scattered(one, place, shape, values) for values in (one.planned.trials, one.planned.repeats)]
     )
@@ -56,23 +46,7 @@ def scattered(one: Input, place: Place, shape: tuple[int, int, int], values: Arr
 def joined_duplicates(
     inputs: Sequence[Input], places: Sequence[Place], shape: tuple[int, int, int]
 ) -> tuple[npt.NDArray[np.uint8], int]:
-    """Which prompts occurred before in their cell, as any of the cubes knows.
-
-    Parameters
-    ----------
-    inputs, places
-        The cubes, and where each stands in the union.
-    shape
-        Tasks, slots and trials of the union.
-
-    Returns
-    -------
-    ndarray
-        uint8 (task, params, trial); 255 where no cube knows.
-    list
-        Tasks and slots of which two cubes say different things. A cell's prompts are the same in both, so that one of
-        them is wrong: nothing is known of the cell then, and the next run compares its prompts.
-    """
+    """Which prompts occurred before in their cell, as any of the cubes knows."""
     flags = np.full((shape[0] * shape[1], shape[2]), _UNKNOWN, dtype=np.uint8)
     wrong = np.zeros(len(flags), dtype=bool)
     for one, place in zip(inputs, places, strict=True):
@@ -235,13 +209,7 @@ class Joined:
         return SampleTargets(*planned.reshape(2, *shape))
 
     def layers(self, only: str | None = None) -> Layers:
-        """What each of the cubes knows, for one thread.
-
-        Parameters
-        ----------
-        only
-            The one array to read, of models that one cube alone has; default: all, compared with their receipts.
-        """
+        """What each of the cubes knows, for one thread."""
         return Layers(
             self.inputs,
             self.union.places,

@@ -39,26 +39,7 @@ class Layer:
 
 
 def lay(layers: Iterable[Layer], *, newer: bool = False) -> tuple[Layer | None, list[pd.DataFrame]]:
-    """One layer of all; None if there is none.
-
-    Parameters
-    ----------
-    layers
-        Taken one by one; the first one's arrays are written to.
-    newer
-        Whether the later outcome stays where two contradict, and not that of the earlier layer.
-
-    Returns
-    -------
-    Layer
-        Finished trials of any layer, else transport errors, else missing ones. Of equal outcomes the shorter latency
-        is kept, and of what endpoints said the larger number, so that the order of layers is of no account where
-        nothing contradicts.
-    list of DataFrame
-        For each layer that contradicts those before it a row for each trial: ``upper`` and ``lower``, the numbers of
-        the cubes whose outcome stays and does not, ``kept`` and ``hidden``, how it ended there, ``where``, its flat
-        position of shape (cell, trial, repeat), and whether it is ``undecided``, as neither is newer.
-    """
+    """One layer of all; None if there is none."""
     rest = iter(layers)
     top = next(rest, None)
     if top is None:
@@ -113,13 +94,7 @@ def _lay_one(
 
 
 def differing(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> Array:
-    """Which trials have other values than times and what endpoints say of them, bool (trial,).
-
-    Parameters
-    ----------
-    ours, theirs
-        Arrays of the same trials, shape (trial, ...).
-    """
+    """Which trials have other values than times and what endpoints say of them, bool (trial,)."""
     found = np.zeros(len(ours["status"]), dtype=bool)
     for name, values in ours.items():
         if name in _BESIDE:
@@ -210,15 +185,7 @@ class Layers:
         return [source for source, rows in enumerate(self._rows) if model in rows]
 
     def of(self, part: UnionPart, receipts: list[Receipt]) -> Iterator[Layer]:
-        """What each cube that knows something of a part knows of it, in the order of the cubes.
-
-        Parameters
-        ----------
-        part
-            Which trials.
-        receipts
-            Gets the receipts of what was read.
-        """
+        """What each cube that knows something of a part knows of it, in the order of the cubes."""
         for source in self.sharing(part.model):
             layer = self.one(source, part, receipts)
             if layer is not None:

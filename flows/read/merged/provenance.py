@@ -56,13 +56,7 @@ class SourceCube(BaseModel):
 
 
 def provenance(inputs: Sequence[Input]) -> dict[str, Any]:
-    """The attribute of a merged cube: all sources by name, each once.
-
-    Parameters
-    ----------
-    inputs
-        The cubes. Of one that was merged itself, its own sources stand for it, unless more was measured into it since.
-    """
+    """The attribute of a merged cube: all sources by name, each once."""
     found: dict[str, SourceCube] = {}
     for one in inputs:
         earlier, ledger = sources_of(one.cube)
@@ -97,15 +91,7 @@ def sources_of(cube: Cube) -> tuple[list[SourceCube], str]:
 
 
 def write_ledger_digest(cube: Cube, digest: str) -> None:
-    """Note what a merged cube's ledger says.
-
-    Parameters
-    ----------
-    cube
-        The cube.
-    digest
-        See `evalcube.flows.read.merged.inputs.ledger_digest`.
-    """
+    """Note what a merged cube's ledger says."""
     cube.records.put(RECORD, json.dumps({"ledger": digest}).encode())
 
 

@@ -51,18 +51,6 @@ class Rename:
 def read_renames(texts: Iterable[str], cubes: Sequence[str]) -> list[Rename]:
     """New names as they are given on the command line.
 
-    Parameters
-    ----------
-    texts
-        Each ``CUBE:LABEL=NEW``.
-    cubes
-        Addresses of the cubes that are merged.
-
-    Raises
-    ------
-    SweepError
-        If one has another form, or names none of the cubes.
-
     Examples
     --------
     >>> read_renames(["s3://team/b.zarr:qwen:7b=qwen-b"], ["a.zarr", "s3://team/b.zarr"])
@@ -82,13 +70,7 @@ def read_renames(texts: Iterable[str], cubes: Sequence[str]) -> list[Rename]:
 
 
 def renamed(spec: Spec, cube: str, renames: Iterable[Rename]) -> Spec:
-    """A description with the new names of a cube's models and tasks.
-
-    Raises
-    ------
-    SweepError
-        If it has neither a model nor a task of such a name.
-    """
+    """A description with the new names of a cube's models and tasks."""
     for one in renames:
         if one.cube != cube:
             continue
@@ -111,22 +93,7 @@ def renamed(spec: Spec, cube: str, renames: Iterable[Rename]) -> Spec:
 def unite(
     specs: Sequence[Spec], names: Sequence[str], prices: Sequence[Sequence[tuple[float, float]]]
 ) -> Union:
-    """What several sweeps measure together.
-
-    Parameters
-    ----------
-    specs
-        Their descriptions.
-    names
-        What to call their cubes in messages.
-    prices
-        USD per million prompt and completion tokens, by cube and evaluation: they count where assertions ask them.
-
-    Raises
-    ------
-    SweepError
-        If they contradict: another seed, one label with two meanings, other criteria or judges for the same outputs.
-    """
+    """What several sweeps measure together."""
     seeds = [spec.seed for spec in specs]
     for name, seed in zip(names, seeds, strict=True):
         if seed != seeds[0]:

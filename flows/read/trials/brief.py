@@ -66,13 +66,7 @@ def first_rows(table: Trials) -> TableSpec:
 
 
 def counted(table: Trials) -> tuple[list[TrialColumn], list[dict[str, Any]]]:
-    """Columns and rows of a table of how many trials have the same values.
-
-    Raises
-    ------
-    SweepError
-        If a column has lists.
-    """
+    """Columns and rows of a table of how many trials have the same values."""
     for column in table.columns:
         if column.kind in ("texts", "messages", "opinions"):
             raise SweepError(
@@ -96,19 +90,6 @@ def brief_table(
 
     What a question begins with like others of its task is left out, names are cut in the middle, where they differ
     least. Control characters are written out, white space is one space, and what is cut ends with ``…``.
-
-    Parameters
-    ----------
-    columns
-        Of the rows.
-    rows
-        As `evalcube.flows.read.trials.read.Trials.rows` has them.
-    notes
-        Sentences below the table.
-    width
-        Characters of a line.
-    varying
-        Parameters in which the points of each task differ: the others are left out where the task is shown, too.
     """
     texts = [{column.name: _shown(column, row, varying) for column in columns} for row in rows]
     for name in _QUESTION:

@@ -139,22 +139,7 @@ def _kind(types: set[type]) -> Kind:
 def chosen(
     names: Sequence[str], known: Mapping[str, TrialColumn], parameter: str = "columns"
 ) -> list[TrialColumn]:
-    """Columns by name, in the order in which they are named.
-
-    Parameters
-    ----------
-    names
-        As a user wrote them; a parameter may lack ``param_``.
-    known
-        All columns.
-    parameter
-        The caller's parameter that has them, for the message.
-
-    Raises
-    ------
-    SweepError
-        If one is unknown, one is named twice, or none is named.
-    """
+    """Columns by name, in the order in which they are named."""
     if not names:
         raise SweepError(f"`{parameter}`: it names no column", f"There are: {', '.join(known)}")
     found: list[TrialColumn] = []

@@ -153,13 +153,7 @@ class Flips:
         return tuple(name for name, here in zip(dataset["tier"].values.tolist(), inside, strict=True) if here)
 
     def rows(self, limit: int | None = None) -> Iterator[Flip]:
-        """The questions that changed, by task, point and trial, with both replies.
-
-        Parameters
-        ----------
-        limit
-            Most rows: as many of those that were lost as of those that were won, as far as there are; default: all.
-        """
+        """The questions that changed, by task, point and trial, with both replies."""
         chosen = self._places if limit is None else _fairly(self._places, self._change, limit)
         readers = [_Replies(side, self._cache) for side in (self.sides.first, self.sides.second)]
         for begin in range(0, len(chosen), AT_ONCE):
@@ -236,27 +230,6 @@ def flips(
 
     Where questions were asked several times, one counts as changed if it was right more often in one of the two, over
     the repeats that both finished.
-
-    Parameters
-    ----------
-    cubes, models, part, repeats
-        As for `evalcube.flows.read.sides.side_by_side`.
-    truncated
-        "wrong": a truncated trial is a failure. "drop": trials that either truncated are left out.
-    cache
-        Address of the response cache; default: the one at hand of each cube.
-
-    Returns
-    -------
-    Flips
-        Counts at once; the replies when its rows are asked for.
-
-    Raises
-    ------
-    StorageError
-        If there is no cube, or it cannot be read.
-    SweepError
-        As `side_by_side`; also if the two were asked no question in common.
     """
     checked_option("truncated", truncated, TRUNCATED)
     sides = side_by_side(cubes, models, part, repeats=repeats)

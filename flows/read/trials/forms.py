@@ -59,22 +59,7 @@ def json_line(row: dict[str, Any]) -> str:
 
 
 def write_parquet(table: Trials, path: Path) -> int:
-    """Write a Parquet file; it is there whole or not at all.
-
-    Parameters
-    ----------
-    table
-        The trials.
-    path
-        The file, which is replaced if it is there.
-
-    Raises
-    ------
-    SweepError
-        If pyarrow is not installed, or `path` is something other than a file.
-    StorageError
-        If it cannot be written.
-    """
+    """Write a Parquet file; it is there whole or not at all."""
     schema = table.schema
     import pyarrow as pa
     from pyarrow import parquet

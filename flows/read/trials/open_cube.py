@@ -34,13 +34,7 @@ MEASURED = ("trial", "repeat", "tokens", "prompt_tokens", "reasoning_tokens", "c
 
 
 def split_where(where: Mapping[str, object] | Sequence[str]) -> tuple[Any, dict[str, object]]:
-    """Conditions on models and points, as they came, and those on single trials.
-
-    Raises
-    ------
-    SweepError
-        If a text is no condition, or names something twice.
-    """
+    """Conditions on models and points, as they came, and those on single trials."""
     no_bare_text(where=where)
     measured: dict[str, object] = {}
     if not where:
@@ -161,13 +155,7 @@ class OpenCube:
         return found
 
     def refuse_lost(self, name: str, values: npt.NDArray[Any], span: tuple[int, slice, slice]) -> None:
-        """Refuse an array of one model's trials and repeats if a chunk of it is gone: it reads as never asked.
-
-        Raises
-        ------
-        CubeDamagedError
-            One is gone.
-        """
+        """Refuse an array of one model's trials and repeats if a chunk of it is gone: it reads as never asked."""
         fill = {**VARIABLES, **LAYERS}[name].fill
         # A store keeps what it has: only in a folder anybody deletes single files.
         if self.cube.trusted or not (np.isnan(values) if np.isnan(fill) else values == fill).any():
@@ -212,13 +200,7 @@ class OpenCube:
         return found
 
     def asks(self, condition: object) -> npt.NDArray[np.bool_]:
-        """Which questions, shape (task, params, trial), are rows of a data set that fulfil a condition.
-
-        Parameters
-        ----------
-        condition
-            A name, several in a list or behind commas, or a test of one.
-        """
+        """Which questions, shape (task, params, trial), are rows of a data set that fulfil a condition."""
         ids = self.row_ids
         if ids is None:
             return np.zeros((*self.cells.shape, self.cube.sizes["trial"]), dtype=bool)
@@ -234,15 +216,7 @@ class OpenCube:
         return self.cube.read_duplicates()
 
     def labels(self, column: TrialColumn, rows: Rows) -> Values:
-        """Labels of some of its rows.
-
-        Parameters
-        ----------
-        column
-            One that comes from the plan.
-        rows
-            Of this cube.
-        """
+        """Labels of some of its rows."""
         if column.name not in self._levels:
             by_model = _BY_MODEL.get(column.name)
             levels = self._of_points(column) if by_model is None else by_model(self)

@@ -37,13 +37,7 @@ class Search:
 
     @classmethod
     def of(cls, grep: str | None, regex: str | None, within: Sequence[str]) -> Search | None:
-        """The search; None if nothing is searched for.
-
-        Raises
-        ------
-        SweepError
-            If the regular expression is none, or a column is unknown or has no text.
-        """
+        """The search; None if nothing is searched for."""
         if grep is None and regex is None:
             return None
         for parameter, text in (("grep", grep), ("regex", regex)):
@@ -66,18 +60,7 @@ class Search:
         return cls(grep, regex, tuple(dict.fromkeys(within)))
 
     def finds(self, texts: Sequence[Sequence[str | None]]) -> list[bool]:
-        """For each row whether something is found in it.
-
-        Parameters
-        ----------
-        texts
-            The columns of `within`, in their order.
-
-        Raises
-        ------
-        SweepError
-            If the regular expression runs out of time again and again.
-        """
+        """For each row whether something is found in it."""
         return [self._in_row([text for text in row if text]) for row in zip(*texts, strict=True)]
 
     def _in_row(self, texts: Sequence[str]) -> bool:
@@ -124,13 +107,7 @@ class Order:
 
     @classmethod
     def of(cls, sort: str | None, known: Mapping[str, TrialColumn], limit: int | None) -> Order | None:
-        """The order; None if rows stay as they are stored.
-
-        Raises
-        ------
-        SweepError
-            If the column is unknown or cannot be sorted by, or all rows of long texts would be held in memory.
-        """
+        """The order; None if rows stay as they are stored."""
         if sort is None:
             return None
         name = need_text("sort", sort).strip()
@@ -198,30 +175,14 @@ class Wanted:
 
 
 def check_status(names: Sequence[str]) -> tuple[str, ...]:
-    """Names of outcomes, as they were given; all finished trials if none are.
-
-    Raises
-    ------
-    SweepError
-        If one is unknown.
-    """
+    """Names of outcomes, as they were given; all finished trials if none are."""
     for name in names or ():
         checked_option("status", name, STATUSES)
     return tuple(names or ()) or (*_FINISHED, ANSWERED)
 
 
 def scan(opened: OpenCube, number: int, wanted: Wanted) -> Iterator[Rows]:
-    """The rows of a cube by model, task, point, trial and repeat; of a model with very many, by runs of trials first.
-
-    Parameters
-    ----------
-    opened
-        The cube.
-    number
-        What its rows have as ``cube``.
-    wanted
-        Which rows.
-    """
+    """Yield a cube's rows by model, task, point, trial and repeat; with very many, by runs of trials first."""
     for span in _spans(opened):
         rows = _rows(opened, number, wanted, span)
         if rows is not None:

@@ -23,17 +23,7 @@ _HALVES = re.compile("[\ud800-\udfff]")
 
 
 def texts(reader: Reader, columns: Sequence[TrialColumn], rows: Rows) -> tuple[dict[str, Values], int]:
-    """The values of some columns, and how many replies were looked for and not found.
-
-    Parameters
-    ----------
-    reader
-        The cube.
-    columns
-        Those that come from questions and replies.
-    rows
-        Of this cube; at most `AT_ONCE`, as their replies are all in memory.
-    """
+    """The values of some columns, and how many replies were looked for and not found."""
     names = {column.name for column in columns}
     # Of an imported trial, what was sent stands with the reply.
     looked_up = ("messages",) if reader.plan.has_imported else ()
@@ -109,17 +99,7 @@ def arrays_of(column: TrialColumn) -> Sequence[str]:
 
 
 def measured(opened: OpenCube, column: TrialColumn, rows: Rows) -> Values:
-    """The values of a column.
-
-    Parameters
-    ----------
-    opened
-        The cube.
-    column
-        One that comes from the plan or from the cube.
-    rows
-        Of this cube, with the arrays that the column needs.
-    """
+    """The values of a column."""
     if column.source == "plan":
         return opened.labels(column, rows)
     match column.name:

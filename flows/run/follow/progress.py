@@ -304,11 +304,6 @@ def eta_text(seconds: float | None) -> str:
 def waits(waiting: Mapping[str, Mapping[str, Any]]) -> str:
     """What a run waits for and how long, for people; empty where it does not.
 
-    Parameters
-    ----------
-    waiting
-        See `evalcube.flows.run.follow.events.Traffic.waiting`.
-
     Examples
     --------
     >>> waits({"gpt": {"seconds": 44.2, "reason": "429: requests, Retry-After"}})

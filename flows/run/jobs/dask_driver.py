@@ -122,13 +122,7 @@ class DriverBook:
 
 
 def drive(order: DriverOrder) -> dict[str, str]:
-    """Run a sweep to its end; what came of it. Goes on where the same submission's driver was lost with its worker.
-
-    Parameters
-    ----------
-    order
-        The sweep, and how the cluster is to be used.
-    """
+    """Run a sweep to its end; what came of it. Goes on where the same submission's driver was lost with its worker."""
     before = said_by(order)
     book = DriverBook(order, [] if before is None else before["lines"])
     if order.tls is not None:
@@ -166,13 +160,7 @@ def drive(order: DriverOrder) -> dict[str, str]:
 
 
 def keep_driver(order: dict[str, Any]) -> dict[str, Any]:
-    """Runs on a worker: keep a sweep's driver in a process of its own; what came of it.
-
-    Raises
-    ------
-    RuntimeError
-        The process ended without a word, so that the scheduler is to try again.
-    """
+    """Runs on a worker: keep a sweep's driver in a process of its own; what came of it."""
     worker = get_worker()
     # It waits for days and computes nothing: the thread is the cluster's.
     secede()
@@ -242,16 +230,6 @@ def submit_to(cluster: Cluster | None, settings: Sweep, only: Sequence[str], say
     """Have a cluster run a sweep, and wait until it asks its first request; return what came of it, for people.
 
     `only` is the part of the plan that is asked; `say` is called with the driver's lines meanwhile.
-
-    Raises
-    ------
-    SweepError
-        If the cluster is none that runs already, the sweep cannot run as configured, the workers lack evalcube, or the
-        driver refuses it.
-    StorageError
-        If the cube belongs to another config.
-    ClusterError
-        If the cluster cannot be reached.
     """
     if not isinstance(cluster, ExistingScheduler):
         raise SweepError(

@@ -43,15 +43,7 @@ def prepare(settings: Sweep, section: SlurmSection, arguments: Sequence[str]) ->
 
 
 def submit(job: SlurmJob) -> int:
-    """Write the script and submit it; return the number of the job.
-
-    Raises
-    ------
-    SweepError
-        If the script cannot be written.
-    ClusterError
-        If sbatch does not take it.
-    """
+    """Write the script and submit it; return the number of the job."""
     try:
         job.path.parent.mkdir(parents=True, exist_ok=True)
         job.path.write_text(job.script)

@@ -59,13 +59,7 @@ _WHOLE = 0.7
 
 
 def parameters(host: Host) -> Seen:
-    """Which of the usual parameters it takes; from now on it is asked with those.
-
-    Raises
-    ------
-    SweepError
-        It does not answer at all.
-    """
+    """Which of the usual parameters it takes; from now on it is asked with those."""
     found = []
     while True:
         heard = host.ask(user("Reply with one word: ready.", max_tokens=512, temperature=0))[0]
@@ -360,13 +354,7 @@ CHECKS: tuple[Callable[[Host], Seen], ...] = (
 
 
 def findings(host: Host) -> tuple[ProbeFinding, ...]:
-    """What all checks show of an endpoint.
-
-    Raises
-    ------
-    SweepError
-        It does not answer at all.
-    """
+    """What all checks show of an endpoint."""
     found = []
     for check in CHECKS:
         before = host.sent

@@ -23,13 +23,7 @@ CONNECT_SECONDS = 8.0
 
 
 def cut_off(endpoints: Sequence[Endpoint]) -> dict[str, str]:
-    """Addresses of endpoints that cannot be connected to, and why; each is tried once, all at the same time.
-
-    Parameters
-    ----------
-    endpoints
-        Their settings; several may have one address.
-    """
+    """Addresses of endpoints that cannot be connected to, and why; each is tried once, all at the same time."""
     distinct = {(endpoint.urls, endpoint.ca_file): endpoint for endpoint in endpoints}
     found: dict[str, str] = {
         place(one): f"no answer within {CONNECT_SECONDS:g} s" for one in distinct.values()
@@ -190,13 +184,7 @@ def unmade(plan: Plan) -> str:
 
 
 def missing_key(endpoints: Sequence[Endpoint]) -> str:
-    """Why a key is missing in this process; empty if none is known to be.
-
-    Parameters
-    ----------
-    endpoints
-        Their settings say where the keys are.
-    """
+    """Why a key is missing in this process; empty if none is known to be."""
     try:
         for endpoint in endpoints:
             check_source(endpoint)

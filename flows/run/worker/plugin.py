@@ -50,13 +50,6 @@ async def _hold(work: Workspace) -> None:
 def seconds_to_ask(lifetime: float | None, age: float) -> float | None:
     """Seconds until a worker is to send nothing more; None if its time is not bounded.
 
-    Parameters
-    ----------
-    lifetime
-        Seconds that it lives, as ``dask worker --lifetime`` has them.
-    age
-        Seconds since it began.
-
     Examples
     --------
     >>> seconds_to_ask(3600, 10), seconds_to_ask(50, 48), seconds_to_ask(None, 5)
@@ -241,22 +234,7 @@ def task_group(sweep: str, run: str) -> str:
 
 
 def install(connection: Connection, context: RunContext, sweep: str) -> None:
-    """Give all workers a run's plugin, those that join later too.
-
-    Parameters
-    ----------
-    connection
-        To the cluster.
-    context
-        What they know of the run.
-    sweep
-        Name of the sweep.
-
-    Raises
-    ------
-    ClusterError
-        The cluster is gone.
-    """
+    """Give all workers a run's plugin, those that join later too."""
     endpoints = [route.endpoint for route in context.routes.values()]
     try:
         connection.code.install(
@@ -273,13 +251,7 @@ def install(connection: Connection, context: RunContext, sweep: str) -> None:
 
 
 def workspace(run: str) -> Workspace:
-    """The workspace of a run on this worker; for use in tasks.
-
-    Raises
-    ------
-    Reschedule
-        This worker does not take part.
-    """
+    """The workspace of a run on this worker; for use in tasks."""
     plugin = plugin_on(get_worker(), plugin_name(run))
     if plugin is None or plugin.workspace is None or not plugin.ready.is_set():
         time.sleep(_PAUSE_SECONDS)

@@ -47,15 +47,6 @@ def raise_if_failed(future: DaskFuture[Any]) -> None:
     """Raise what a task raised; nothing if it finished.
 
     One that finished and was lost with its worker is no failure: Dask computes it again for whoever needs it.
-
-    Raises
-    ------
-    ClusterError
-        If the cluster gave the task up.
-    KilledTaskError
-        If workers died with it.
-    Exception
-        The task's own error.
     """
     if future.status in ("finished", "lost"):
         return
@@ -78,13 +69,7 @@ def raise_if_failed(future: DaskFuture[Any]) -> None:
 
 
 def fetched(question: PendingAnswer[Any]) -> Any:  # noqa: ANN401 - what a task returned
-    """What a task returned that was asked for, once that is here.
-
-    Raises
-    ------
-    ClusterError
-        The scheduler ended before it had handed it over.
-    """
+    """What a task returned that was asked for, once that is here."""
     try:
         return question.answer()
     except OSError as error:
@@ -98,13 +83,6 @@ def raise_own_error(future: DaskFuture[Any]) -> None:
     """Raise what a task raised; nothing if workers died with it, even a moment ago.
 
     For results that another task will need: it fails as well, and that is where deaths are dealt with.
-
-    Raises
-    ------
-    ClusterError
-        If the cluster gave the task up.
-    Exception
-        The task's own error.
     """
     with suppress(KilledTaskError):
         raise_if_failed(future)
@@ -178,24 +156,7 @@ def blame_nobody() -> None:
 
 
 def run_marked(records: Space, mark: str, function: Callable[..., object], *args: object) -> object:
-    """Runs on a worker: call `function` under a mark that outlives this process, unless it is there already.
-
-    Parameters
-    ----------
-    records
-        Of the cube, where all workers see the mark.
-    mark
-        The mark's key.
-    function
-        What is called.
-    args
-        Its arguments.
-
-    Raises
-    ------
-    WorkerDiedError
-        If it is there.
-    """
+    """Runs on a worker: call `function` under a mark that outlives this process, unless it is there already."""
     # Only if absent, and before the work: Dask gives a task whose worker died to another one without a word, and that
     # one must find the mark even if the first died at once. It need not outlive a power cut, which ends the driver too.
     if not _marks.set(records, mark):

@@ -66,19 +66,7 @@ class Ruling(Enum):
 def judged(
     own: Standing, others: Mapping[str, Standing], before: Mapping[str, Standing], cause: str
 ) -> Ruling | None:
-    """Whether a worker fails alone; None while that cannot be known.
-
-    Parameters
-    ----------
-    own
-        How it stands now.
-    others
-        How others do, by address.
-    before
-        How those stood when it was asked first.
-    cause
-        Of its failures.
-    """
+    """Whether a worker fails alone; None while that cannot be known."""
     if not others:
         return Ruling.SHARED
     if own.problem:
@@ -130,15 +118,7 @@ class Doubts:
         self._open.setdefault((report.worker, report.model), _Doubt(report, time.monotonic()))
 
     def poll(self, there: Sequence[str], now: float) -> None:
-        """Ask how workers stand, and judge; never waits.
-
-        Parameters
-        ----------
-        there
-            Workers that take part.
-        now
-            Seconds on a monotonic clock.
-        """
+        """Ask how workers stand, and judge; never waits."""
         for key, doubt in list(self._open.items()):
             worker = doubt.report.worker
             if worker not in there:
@@ -212,24 +192,7 @@ def _hear(name: str, model: str, verdict: str, dask_worker: Any = None) -> None:
 
 
 def hold_if_in_doubt(work: Workspace, model: str, results: Sequence[Result], worker: Worker) -> None:
-    """Runs in tasks: hold failures back that may be this worker's own trouble, until the driver has judged.
-
-    Parameters
-    ----------
-    work
-        The run's state on this worker.
-    model
-        Label of the model.
-    results
-        What became of the requests.
-    worker
-        This worker.
-
-    Raises
-    ------
-    Reschedule
-        They are to be asked again, here or elsewhere.
-    """
+    """Runs in tasks: hold failures back that may be this worker's own trouble, until the driver has judged."""
     if any(result.kind == "stored" for result in results):
         work.judged.discard(model)  # the endpoint is there
     causes = Counter(result.cause for result in results if result.kind == "failed")

@@ -49,20 +49,7 @@ def write_region(
     results: Sequence[BlockResult],
     unrated: int = 0,
 ) -> Receipt:
-    """Gather a region's blocks and write every array's whole chunk.
-
-    Parameters
-    ----------
-    generation
-        Number of this version of the region; the newest receipt counts.
-    kept
-        The part of the region as stored that is kept where the blocks say nothing. The rest is missing, whatever a
-        killed run left there.
-    results
-        Blocks graded since the region was last written.
-    unrated
-        Recorded trials that not all judges had rated before these blocks.
-    """
+    """Gather a region's blocks and write every array's whole chunk."""
     work = workspace(run)
     work.cube.refresh()  # it may have grown since this worker opened it
     arrays = _kept_arrays(work, window, kept)
@@ -100,13 +87,7 @@ def _kept_arrays(work: Workspace, window: Window, kept: Kept) -> Arrays:
 
 
 def score(run: str, region: Region, compared: Sequence[None]) -> npt.NDArray[np.float64]:  # noqa: ARG001
-    """Counters of a region, shape (task, params, counter), from what the cube holds.
-
-    Parameters
-    ----------
-    compared
-        The tasks that compare prompts: they come first.
-    """
+    """Counters of a region, shape (task, params, counter), from what the cube holds."""
     work = workspace(run)
     work.cube.refresh()
     prices = work.context.prices[region.model]

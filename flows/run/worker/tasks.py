@@ -58,13 +58,7 @@ def truth_of_trial(item: Prepared) -> Mapping[str, str]:
 def truth_of_output(
     layers: LayerGrader, item: Prepared, reading: Reading, outcome: Outcome, prices: Prices, repeat: int
 ) -> Mapping[str, str]:
-    """Headers that let a simulated judge rate an output.
-
-    Parameters
-    ----------
-    repeat
-        Of the judge, from 0.
-    """
+    """Headers that let a simulated judge rate an output."""
     scores = layered_scores(layers.graded_assertions(item, reading, prices))
     right = outcome.status == Status.CORRECT if item.trial.answer else None
     return judge_headers(judged_quality(right, (scores.fact, scores.behavior)), repeat)

@@ -186,13 +186,7 @@ class Workspace:
             yield from (found[key] for key in some)
 
     def check_lease(self) -> None:
-        """Make sure, before the cube is written, that no other driver took it over while this one was stopped.
-
-        Raises
-        ------
-        LeaseLostError
-            One did.
-        """
+        """Make sure, before the cube is written, that no other driver took it over while this one was stopped."""
         check_holder(self.cube.records, self.context.lease)
 
     def planned(self) -> SampleTargets:
@@ -200,13 +194,7 @@ class Workspace:
         return SampleTargets(*self.cube.read_targets())
 
     def engine(self) -> Engine:
-        """The inference engine, started when first used.
-
-        Raises
-        ------
-        Reschedule
-            The run is over here.
-        """
+        """The inference engine, started when first used."""
         # Under the lock, so that two tasks that begin together do not start two engines with a share each.
         with self._lock:
             # A task may be late, and nobody would close an engine that begins now: it might wait for its share for
@@ -234,13 +222,7 @@ class Workspace:
             return self._engine
 
     def ask(self, model: str, jobs: Sequence[Job], task: Hashable) -> list[Result]:
-        """Send a task's requests and wait for their results, in the order of the jobs.
-
-        Raises
-        ------
-        Reschedule
-            The task was abandoned, or the run is over.
-        """
+        """Send a task's requests and wait for their results, in the order of the jobs."""
 
         def unwanted() -> Reschedule | None:
             return Reschedule() if self.is_abandoned(task) else None

@@ -49,15 +49,7 @@ def refused(where: str, what: str, remedy: str) -> SweepError:
 
 
 def parse(data: bytes | str, where: str) -> Any:  # noqa: ANN401 - any JSON, in any form
-    """A JSON document.
-
-    Raises
-    ------
-    SweepError
-        If it is none, is nested too deep, or has a number of thousands of digits.
-
-    Halves of surrogate pairs in its texts become U+FFFD.
-    """
+    """A JSON document."""
     try:
         written = data if isinstance(data, str) else data.decode(json.detect_encoding(data), "surrogatepass")
         document = json.loads(written)
@@ -101,19 +93,7 @@ def whole(path: Path, most: int = MOST_LOG) -> bytes:
 
 @contextmanager
 def opened(path: Path, *, unpacked: bool = False) -> Iterator[BinaryIO]:
-    """A file of a stranger's, open for reading: the one way in which any is opened.
-
-    Parameters
-    ----------
-    path
-        The file; where it ends in .gz it may be read `unpacked`.
-
-    Raises
-    ------
-    SweepError
-        There is none, it cannot be read, or it is no regular file: a pipe, a device or a folder, whose reader might
-        wait for ever.
-    """
+    """A file of a stranger's, open for reading: the one way in which any is opened."""
     try:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             _need_regular(file)

@@ -120,13 +120,7 @@ class Collection:
         self._file.close()
 
     def add(self, sample: Sample) -> None:
-        """Take in one sample.
-
-        Raises
-        ------
-        SweepError
-            If its score is none, it contradicts another one, or it is too large.
-        """
+        """Take in one sample."""
         run, answer, where = sample.run, sample.answer, sample.where
         graded = None if answer.failure else self._scale.grade(run, answer, where)
         if graded and max(len(answer.text or ""), len(answer.reasoning)) > TEXT_LIMIT:
@@ -292,17 +286,7 @@ class Collection:
 
 
 def encode_reply(answer: Answer, status: Status, score: float, sent: str | None) -> bytes:
-    """A reply with its grade as the cache keeps it: a chat completion with one more field.
-
-    Parameters
-    ----------
-    answer
-        The answer; it did not fail.
-    status, score
-        See `Scale.grade`.
-    sent
-        The prompt, if it is another than the data set's.
-    """
+    """A reply with its grade as the cache keeps it: a chat completion with one more field."""
     finish = {"length": "length", "refused": "content_filter"}.get(answer.finish, "stop")
     message = {"role": "assistant", "content": answer.text}
     if answer.reasoning:

@@ -51,13 +51,7 @@ _LATER = "Write the log as Inspect writes short ones: inspect log convert --to j
 
 
 def read_inspect(path: Path, wanted: LogHints) -> Iterator[Sample]:
-    """The samples of a log.
-
-    Raises
-    ------
-    SweepError
-        If it is no log of Inspect, is of a newer version, or a sample lacks what it must have.
-    """
+    """The samples of a log."""
     with opened(path) as file:
         packed = file.read(2) == b"PK"
     if not packed:

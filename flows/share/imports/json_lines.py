@@ -53,11 +53,6 @@ def read_lm_eval(path: Path, wanted: LogHints) -> Iterator[Sample]:
 
     Of several filters, and of several metrics, the first counts, or the one asked for. The harness scores one answer to
     each question, so that there are no repeats.
-
-    Raises
-    ------
-    SweepError
-        If it is no such log, its model is not known, or a line lacks what it must have.
     """
     match = SAMPLES.fullmatch(path.name)
     results = _results(path, match["date"] if match else None)
@@ -258,13 +253,7 @@ _FINISH = {"length": "length", "max_tokens": "length", "content_filter": "refuse
 
 
 def parse_map(given: str | Mapping[str, str]) -> dict[str, str]:
-    """Fields with other names than ours, written ``prompt=question,correct=score``, or as a mapping.
-
-    Raises
-    ------
-    SweepError
-        If it is not written so, or names something unknown.
-    """
+    """Fields with other names than ours, written ``prompt=question,correct=score``, or as a mapping."""
     if isinstance(given, str):
         parts = [part.partition("=") for part in given.split(",") if given]
         given = {name: field for name, _, field in parts}
@@ -278,13 +267,7 @@ def parse_map(given: str | Mapping[str, str]) -> dict[str, str]:
 
 
 def read_rows(path: Path, wanted: LogHints) -> Iterator[Sample]:
-    """The samples of a file.
-
-    Raises
-    ------
-    SweepError
-        If it cannot be read, or a line lacks what must be known of an answer.
-    """
+    """The samples of a file."""
     fields = {name: wanted.fields.get(name, name) for name in FIELDS}
     absent = set(wanted.fields) - {"cluster"}
     for number, line in lines(path):

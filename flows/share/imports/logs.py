@@ -48,20 +48,7 @@ class LogSource:
 
 
 def find_sources(logs: Sequence[str | Path], wanted: LogHints) -> list[LogSource]:
-    """The logs that are meant, each once: a file that is there twice counts once.
-
-    Parameters
-    ----------
-    logs
-        Files, and directories in which all logs are meant.
-    wanted
-        With a mapping, if files of no known tool are meant.
-
-    Raises
-    ------
-    SweepError
-        If there is none, or it is not known who wrote it.
-    """
+    """The logs that are meant, each once: a file that is there twice counts once."""
     found: dict[str, LogSource] = {}
     for path, listed in _files(logs):
         with replace(wanted, lenient=listed).sparing():

@@ -158,11 +158,6 @@ class Scale:
 
         The tool's word stands: what it counts as right is right, however it ended. What it counts as wrong is cut,
         refused or without an answer, if the log says so.
-
-        Raises
-        ------
-        SweepError
-            If the score is no number, or neither right nor wrong.
         """
         value, blank = _number(answer.score, run, where)
         if value is None:

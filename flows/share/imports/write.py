@@ -51,17 +51,7 @@ _SHORT = {"temperature": "T", "top_p": "top_p", "top_k": "top_k", "max_tokens": 
 
 
 def data_params(key: TaskKey, file: str, sha256: str, rows: int, *, clustered: bool = False) -> DatasetParams:
-    """The params of the cells of an imported task.
-
-    Parameters
-    ----------
-    key
-        The task.
-    file, sha256, rows
-        Path, digest and length of its data file.
-    clustered
-        Whether it says clusters.
-    """
+    """The params of the cells of an imported task."""
     fields = {"prompt": "prompt", "answer": "answer", "id": "id", "cluster": "cluster" if clustered else ""}
     form = {"format": "jsonl", "kind": "text", "instruction": "", "order": "file"}
     return DatasetParams(**fields, **form, file=file, imported=key.identity, sha256=sha256, rows=rows)
@@ -190,13 +180,7 @@ def file_name(key: TaskKey, digest: str) -> str:
 
 
 def store_replies(plan: Plan, collection: Collection, table: npt.NDArray[np.int64], cache: Cache) -> None:
-    """Put the replies into the cache.
-
-    Raises
-    ------
-    SweepError
-        If the cache has another reply in the place of one: another import of the same model and task.
-    """
+    """Put the replies into the cache."""
     found = ((digest, collection.record(number)) for number, digest in _digests(plan, table))
     records = ((digest, record) for digest, record in found if record is not None)
     while batch := list(islice(records, _BATCH)):
@@ -235,21 +219,7 @@ def create_cube(
     cache: Cache,
     notes: Mapping[str, Any],
 ) -> Cube:
-    """Make the cube of what was imported; others see all of it or nothing.
-
-    Parameters
-    ----------
-    url
-        Its address.
-    plan, targets
-        Of what was collected.
-    collection, table
-        What was collected, and its `Collection.table`.
-    cache
-        Where the replies are.
-    notes
-        What whoever opens the cube should know.
-    """
+    """Make the cube of what was imported; others see all of it or nothing."""
     causes = list(collection.causes)
 
     def fill(cube: Cube) -> None:
@@ -307,15 +277,7 @@ def _write_model(
 def _within(
     table: npt.NDArray[np.int64], window: Window, causes: Sequence[str]
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, int]]:
-    """Which trials of a window have replies, which have failed, each in the window's shape, and the causes.
-
-    Parameters
-    ----------
-    table
-        The model's lines of `Collection.table`, without the model.
-    window, causes
-        The window, and what the numbers of causes mean.
-    """
+    """Which trials of a window have replies, which have failed, each in the window's shape, and the causes."""
     places = np.insert(table[:, :3] - (0, window.first_trial, window.first_repeat), 1, 0, axis=1)
     inside = ((places >= 0) & (places < window.shape)).all(axis=1)
     found = np.zeros((2, *window.shape), dtype=bool)

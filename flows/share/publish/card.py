@@ -18,19 +18,7 @@ from evalcube.storage.urls import is_directory
 
 
 def data_card(facts: Publication, plan: Plan, opened: OpenPart, address: str, sources: Sequence[str]) -> str:
-    """The card, in Markdown, whose head is that of data cards on model hubs.
-
-    Parameters
-    ----------
-    facts, plan
-        What is published.
-    opened
-        The source, for the results.
-    address
-        Where others find it.
-    sources
-        Of a merged cube, a line each.
-    """
+    """The card, in Markdown, whose head is that of data cards on model hubs."""
     return (
         _environment()
         .get_template("card.md.j2")

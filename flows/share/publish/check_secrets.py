@@ -126,17 +126,7 @@ class SecretFinder:
         self._found: dict[str, SecretFinding] = {}
 
     def search(self, place: str, text: str, passing: Collection[str] = ()) -> None:
-        """Look through a text.
-
-        Parameters
-        ----------
-        place
-            What to call it.
-        text
-            What would be published.
-        passing
-            Kinds that may be in it.
-        """
+        """Look through a text."""
         for kind, match, secret in self._matches(text):
             number = hashlib.sha256(f"{kind} {match}".encode()).hexdigest()[:8]
             if number in self._allow or kind in self._allow or kind in passing:
@@ -161,13 +151,7 @@ class SecretFinder:
                 self.search_json(f"{place}[{number}]", item)
 
     def refuse(self) -> None:
-        """Raise if anything was found.
-
-        Raises
-        ------
-        SecretsError
-            With all findings.
-        """
+        """Raise if anything was found."""
         if self._found:
             raise SecretsError(sorted(self._found.values(), key=lambda one: (one.kind, one.place)))
 
@@ -195,18 +179,7 @@ class SecretFinder:
 
 
 def named_by(*configs: Mapping[str, Any] | None) -> tuple[set[str], set[str]]:
-    """Environment variables and hosts that configs name.
-
-    Parameters
-    ----------
-    configs
-        As notes of a cube, or the record of a user's own run, have them.
-
-    Returns
-    -------
-    tuple
-        Names of variables; names of hosts.
-    """
+    """Environment variables and hosts that configs name."""
     variables: set[str] = set()
     hosts: set[str] = set()
     for config in configs:

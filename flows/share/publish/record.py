@@ -132,15 +132,7 @@ def hashed(space: Space, keys: Iterable[str]) -> dict[str, PublishedObject]:
 
 
 def decode(data: bytes, where: str) -> Publication:
-    """The publication that a record describes; anyone may have written it.
-
-    Raises
-    ------
-    CubeDamagedError
-        It is none, or names what no publication has.
-    SweepError
-        It is of a newer version.
-    """
+    """The publication that a record describes; anyone may have written it."""
     try:
         document = parsed(data)
         written = document.get("format") if isinstance(document, dict) else None
@@ -173,13 +165,7 @@ def decode(data: bytes, where: str) -> Publication:
 
 
 def checked_tag(tag: str) -> str:
-    """A tag that can stand in an address.
-
-    Raises
-    ------
-    SweepError
-        It cannot.
-    """
+    """A tag that can stand in an address."""
     if need_text("tag", tag) and not TAG.fullmatch(tag):
         raise SweepError(f"`tag`: '{tag}' cannot be one", "Give a word such as v1 or 2026-11")
     return tag

@@ -47,23 +47,7 @@ def pack_replies(
     look: Callable[[str, bytes], None],
     tick: Ticker,
 ) -> PackedReplies:
-    """Write the replies to all planned requests of a cube into archives inside of it.
-
-    Parameters
-    ----------
-    space
-        The cube's.
-    plan
-        Of the cube; its data files are where it says.
-    targets
-        How far each cell is planned.
-    caches
-        Where replies are, the first one that has one counts.
-    look
-        Called with the key and the content of each reply.
-    tick
-        Called with what is counted and how much of it there is so far.
-    """
+    """Write the replies to all planned requests of a cube into archives inside of it."""
     archives: list[Packed] = []
     missing = 0
     for model in range(len(plan.evaluations)):
@@ -142,20 +126,7 @@ def _looked_up(
 
 
 def put_replies(archives: Iterator[tuple[str, bytes]], address: str) -> int:
-    """Put the entries of archives into a cache, each one verified; returns their number.
-
-    Parameters
-    ----------
-    archives
-        Name and content of each.
-    address
-        Of the cache, which is made if there is none.
-
-    Raises
-    ------
-    StorageError
-        One is no archive of replies, or the cache cannot be written.
-    """
+    """Put the entries of archives into a cache, each one verified; returns their number."""
     count = 0
     with closing(open_cache(address)) as cache:
         for name, data in archives:

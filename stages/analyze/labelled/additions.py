@@ -64,21 +64,6 @@ def with_composites(
     A unit is a question, whose repeats are averaged first; the mean is that over tasks of base-weighted means over
     points. The interval is that of the mean over units, or their clusters, by sign flips, at the board's level, within
     the scale from 1 to 5.
-
-    Parameters
-    ----------
-    board
-        From `evalcube.stages.analyze.labelled.leaderboard.leaderboard`.
-    ds
-        The dataset that it was made from, with ``fact``, ``behavior``, ``judge`` and ``status`` where its cube has any.
-        They are read one evaluation at a time.
-    weights
-        Of the layers, by name; one that is not named has none. Default: all the same.
-
-    Raises
-    ------
-    ValueError
-        If the weights are of no use, or the board was not made from this dataset.
     """
     names = [name for name in LAYERS if name in ds]
     people = [PEOPLE_SCORE] if PEOPLE_SCORE in ds else []
@@ -204,11 +189,6 @@ def with_accuracy_by_people(board: Leaderboard, ds: Dataset) -> Leaderboard:
 
     How often the grader passes right answers and fails wrong ones is that of the row's own labels, or with fewer than
     `LEAST_PASS_OR_FAIL` that of all labels together.
-
-    Parameters
-    ----------
-    board, ds
-        As of `with_composites`; with `PEOPLE_RIGHT`, which is of the first answer to a question.
     """
     if PEOPLE_RIGHT not in ds or not (~np.isnan(ds[PEOPLE_RIGHT].values)).any():
         return board
@@ -268,11 +248,6 @@ def read_by_second(ds: Dataset) -> tuple[Dataset, str, list[str]]:
     """The tasks that have a second reader, with its outcomes in the place of ours; who that is; what to know of it.
 
     Replies that it never read are missing. The counters are as they were.
-
-    Raises
-    ------
-    ValueError
-        No task has one.
     """
     found, tasks = reader_names(ds), names(ds, "task")
     if not found:
@@ -298,15 +273,7 @@ def read_by_second(ds: Dataset) -> tuple[Dataset, str, list[str]]:
 
 
 def with_gaps(board: Leaderboard, ds: Dataset) -> Leaderboard:
-    """The board with how the second reader and ours differ in each row; the same board where nothing was read twice.
-
-    Parameters
-    ----------
-    board
-        From `evalcube.stages.analyze.labelled.leaderboard.leaderboard`.
-    ds
-        The dataset that it was made from, with ``status`` and ``status_theirs`` where replies were read twice.
-    """
+    """The board with how the second reader and ours differ in each row; the same board where nothing was read twice."""
     found = reader_names(ds)
     if not found or "status" not in ds:
         return board

@@ -299,21 +299,6 @@ def group_sums(
 
     But for what is counted and for sums of trials, those of an evaluation have weight 1, so that evaluations weigh
     alike; those of each task before they are summed, if tasks are to weigh alike.
-
-    Parameters
-    ----------
-    values
-        Counters (model, task, params, counter).
-    share
-        Base design of the cells, or their weights among all; broadcasts to (model, task, params).
-    effect
-        Trials that are worth one independent one, shape (model, task).
-    units
-        Questions that cells were planned with, (model, task, params).
-    once
-        The counters with each question counted once.
-    kept
-        Of cells (model, task, params): 1 if means of counters rest on it, 2 if estimates do, too.
     """
     estimators.counts(values, labels=labels)
     trials = column(values, "trials", labels)

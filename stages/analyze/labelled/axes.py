@@ -43,13 +43,7 @@ def evaluation_labels(ds: Dataset) -> list[str]:
 
 
 def need_status(ds: Dataset) -> None:
-    """Refuse a dataset without the outcomes of single trials.
-
-    Raises
-    ------
-    ValueError
-        It has none.
-    """
+    """Refuse a dataset without the outcomes of single trials."""
     if "status" not in getattr(ds, "variables", ()):
         raise ArgumentError("the dataset has no array `status`; open it with `Cube.dataset()`")
 

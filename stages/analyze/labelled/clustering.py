@@ -28,13 +28,7 @@ _QUESTION = ("params", "trial", "repeat")
 
 
 def with_question_moments(ds: Dataset) -> Dataset:
-    """The dataset with `QUESTION_MOMENTS` apart from ``counters``, which keeps those of trials; lazy if it is.
-
-    Parameters
-    ----------
-    ds
-        As a cube is read; one of an earlier version counts no questions, and is returned as it is.
-    """
+    """The dataset with `QUESTION_MOMENTS` apart from ``counters``, which keeps those of trials; lazy if it is."""
     if "counters" not in ds or "counter" not in ds.coords:
         return ds
     labels = names(ds, "counter")
@@ -113,11 +107,6 @@ def question_effects(ds: Dataset, *, by_point: bool = False) -> Floats | None:
 
     Where questions have clusters, these are what is drawn, see `unit_effect`. Else it reads what a cube counts of
     questions; where it does not, the outcomes model by model, and none where no question was asked twice.
-
-    Parameters
-    ----------
-    ds
-        With `QUESTION_MOMENTS`, or ``status`` (model, task, params, trial, repeat), lazy or not.
     """
     effects = _by_question(ds, by_point=by_point)
     if effects is None or not {CLUSTER, "status"} <= set(ds.variables):
@@ -144,13 +133,7 @@ def trials_of(ds: Dataset, name: str, model: int) -> NDArray[Any]:
 
 
 def pair_units(ds: Dataset, *models: int) -> NDArray[np.int64] | None:
-    """Number of the cluster of each question of some models, as of `cluster_units`; None where there is none.
-
-    Parameters
-    ----------
-    models
-        Places of models that were asked the same questions; what one has not answered another one tells.
-    """
+    """Number of the cluster of each question of some models, as of `cluster_units`; None where there is none."""
     found = all_clusters(ds, models)
     return None if found is None else cluster_units(found.reshape(ds.sizes["task"], -1, found.shape[1]))
 
@@ -219,13 +202,6 @@ def family_effects(ds: Dataset, groups: Sequence[NDArray[np.intp]]) -> Floats:
     Models answer the same questions, and what is hard for one is hard for others. With the residuals r of a model's
     answers to a question, the sums of (Σr)² and of Σr² over the questions have that ratio. Where no trials are known,
     or all are right, it is the number of models.
-
-    Parameters
-    ----------
-    ds
-        With ``status``, lazy or not, if trials are known; it is read task by task.
-    groups
-        Indices of the models of each group that has several.
     """
     found = np.ones((ds.sizes["model"], ds.sizes["task"]))
     for task in range(ds.sizes["task"] if groups else 0):

@@ -42,11 +42,6 @@ def with_unasked(dataset: Dataset) -> Dataset:
     """The dataset with all planned trials that were not run in the counter ``missing``.
 
     A run counts what is missing of the regions that it has written; of the others a cube only knows the plan.
-
-    Returns
-    -------
-    Dataset
-        The same, counters changed where they lack something.
     """
     if not {"counters", "planned_trials", "planned_repeats"} <= set(dataset):
         return dataset
@@ -108,19 +103,6 @@ def task_moments(
     """Moments by part of the mean rate of each task: (model, [tier,] task, part, moment); needs counters in memory.
 
     Points weigh as in the base design.
-
-    Parameters
-    ----------
-    ds
-        With ``counters``.
-    member
-        Which points are meant, shape ([tier,] task, params).
-    mode
-        One of `evalcube.stages.analyze.formulas.estimators.MODES`.
-    effect
-        Trials that are worth one independent trial, shape (model, task); None is 1.
-    together
-        Of the mean over tasks, (model, [tier,] part, moment).
     """
     cells, labels = counter_cells(ds).values.astype(float), names(ds, "counter")
     share = design.ratios(base_design(ds), column(cells, "trials", labels) > 0)
@@ -139,15 +121,7 @@ def task_moments(
 
 
 def point_weights(ds: Dataset, member: NDArray[np.bool_] | None = None) -> Floats:
-    """Weights of points as in `task_moments`, 1 for each task of which there are trials: (model, task, params).
-
-    Parameters
-    ----------
-    ds
-        With ``counters``, in memory.
-    member
-        Which points are meant, shape (task, params); default: all.
-    """
+    """Weights of points as in `task_moments`, 1 for each task of which there are trials: (model, task, params)."""
     there = column(counter_cells(ds).values, "trials", names(ds, "counter")) > 0
     return design.task_weights(base_design(ds), there & (True if member is None else member))
 
@@ -160,15 +134,7 @@ def mean_weights(ds: Dataset) -> Floats:
 
 
 def per_trial(ds: Dataset, member: NDArray[np.bool_] | None = None, *, by_task: bool = False) -> Floats:
-    """Counters per finished trial, mean over tasks of the mean over points by `point_weights`: (model, counter).
-
-    Parameters
-    ----------
-    ds, member
-        As of `point_weights`.
-    by_task
-        Without the mean over tasks, (model, task, counter).
-    """
+    """Counters per finished trial, mean over tasks of the mean over points by `point_weights`: (model, counter)."""
     cells, labels = counter_cells(ds).values.astype(float), names(ds, "counter")
     trials = column(cells, "trials", labels)
     share, axis = point_weights(ds, member), 2 if by_task else (1, 2)
@@ -183,17 +149,6 @@ def tokens_error(
     """Relative standard error of the mean over points of their tokens per trial: (model,), or (model, task).
 
     Answers to one question are taken to be of one length, as counters do not say how much alike they are.
-
-    Parameters
-    ----------
-    ds
-        With ``counters``, in memory.
-    weights
-        Of points, (model, task, params).
-    effect
-        From `evalcube.stages.analyze.labelled.clustering.token_effects`.
-    by_task
-        Of the mean of each task.
     """
     shape = weights.shape if by_task else (len(weights), int(np.prod(weights.shape[1:])))
     cells = counter_cells(ds).values.astype(float)
@@ -236,17 +191,7 @@ def raw_task_counters(ds: Dataset) -> Floats:
 
 
 def priced(ds: Dataset, counted: Floats, prompt: Floats, completion: Floats) -> Floats:
-    """USD of evaluations (model, ...) by their prices, else as they were counted; NaN where neither is known.
-
-    Parameters
-    ----------
-    ds
-        With ``price_prompt``, ``price_completion`` and ``price_declared``, if prices are known.
-    counted
-        What was counted while trials were asked.
-    prompt, completion
-        Tokens; where there are none nobody counted them, and no price makes a cost of them.
-    """
+    """USD of evaluations (model, ...) by their prices, else as they were counted; NaN where neither is known."""
     known = np.where(counted > 0, counted, np.nan)
     if "price_prompt" not in ds.coords or "price_completion" not in ds.coords:
         return known

@@ -74,49 +74,7 @@ def leaderboard(
     selection: str = "",
     weigh: BoardWeigh = "tasks",
 ) -> Leaderboard:
-    """All evaluations of a cube ranked by ReasonScore or, of data sets or few trials, by accuracy; with intervals.
-
-    Parameters
-    ----------
-    ds
-        Dataset with ``counters`` (model, task, params, counter), lazy or not, and the cube's coordinates. Points weigh
-        by the coordinate ``base_trials``, see `evalcube.stages.analyze.formulas.design`. With ``status``, intervals go
-        by question where questions were asked several times.
-    version
-        "auto" scores what the rates may be (`evalcube.stages.analyze.formulas.reasonscore_posterior`), and leads with
-        the rate of `mode` where a task has fewer than `ENOUGH` trials in a tier, and where all questions are of data
-        sets, by the coordinate ``data_set`` (task); "v1" scores upper bounds
-        (`evalcube.stages.analyze.formulas.reasonscore`), "v2" what was measured
-        (`evalcube.stages.analyze.formulas.reasonscore_v2`), both at any size.
-    mode
-        Estimator of the column ``rate``, one of `evalcube.stages.analyze.formulas.estimators.MODES`; "auto" is C_P, and
-        accuracy (E_P) where all questions are of data sets.
-    basis
-        Denominator of version 1, see `evalcube.stages.analyze.formulas.reasonscore.adjusted`.
-    seed
-        Seed of the draws; a row's interval depends on it, on `eval_id` and on the row's own counters
-        only.
-    draws
-        Number of draws behind the intervals of scores and ranks.
-    confidence
-        Level of all intervals, in (0, 1). The score itself always uses Wilson's bound at z = 1.96.
-    selection
-        What the dataset is a part of, in words, for the notes.
-    weigh
-        "trials": points of a task weigh by their trials, so that its counters are summed as they are, as the reference
-        does; "tasks": as in the first plan.
-
-    Returns
-    -------
-    Leaderboard, complete rows by what leads it from high to low, then incomplete ones and those that were asked other
-        points than most, which have no rank; rows without
-    it last; equal ones by name. Evaluations of which nothing is planned or measured are left out.
-
-    Raises
-    ------
-    ValueError
-        If arrays or coordinates are missing, counters contradict each other, or an argument is out of range.
-    """
+    """All evaluations of a cube ranked by ReasonScore or, of data sets or few trials, by accuracy; with intervals."""
     one_of(version, "version", VERSIONS)
     if draws < 1:
         raise ArgumentError(f"`draws` must be at least 1, got {draws}")
@@ -355,13 +313,7 @@ def _tiers(
 
 
 def row_order(ds: Dataset, board: Leaderboard) -> list[int]:
-    """Index in the dataset of each of the board's rows.
-
-    Raises
-    ------
-    ValueError
-        If a row is not in the dataset.
-    """
+    """Index in the dataset of each of the board's rows."""
     parts = [names(ds, name) for name in ("eval_id", "model_name", "template", "sampler")]
     free: dict[tuple[str, ...], list[int]] = {}
     for index, key in enumerate(zip(*parts, strict=True)):

@@ -107,26 +107,6 @@ def compare_evaluations(
     """Every pair of some evaluations, compared on the trials that both finished.
 
     Where questions were asked several times, whole questions are taken as independent, not their trials.
-
-    Parameters
-    ----------
-    ds
-        Dataset with ``status`` (model, task, params, trial, repeat), lazy or not; the points of a task weigh by
-        ``base_trials``, if it has that, and alike where two evaluations have it in other proportions. Points in no
-        tier, which have no right answer, are in no mean over all tasks.
-    models
-        Indices of the evaluations, at least two.
-    truncated
-        "wrong": a truncated trial is a failure. "drop": trials that either truncated are left out.
-    weigh
-        As for `evalcube.stages.analyze.labelled.aggregate.aggregate`.
-    border
-        The difference that the overall e-value speaks against; all p values are of 0.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two evaluations, an option is unknown, or two have no trial in common.
     """
     need_two(len(models))
     one_of(truncated, "truncated", TRUNCATED)
@@ -194,13 +174,7 @@ def _ends_of_lost(*sides: NDArray[np.uint8]) -> list[list[NDArray[np.uint8]]]:
 
 
 def spread_of(ds: Dataset, first: int, second: int) -> Spread:
-    """What the difference of two evaluations varies by, points and tasks weighing as in a comparison.
-
-    Raises
-    ------
-    ValueError
-        If they have no two questions of a point in common.
-    """
+    """What the difference of two evaluations varies by, points and tasks weighing as in a comparison."""
     base = axes.base_design(ds)
     cells, counts = _ranked(_cells(_codes(ds, first), _codes(ds, second), "wrong"), _rated(ds))
     cells *= counts[..., np.newaxis, np.newaxis]
@@ -243,15 +217,7 @@ def _cells(first: NDArray[np.uint8], second: NDArray[np.uint8], truncated: str) 
 
 
 def counted(codes: NDArray[np.uint8], truncated: str) -> NDArray[np.bool_]:
-    """Which outcomes a comparison counts.
-
-    Parameters
-    ----------
-    codes
-        Of `evalcube.stages.reply.status.Status`, any shape.
-    truncated
-        "wrong": truncated ones, too. "drop": not these.
-    """
+    """Which outcomes a comparison counts."""
     over = [int(code) for code in (*COMPLETED, *([Status.TRUNCATED] if truncated == "wrong" else []))]
     return np.isin(codes, over)
 

@@ -52,12 +52,6 @@ def common_points(planned: Points, tasks: Sequence[str]) -> Common:
     If less than half, or only one of several, was asked all of these, those that so many more were asked that it is
     half; so one lost cell each does not take the ranks from a class.
 
-    Parameters
-    ----------
-    planned
-        The points at which each evaluation was or is to be measured, shape (model, task, params); of evaluations
-        without any, nothing is said.
-
     Examples
     --------
     >>> asked = np.array([[[1, 1], [1, 0]], [[1, 1], [1, 1]], [[1, 0], [0, 0]]], dtype=bool)
@@ -87,15 +81,7 @@ def common_points(planned: Points, tasks: Sequence[str]) -> Common:
 
 
 def planned_points(ds: Dataset, there: Points | None) -> Points:
-    """Points at which each evaluation is to be measured, or was, shape (model, task, params).
-
-    Parameters
-    ----------
-    ds
-        With ``planned_trials``; without, all points are meant.
-    there
-        Those with trials, if that is known.
-    """
+    """Points at which each evaluation is to be measured, or was, shape (model, task, params)."""
     if "planned_trials" not in ds:
         return np.ones(tuple(ds.sizes[dim] for dim in ("model", "task", "params")), dtype=bool)
     planned = ds.variables["planned_trials"].transpose("model", "task", "params").values > 0
@@ -105,24 +91,7 @@ def planned_points(ds: Dataset, there: Points | None) -> Points:
 def common_in_groups(
     planned: Points, groups: Iterable[NDArray[np.intp]], tasks: Sequence[str]
 ) -> tuple[Points, dict[str, Any]]:
-    """The points that estimates of groups of points rest on, so that evaluations are compared on common ones.
-
-    Parameters
-    ----------
-    planned, tasks
-        As of `common_points`.
-    groups
-        Of each group its points, by their number in row-major order; a point of several groups counts in all of them
-        where it does in one.
-
-    Returns
-    -------
-    kept
-        Shape (model, task, params).
-    words
-        ``left_out``: points that those with all common ones were asked besides, in words; ``lacking``: evaluations that
-        were not asked all common points, whose estimates rest on all that they have.
-    """
+    """The points that estimates of groups of points rest on, so that evaluations are compared on common ones."""
     flat = planned.reshape(len(planned), int(np.prod(planned.shape[1:])))
     asked = flat[flat.any(axis=1)]
     uneven: Points = np.asarray(asked.any(axis=0) & ~asked.all(axis=0))
@@ -142,19 +111,7 @@ def common_in_groups(
 
 
 def common_part(ds: DatasetT, *, by_task: bool = False) -> tuple[DatasetT, Points]:
-    """What evaluations are compared on: of those that have all common points only these, of others what they have.
-
-    Parameters
-    ----------
-    ds
-        With ``counters`` in memory.
-    by_task
-        Whether each task is compared by itself.
-
-    Returns
-    -------
-    The dataset, and what was planned for each evaluation, shape (model, task, params).
-    """
+    """What evaluations are compared on: of those that have all common points only these, of others what they have."""
     cells, labels = np.asarray(counter_cells(ds).values), names(ds, "counter")
     planned, ranked = (
         planned_points(ds, column(cells, "trials", labels) > 0),
@@ -216,15 +173,7 @@ class Shortfall:
 
 
 def shortfall(ds: Dataset, planned: NDArray[np.bool_]) -> Shortfall:
-    """What points in tiers are short of.
-
-    Parameters
-    ----------
-    ds
-        With ``counters`` in memory, and what is planned.
-    planned
-        The points at which each evaluation is to be measured, shape (model, task, params).
-    """
+    """What points in tiers are short of."""
     cells, labels = counter_cells(ds).values, names(ds, "counter")
     meant = planned & members(ds).any(axis=0)
     trials, right = (column(cells, name, labels) for name in ("trials", "correct"))
@@ -256,15 +205,7 @@ def _due(ds: Dataset) -> Floats:
 
 
 def contradicting(ds: Dataset, used: NDArray[np.bool_]) -> tuple[str, ...]:
-    """Tasks whose points evaluations weigh in other proportions, by their own first plans.
-
-    Parameters
-    ----------
-    ds
-        With base designs.
-    used
-        The points of each evaluation that is ranked, shape (model, task, params); others have none.
-    """
+    """Tasks whose points evaluations weigh in other proportions, by their own first plans."""
     rows = used.any(axis=(1, 2))
     if not rows.any():
         return ()
@@ -274,15 +215,7 @@ def contradicting(ds: Dataset, used: NDArray[np.bool_]) -> tuple[str, ...]:
 
 
 def cautions(rows: Sequence[Row], left_out: str, apart: Sequence[str]) -> tuple[str, ...]:
-    """What a reader must know of points before comparing rows, a sentence each.
-
-    Parameters
-    ----------
-    left_out
-        Points that only some of the ranked ones were asked, in words.
-    apart
-        As of `contradicting`.
-    """
+    """What a reader must know of points before comparing rows, a sentence each."""
     named = list(zip(rows, label_rows(rows), strict=True))
     found = []
     if left_out:
@@ -309,15 +242,7 @@ def cautions(rows: Sequence[Row], left_out: str, apart: Sequence[str]) -> tuple[
 
 
 def weighing_notes(*, differ: bool, unclustered: int) -> tuple[str, ...]:
-    """How points that differ in their trials weigh, and how repeats do, a sentence each.
-
-    Parameters
-    ----------
-    differ
-        Whether points differ in their trials, or have others than the first plan says.
-    unclustered
-        How often questions were asked if intervals do not go by question; else 0.
-    """
+    """How points that differ in their trials weigh, and how repeats do, a sentence each."""
     found = []
     if differ:
         found.append(

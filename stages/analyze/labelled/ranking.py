@@ -85,18 +85,6 @@ def rank_rows(ds: Dataset, board: Leaderboard) -> Ranking:
 
     Wins are chances that one evaluation's success rate in a task is above another's, a truncated trial being a
     failure and guesses taken out, averaged over the tasks of both. The noise of guessing is part of it.
-
-    Parameters
-    ----------
-    ds
-        The dataset that the board was made from.
-    board
-        From `evalcube.stages.analyze.labelled.leaderboard.leaderboard`.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two evaluations, or the board was not made from this dataset.
     """
     order = row_order(ds, board)
     # Who was asked other questions has no place among the others, and wins nothing from them.

@@ -54,13 +54,6 @@ class ReaderGap:
 def named_readers(readers: Mapping[str, str], tasks: Collection[str]) -> str:
     """Second readers in words, with their tasks where these are not all.
 
-    Parameters
-    ----------
-    readers
-        Names by task; as they come from anyone, they are made plain.
-    tasks
-        All tasks.
-
     Examples
     --------
     >>> named_readers({"sums": "strict"}, ["sums"]), named_readers({"sums": "strict"}, ["sums", "sort"])

@@ -68,17 +68,7 @@ def task_views(
     weigh: Weigh = "tasks",
     confidence: float = 0.95,
 ) -> list[list[TaskView]]:
-    """What each model, in the order given, did in each task of the dataset.
-
-    Parameters
-    ----------
-    ds
-        In memory.
-    order
-        Indices of models.
-    mode, weigh, confidence
-        Of the accuracies, see `evalcube.stages.analyze.labelled.aggregate.aggregate`.
-    """
+    """What each model, in the order given, did in each task of the dataset."""
     if not len(order):
         return []
     found = aggregate(ds, by=("model", "task"), mode=mode, weigh=weigh, confidence=confidence)

@@ -127,13 +127,7 @@ def _plain(values: NDArray[Any]) -> list[Any]:
 
 
 def known(table: Mapping[str, Key], name: str, argument: str) -> None:
-    """Refuse a name that is none of the keys.
-
-    Raises
-    ------
-    ValueError
-        With the list of known names.
-    """
+    """Refuse a name that is none of the keys."""
     if name != "tier" and name not in table:
         raise ArgumentError(
             f"`{argument}` has no {name!r}; known names are {', '.join(sorted([*table, 'tier']))}"
@@ -141,14 +135,7 @@ def known(table: Mapping[str, Key], name: str, argument: str) -> None:
 
 
 def select(ds: Dataset, where: Where | None, table: Mapping[str, Key]) -> CellSelection:
-    """The models and cells that fulfil all conditions.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown, a condition cannot be tested, or nothing is left; the message says which
-        condition matches nothing and which values there are.
-    """
+    """The models and cells that fulfil all conditions."""
     if where is not None and not isinstance(where, Mapping):
         raise ArgumentError(
             f"`where` is a {type(where).__name__}, and no mapping of names to conditions; write it like "

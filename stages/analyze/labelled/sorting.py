@@ -72,11 +72,6 @@ def by_lead(board: Leaderboard) -> Leaderboard:
     Equal ones have one rank, and are in the order of their accuracy, then of their names. Incomplete rows and those
     that were asked other points than most have no rank, and one that lost many trials is first only if it were with all
     of them wrong. A rank interval holds the rank.
-
-    Parameters
-    ----------
-    board
-        With rows in any order.
     """
     named = sorted(board.rows, key=lambda row: (row.model_name, row.template, row.sampler, row.eval_id))
     accuracy = sorted(named, key=lambda row: 0.0 if math.isnan(row.accuracy.value) else -row.accuracy.value)
@@ -129,18 +124,7 @@ def sorted_estimate(board: Leaderboard, row: Row) -> Estimate | None:
 
 
 def sorted_by(board: Leaderboard, column: str) -> Leaderboard:
-    """The board in the order of a column, best first; incomplete rows stay below complete ones, as they have no rank.
-
-    Parameters
-    ----------
-    column
-        The column's head, or the name of its field in JSON.
-
-    Raises
-    ------
-    ValueError
-        If the board has no such column.
-    """
+    """Return the board by a column, best first; incomplete rows stay below, as they have no rank."""
     there = columns(board)
     fields = {
         by.path.partition(".")[0]: head for head, by in there.items() if not by.path.startswith("tiers")

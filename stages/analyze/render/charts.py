@@ -191,16 +191,7 @@ def curve_chart(
     difficulty: Sequence[float],
     series: Sequence[tuple[int, str, Sequence[Estimate], Sequence[bool]]],
 ) -> Chart:
-    """Lay out the curves of one task.
-
-    Parameters
-    ----------
-    difficulty
-        Positions on the x axis, > 0, ascending; drawn on a log2 scale.
-    series
-        (kind, name, estimates, cut) per model; an estimate is NaN where nothing was measured: the line has a gap. A
-        point that is cut, as many of its trials were truncated, has an open mark.
-    """
+    """Lay out the curves of one task."""
     low, high = math.log2(difficulty[0]), math.log2(difficulty[-1])
     pad = 0.06 * (high - low) if high > low else 1.0
 

@@ -32,15 +32,7 @@ class Cover:
 def cover(
     board: Leaderboard, labels: Sequence[str], standings: Ranking | None, warnings: Sequence[str] = ()
 ) -> Cover:
-    """What a report says first.
-
-    Parameters
-    ----------
-    standings
-        How its rows stand among each other; None if there are fewer than two.
-    warnings
-        Further things to distrust, a sentence each.
-    """
+    """What a report says first."""
     doubts = (*_doubts(board, labels), *map(plain, warnings))
     return Cover(tuple(_measured(board)), tuple(_sure(board, standings)), doubts)
 

@@ -25,17 +25,7 @@ NO_ANSWER = {"truncated": "truncated", "invalid": "no answer read", "refused": "
 
 
 def totals(pair: Pair | None, counts: Sequence[PlainRow], names: tuple[str, str]) -> list[str]:
-    """What changed, what of it may be noise, and what was not asked of both: sentences, the first thing to be read.
-
-    Parameters
-    ----------
-    pair
-        The comparison of all tasks; None if nothing was answered by both.
-    counts
-        Of the tasks, as `evalcube.flows.read.trials.flips.Count` has them.
-    names
-        Of the first and the second side.
-    """
+    """What changed, what of it may be noise, and what was not asked of both: sentences, the first thing to be read."""
     total = {
         name: sum(row[name] for row in counts)
         for name in ("questions", "lost", "won", "first_alone", "second_alone", "unanswered")
@@ -67,14 +57,7 @@ def totals(pair: Pair | None, counts: Sequence[PlainRow], names: tuple[str, str]
 
 
 def task_spec(rows: Sequence[PlainRow], names: tuple[str, str]) -> TableSpec:
-    """Counts by task, with the test of each.
-
-    Parameters
-    ----------
-    rows
-        Counts of `evalcube.flows.read.trials.flips.Count`, and ``first_rate``, ``second_rate``, ``p_holm`` of the
-        comparison.
-    """
+    """Counts by task, with the test of each."""
     columns = [
         Column("task", lambda row: plain(row["task"]), right=False, name=True),
         Column("lost", lambda row: number(row["lost"])),

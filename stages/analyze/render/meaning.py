@@ -89,13 +89,6 @@ LAYERS = (
 def band(value: float, bands: Sequence[Band]) -> Band | None:
     """The band that a value lies in; None outside of all, as for NaN.
 
-    Parameters
-    ----------
-    value
-        A score, or a score per token.
-    bands
-        The highest first.
-
     Examples
     --------
     >>> band(738, SCORE_BANDS).words, band(19.2, TOKEN_BANDS)
@@ -129,13 +122,7 @@ def token_words(per_token: float, score: float) -> str:
 
 
 def listed(bands: Sequence[Band]) -> str:
-    """All bands as one sentence.
-
-    Parameters
-    ----------
-    bands
-        The highest first.
-    """
+    """All bands as one sentence."""
     return "; ".join(f"{one.ends} {one.words}" for one in bands) + "."
 
 

@@ -90,35 +90,6 @@ def render_report(
     """The report as the text of one HTML file.
 
     All text that comes from outside (names, facts, samples) is escaped. The page forbids itself any request.
-
-    Parameters
-    ----------
-    ds
-        The dataset that the leaderboard was made from; its coordinate ``difficulty`` (task, params), in
-        elementary steps, gives the curves, which are left out without it.
-    board
-        From `evalcube.stages.analyze.labelled.leaderboard.leaderboard`.
-    facts
-        What the sweep was (seed, trials, version, digest, date), shown in this order; ``title`` is the
-        heading.
-    samples
-        Trials to show; the first 500, or as many as have 3 000 000 characters, their texts cut to 4 000 characters.
-    weigh
-        How accuracies of tasks are made from those of points, see
-        `evalcube.stages.analyze.labelled.aggregate.aggregate`.
-    failures
-        Transport errors of the whole sweep: evaluation -> cause -> trials.
-    verdict, no_verdict
-        On the evaluations against the one in use, where outputs have layers; else why there is none.
-    pair
-        The first two of `close_rows` compared on the questions of both, if that was done.
-    warnings
-        What a reader should know of the part that is shown, a sentence each.
-
-    Raises
-    ------
-    ValueError
-        If the board was not made from this dataset.
     """
     order = row_order(ds, board)
     loaded = _loaded(ds)
@@ -267,14 +238,7 @@ def close_rows(board: Leaderboard) -> list[int]:
 
 
 def headline(board: Leaderboard, labels: Sequence[str], pair: Pair | None = None) -> str:
-    """The main result in a sentence or two: who leads among complete rows, and what tells them apart.
-
-    Parameters
-    ----------
-    pair
-        The first two of `close_rows` on the questions of both: intervals of each by itself do not tell two apart that
-        answered the same questions.
-    """
+    """The main result in a sentence or two: who leads among complete rows, and what tells them apart."""
     named = [label + _so_far(row) for row, label in zip(board.rows, labels, strict=True)]
     complete = [place for place, row in enumerate(board.rows) if row.rank is not None and not row.incomplete]
     if not complete:

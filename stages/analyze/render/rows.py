@@ -19,15 +19,7 @@ PlainRow = dict[str, Any]
 
 
 def group_rows(table: Dataset, labels: Sequence[str]) -> list[PlainRow]:
-    """A row for each group of `evalcube.stages.analyze.labelled.aggregate.aggregate` that has planned points.
-
-    Parameters
-    ----------
-    table
-        In memory.
-    labels
-        Names of the evaluations, for groups by model.
-    """
+    """A row for each group of `evalcube.stages.analyze.labelled.aggregate.aggregate` that has planned points."""
     counters = [str(name) for name in table["counter"].values.tolist()]
     dims = list(table["point"].dims)
     rows = []

@@ -92,11 +92,6 @@ def flat(row: Mapping[str, Any]) -> dict[str, Any]:
     An estimate under ``score`` becomes ``score``, ``score_lower`` and ``score_upper``; what is said of a tier has the
     tier's name before it; lists of plain values become one text.
 
-    Parameters
-    ----------
-    row
-        Plain values, mappings and lists of them.
-
     Examples
     --------
     >>> flat({"score": {"value": 2.0, "lower": 1.0}, "tiers": [{"tier": "easy", "tokens": 3}], "front": ["a", "b"]})

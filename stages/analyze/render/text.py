@@ -49,11 +49,6 @@ def markdown(text: str) -> str:
 def code(text: str, *, cell: bool = True) -> str:
     r"""A text as a code span: in one line, at most 160 characters, its end fence too long for it.
 
-    Parameters
-    ----------
-    cell
-        Whether it stands in a cell of a table, where a bar has to be escaped even in code.
-
     Examples
     --------
     >>> print(code("a|b `c` @all"), code("a|b", cell=False))

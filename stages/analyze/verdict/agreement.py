@@ -32,14 +32,7 @@ class Agreement:
 
 
 def judge_agreement(readings: ArrayLike) -> Agreement | None:
-    """Agreement of the judges of one arm; None if they share fewer than two units.
-
-    Parameters
-    ----------
-    readings
-        Array (unit, judge) from 1 to 5; NaN or <= 0 where a judge failed. Judges without a single valid reading are
-        left out.
-    """
+    """Agreement of the judges of one arm; None if they share fewer than two units."""
     values = np.asarray(readings, dtype=float)
     valid = values > 0
     judges = valid.any(axis=0)
@@ -62,22 +55,6 @@ def gwet_ac2(ratings: ArrayLike) -> float:
 
     A correlation says how alike coders *order* units, and is near 0 where all units deserve about the same rating,
     however well coders agree. AC2 says how close their ratings are, measured against coders who would only guess.
-
-    Parameters
-    ----------
-    ratings
-        Array (unit, coder), NaN where a coder has not rated. A rating between two categories, such as the mean of
-        repeats, counts for both in proportion.
-
-    Returns
-    -------
-    1 perfect, 0 as by guessing, below 0 worse; NaN if no unit has two ratings.
-
-    References
-    ----------
-    K. L. Gwet (2008), Computing inter-rater reliability and its variance in the presence of high agreement, British
-    Journal of Mathematical and Statistical Psychology 61, 29-48, https://doi.org/10.1348/000711006X126600; with
-    weights and missing ratings in K. L. Gwet (2014), Handbook of inter-rater reliability, 4th ed., ch. 5.
 
     Examples
     --------
@@ -120,19 +97,6 @@ def pearson(a: ArrayLike, b: ArrayLike) -> float:
 def krippendorff_alpha(ratings: ArrayLike) -> float:
     """Krippendorff's alpha for interval data: 1 − observed / expected squared difference.
 
-    Parameters
-    ----------
-    ratings
-        Array (unit, coder), NaN where a coder has not rated; units with fewer than two ratings do not count.
-
-    Returns
-    -------
-    1 perfect, 0 as by chance, below 0 worse; NaN if all ratings are equal or there are none.
-
-    References
-    ----------
-    K. Krippendorff (2011), Computing Krippendorff's alpha-reliability.
-
     Examples
     --------
     >>> krippendorff_alpha([[1, 2], [2, 3], [3, 4], [4, 5]]).__round__(6)
@@ -152,13 +116,7 @@ def krippendorff_alpha(ratings: ArrayLike) -> float:
 
 
 def weighted_kappa(a: ArrayLike, b: ArrayLike) -> float:
-    """Cohen's kappa with quadratic weights, in which the scale cancels; NaN if chance agreement is complete.
-
-    Parameters
-    ----------
-    a, b
-        Ratings (unit,) of two coders.
-    """
+    """Cohen's kappa with quadratic weights, in which the scale cancels; NaN if chance agreement is complete."""
     x, y = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
     if not len(x) or np.ptp(np.concatenate([x, y])) == 0:
         return math.nan
@@ -188,17 +146,7 @@ def gold_agreement(
     seed: int = 0,
     clusters: Clusters | None = None,
 ) -> GoldAgreement:
-    """Krippendorff's alpha with an interval, weighted kappa and Pearson of gold and judge.
-
-    Parameters
-    ----------
-    gold, judge
-        Ratings (unit,); units without both are left out.
-    draws, seed
-        Resampling; see `evalcube.stages.analyze.verdict.resampling`.
-    clusters
-        Number of each unit's cluster (unit,), up to 0 where it has none; by default no two share one.
-    """
+    """Krippendorff's alpha with an interval, weighted kappa and Pearson of gold and judge."""
     both = np.stack([np.asarray(gold, dtype=float), np.asarray(judge, dtype=float)], axis=1)
     there = ~np.isnan(both).any(axis=1)
     both = both[there]
@@ -224,17 +172,7 @@ def gold_agreement(
 
 
 def alphas(both: Floats, drawn: NDArray[np.int64], place: NDArray[np.intp]) -> Floats:
-    """`krippendorff_alpha` of two complete coders under each draw of clusters: array (draw,).
-
-    Parameters
-    ----------
-    both
-        Ratings (unit, 2).
-    drawn
-        Places of clusters (draw, cluster).
-    place
-        Cluster of each unit (unit,).
-    """
+    """`krippendorff_alpha` of two complete coders under each draw of clusters: array (draw,)."""
     centred, low, high = both - both.mean(), np.full(drawn.shape[1], np.inf), np.full(drawn.shape[1], -np.inf)
     apart = (both[:, 0] - both[:, 1]) ** 2
     parts = ((centred**2).sum(axis=1), apart, centred.sum(axis=1), np.ones(len(both)))

@@ -58,21 +58,7 @@ def compare(
     options: Options,
     missing: Missing | None = None,
 ) -> PairResult:
-    """One treatment against the control.
-
-    Parameters
-    ----------
-    scores
-        Units, their shares and clusters.
-    control, treatment
-        What is known of each arm on its own.
-    control_layers, treatment_layers
-        Scores (unit, layer) of the same units, NaN where absent.
-    options
-        From `for_this_look`.
-    missing
-        What the pair lacks; None if nothing.
-    """
+    """One treatment against the control."""
     shares, clusters = scores.shares, scores.clusters
     shared = common(control_layers, treatment_layers)
     sides = shared if options.layer_set == "common" else (control_layers, treatment_layers)
@@ -137,13 +123,6 @@ def for_this_look(
     """The choices for one pair: its method, and the part of the error that this look at it may spend.
 
     Which part depends on how many pairs there are and how much they vary, and not on who is better.
-
-    Parameters
-    ----------
-    scores, control_layers, treatment_layers
-        As of `compare`.
-    treatments
-        Number of treatments K; a pair is tested at alpha / K.
     """
     whole = replace(options, alpha=options.alpha / treatments, planned=options.alpha / treatments)
     if options.method is not None:
@@ -171,13 +150,7 @@ def _reach(gains: Floats, shares: Floats, options: Options) -> Reach:
 
 
 def standardised(control: Floats, treatment: Floats) -> tuple[Floats, Floats]:
-    """Both arms with each layer in units of its standard deviation over both, so that no layer dominates by its scale.
-
-    Parameters
-    ----------
-    control, treatment
-        Scores (unit, layer), NaN where absent. A layer without any variation stays as it is: its differences are 0.
-    """
+    """Return both arms with each layer in units of its standard deviation over both: none dominates by its scale."""
     scale = np.ones(control.shape[1])
     for place, column in enumerate(np.concatenate([control, treatment]).T):
         present = column[~np.isnan(column)]
@@ -217,15 +190,6 @@ def missing_of_pair(scores: Scores, runs: Floats, place: int, options: Options) 
 
     A layer is expected of a unit if either arm has it there, a judge's reading if either arm has a judge layer there.
     A judge that never answered is not expected to.
-
-    Parameters
-    ----------
-    scores
-        From `checked_scores`.
-    runs
-        Layers (run, variant, unit, layer) of the finished executions.
-    place
-        Of the treatment among the variants.
     """
     sides = [(_kinds(scores, runs, arm), _expected(scores, arm)) for arm in (0, place)]
     kinds = np.any([(~np.isnan(values)).any(axis=0) for values, _ in sides], axis=0)  # (unit, kind)

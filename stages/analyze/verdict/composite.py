@@ -65,11 +65,6 @@ Bits = NDArray[np.uint8]
 def layer_bits(layers: ArrayLike) -> Bits:
     """Which layers are present, as a bitmask.
 
-    Parameters
-    ----------
-    layers
-        Scores (..., layer), NaN where absent; at most 8 layers.
-
     Examples
     --------
     >>> layer_bits([[4.5, 4.0, 4.5], [np.nan, np.nan, 4.3]]).tolist()
@@ -93,18 +88,6 @@ def weighty(bits: ArrayLike, weights: Sequence[float] | None) -> Bits:
 
 def composite(layers: ArrayLike, weights: ArrayLike | None = None) -> Floats:
     """Weighted mean of the layers that are present; NaN where none is.
-
-    Parameters
-    ----------
-    layers
-        Scores (..., layer), NaN where absent.
-    weights
-        One weight >= 0 per layer; equal weights by default. They are scaled to 1 over the layers present.
-
-    Raises
-    ------
-    ValueError
-        If the weights do not fit.
 
     Examples
     --------
@@ -133,38 +116,20 @@ def checked_weights(weights: ArrayLike | None, layers: int) -> Floats:
 
 
 def common(control: ArrayLike, treatment: ArrayLike) -> tuple[Floats, Floats]:
-    """Both arms with a layer of a unit blanked wherever one of them lacks it.
-
-    Parameters
-    ----------
-    control, treatment
-        Scores (unit, layer), NaN where absent.
-    """
+    """Both arms with a layer of a unit blanked wherever one of them lacks it."""
     one, other = np.asarray(control, dtype=float), np.asarray(treatment, dtype=float)
     both = ~(np.isnan(one) | np.isnan(other))
     return np.where(both, one, np.nan), np.where(both, other, np.nan)
 
 
 def difference(control: ArrayLike, treatment: ArrayLike) -> Floats:
-    """Treatment − control, 0 where they differ by rounding only, NaN where one is absent.
-
-    Parameters
-    ----------
-    control, treatment
-        Scores of one shape.
-    """
+    """Treatment − control, 0 where they differ by rounding only, NaN where one is absent."""
     steps = np.asarray(treatment, dtype=float) - np.asarray(control, dtype=float)
     return np.where(np.abs(steps) < GRAIN, 0.0, steps)
 
 
 def judge_layer(readings: ArrayLike) -> Floats:
-    """Mean of the readings along the last axis; those that are 0, negative or NaN count as missing.
-
-    Parameters
-    ----------
-    readings
-        Array (..., judge).
-    """
+    """Mean of the readings along the last axis; those that are 0, negative or NaN count as missing."""
     values = np.asarray(readings, dtype=float)
     return mean_present(np.where(values > 0, values, np.nan), axis=-1)
 
@@ -178,13 +143,6 @@ def weighted_mean(values: Floats, shares: Floats) -> float:
 
 def describe(score: float, bits: ArrayLike) -> str:
     """A composite with the layers behind it.
-
-    Parameters
-    ----------
-    score
-        The composite; NaN means that nothing was measured.
-    bits
-        Bitmasks of the units it was averaged over (or of one).
 
     Examples
     --------
@@ -229,15 +187,7 @@ class LayerGate:
 
 
 def layer_means(layers: ArrayLike, shares: ArrayLike = 1.0) -> dict[str, float]:
-    """Mean of each layer over the units that have it; layers without a unit are left out.
-
-    Parameters
-    ----------
-    layers
-        Scores (unit, layer), NaN where absent.
-    shares
-        Weight of each unit, shape (unit,) or 1.
-    """
+    """Mean of each layer over the units that have it; layers without a unit are left out."""
     values = np.asarray(layers, dtype=float)
     weights = np.broadcast_to(np.asarray(shares, dtype=float), len(values))
     means = {name: weighted_mean(values[:, place], weights) for place, name in enumerate(LAYERS)}

@@ -67,31 +67,7 @@ def checked_scores(
     shares: ArrayLike | None = None,
     clusters: ArrayLike | None = None,
 ) -> Scores:
-    """Scores with a run axis in front, failed judge readings as NaN.
-
-    Parameters
-    ----------
-    layers
-        Array ([run,] variant, unit, layer) with the layers fact, behavior, judge, from 1 to 5; NaN where absent, and
-        <= 0 where the judge failed.
-    variants, units
-        Names along these axes, each different; at least one each.
-    judges
-        Array ([run,] variant, unit, judge[, repeat]) from 1 to 5, NaN or <= 0 where a judge failed.
-    ok, entries
-        Booleans ([run,] variant, unit), all true by default.
-    judge_names
-        Names of the judges; by default they are numbered.
-    shares
-        Weight of each unit in the means; by default all weigh alike.
-    clusters
-        Number of each unit's cluster, 0 where it has none.
-
-    Raises
-    ------
-    ValueError
-        If shapes or names do not fit, a score is not on the scale, or there is no variant or no unit.
-    """
+    """Scores with a run axis in front, failed judge readings as NaN."""
     for name, labels in (("variants", variants), ("units", units)):
         if not hasattr(labels, "__len__"):
             raise ArgumentTypeError(f"`{name}` must be a list of labels, got {shown(labels)}")

@@ -54,21 +54,6 @@ def reach(
 ) -> Reach:
     """What can be found with a standard deviation that was observed.
 
-    Parameters
-    ----------
-    spread
-        Standard deviation of a pair's difference; where it is 0 or NaN, `SPREAD` is taken.
-    pairs
-        Complete pairs, at least 0.
-    difference
-        The stated one, above 0.
-    alpha
-        Two-sided error of this look, and of all later ones together.
-    again
-        Whether the comparison is by anytime-valid bounds.
-    planned
-        Error of one look at as many pairs as were planned; by default `alpha`.
-
     Examples
     --------
     >>> found = reach(0.52, 24, 0.1, alpha=0.05)
@@ -119,15 +104,6 @@ class Split:
 def split_holdout(ids: Sequence[object], ratio: float) -> Split | None:
     """Every so-many-th unit, or cluster of them, is held out; nothing is random, so that runs share the split.
 
-    Parameters
-    ----------
-    ids
-        Of what is held out, in a stable order.
-
-    Returns
-    -------
-    The split, or None if the ratio is not positive or a part would have fewer than `MIN_PART` units.
-
     Examples
     --------
     >>> split_holdout([f"s{i}" for i in range(10)], 0.3).holdout
@@ -159,21 +135,6 @@ def gain_gap(
     differences: ArrayLike, split: Split, *, alpha: float = 0.05, shares: ArrayLike = 1.0
 ) -> Holdout | None:
     """How much larger a gain is on the units that were not held out; None if a part has fewer than `MIN_PART` pairs.
-
-    Parameters
-    ----------
-    differences
-        Treatment − control (unit,) in the order of the split, NaN where there is no pair.
-    split
-        From `split_holdout`.
-    alpha
-        One-sided error.
-    shares
-        Weight of each unit, shape (unit,) or 1.
-
-    References
-    ----------
-    Student (1908), The probable error of a mean, Biometrika 6, 1-25, for two samples.
 
     Examples
     --------
@@ -242,13 +203,7 @@ class Saturation:
 
 
 def saturation(checkpoints: Sequence[Checkpoint]) -> Saturation:
-    """Saturation of a sequence of checkpoints, by the relative change of the interval's width.
-
-    Parameters
-    ----------
-    checkpoints
-        In order of growing samples; with no more than `WINDOW` of them nothing is said.
-    """
+    """Saturation of a sequence of checkpoints, by the relative change of the interval's width."""
     last = checkpoints[-1].samples if checkpoints else 0
     confidence: Confidence = "high" if last >= 50 else "medium" if last >= 20 else "low"
     if len(checkpoints) < WINDOW + 1:
@@ -265,13 +220,7 @@ def saturation(checkpoints: Sequence[Checkpoint]) -> Saturation:
 
 
 def cumulative(runs: Sequence[ArrayLike]) -> list[Checkpoint]:
-    """Checkpoints after each run, with the width of Student's t interval of the mean.
-
-    Parameters
-    ----------
-    runs
-        Scores of each run; NaN is left out, and runs before the first score give no checkpoint.
-    """
+    """Checkpoints after each run, with the width of Student's t interval of the mean."""
     points, seen = [], np.empty(0)
     for run in runs:
         scores = np.asarray(run, dtype=float)

@@ -106,30 +106,7 @@ def paired_intervals(
     shares: ArrayLike = 1.0,
     clusters: Clusters | None = None,
 ) -> list[Interval]:
-    """Interval, p value and e-value of the weighted mean of each column, each at level 1 − alpha.
-
-    Parameters
-    ----------
-    differences
-        Array (unit, column), treatment − control, NaN where there is no pair.
-    alpha
-        Two-sided error, in (0, 1).
-    draws
-        Sign patterns or resamples; all 2^n patterns are used if they are fewer.
-    seed
-        Seed, >= 0; the same for every column, so that columns are resampled together.
-    method
-        "sign-flip", "studentised" or "anytime".
-    shares
-        Weight of each unit in the means, shape (unit,) or 1.
-    clusters
-        Number of each unit's cluster, shape (unit,), up to 0 where it has none; by default no two share one.
-
-    Raises
-    ------
-    ValueError
-        If alpha, draws or the shape do not fit, or `method` is none of these.
-    """
+    """Interval, p value and e-value of the weighted mean of each column, each at level 1 − alpha."""
     values = checked(differences, alpha, draws)
     one_of(method, "method", get_args(Method))
     means, weights = units_drawn(values, shares, clusters)
@@ -146,15 +123,7 @@ def paired_intervals(
 
 
 def units_drawn(values: Floats, shares: ArrayLike, clusters: Clusters | None) -> tuple[Floats, Floats]:
-    """What is drawn at random and its weights, both (row, column): units, or the means of their clusters.
-
-    Parameters
-    ----------
-    values
-        Differences (unit, column), NaN where there is no pair.
-    shares, clusters
-        As of `paired_intervals`.
-    """
+    """What is drawn at random and its weights, both (row, column): units, or the means of their clusters."""
     weights = np.broadcast_to(np.asarray(shares, dtype=float), len(values))[:, np.newaxis]
     weights = np.broadcast_to(weights, values.shape)
     return (values, weights) if clusters is None else unit_means(values, weights, cluster_units(clusters))

@@ -25,13 +25,7 @@ ByVariant = Mapping[str, Mapping[str, float]]
 def by_variant(
     gold: Mapping[str, float] | ByVariant | None, variants: Sequence[str], rated: str | None
 ) -> dict[str, dict[str, float]]:
-    """Ratings by variant and unit; those that name no variant are of `rated`, or of the control.
-
-    Raises
-    ------
-    ValueError
-        If a variant is none of these.
-    """
+    """Ratings by variant and unit; those that name no variant are of `rated`, or of the control."""
     plain = {unit: float(score) for unit, score in (gold or {}).items() if not isinstance(score, Mapping)}
     found = {name: dict(scores) for name, scores in (gold or {}).items() if isinstance(scores, Mapping)}
     if plain:
@@ -45,19 +39,7 @@ def by_variant(
 def corrected_scores(
     layers: Floats, people: Floats, shares: Floats, weights: Sequence[float] | None
 ) -> dict[str, Corrected]:
-    """The composite and the judge layer of one variant; empty with fewer than `LEAST_SCORES` ratings of it.
-
-    Parameters
-    ----------
-    layers
-        Its scores (unit, layer), NaN where absent.
-    people
-        Ratings of what the judge rated (unit,), NaN where there is none.
-    shares
-        Weight of each unit.
-    weights
-        Of the layers in the composite.
-    """
+    """The composite and the judge layer of one variant; empty with fewer than `LEAST_SCORES` ratings of it."""
     judge = layers[:, JUDGE]
     rated = np.where(np.isnan(judge), np.nan, people)
     if int((~np.isnan(rated)).sum()) < LEAST_SCORES:
@@ -98,15 +80,7 @@ class PairByPeople:
 def corrected_pair(
     scores: Scores, names: tuple[str, str], sides: Sequence[Floats], options: Options, layers: int
 ) -> PairByPeople | None:
-    """Differences as people's ratings correct them; None unless both variants have `LEAST_SCORES`.
-
-    Parameters
-    ----------
-    sides
-        Scores (unit, layer) of control and treatment, as they are compared.
-    layers
-        Number of layers that share the error.
-    """
+    """Differences as people's ratings correct them; None unless both variants have `LEAST_SCORES`."""
     there = np.asarray(~np.isnan(sides[0]).all(axis=1) & ~np.isnan(sides[1]).all(axis=1))
     both = [np.where(there[:, np.newaxis], side, np.nan) for side in sides]
     arms = [corrected_arm(scores, name, side, options) for name, side in zip(names, both, strict=True)]
@@ -129,13 +103,7 @@ def corrected_pair(
 
 
 def to_rate(scores: Scores, layers: Floats, options: Options) -> dict[str, tuple[str, ...]]:
-    """Units of each variant that people may rate next, those first by which most is learnt; of rated variants only.
-
-    Parameters
-    ----------
-    layers
-        Scores (variant, unit, layer).
-    """
+    """Units of each variant that people may rate next, those first by which most is learnt; of rated variants only."""
     found = {}
     for name, own in zip(scores.variants, layers, strict=True):
         if rated := options.gold.get(name):

@@ -38,19 +38,6 @@ def flips(units: int, start: int, stop: int, *, draws: int, seed: int) -> Floats
     Row 0 flips nothing: it is the data themselves. If all 2^units rows fit into `draws` they are enumerated, and the
     test is exact; otherwise the other rows are drawn at random, and the test is still valid, since row 0 belongs to
     its own reference set.
-
-    Parameters
-    ----------
-    start, stop
-        Rows wanted, 0 <= start <= stop <= `total_flips(units, draws)`.
-    draws
-        Size of the whole table at most; part of the identity of a row only through "enumerated or drawn".
-    seed
-        Seed, >= 0.
-
-    Returns
-    -------
-    Array (row, unit) of 1.0 (flipped) and 0.0.
     """
     rows = np.arange(start, stop, dtype=np.uint64)
     if 1 << min(units, 62) <= draws:
@@ -88,31 +75,12 @@ def spans(total: int) -> Iterator[tuple[int, int]]:
 
 
 def in_blocks(function: Callable[[int, int], Floats], total: int) -> Floats:
-    """Results of `function(start, stop)` over all blocks of at most `BLOCK` draws, joined along the first axis.
-
-    Parameters
-    ----------
-    function
-        Statistic of a range of draws: array (draw, ...).
-    """
+    """Results of `function(start, stop)` over all blocks of at most `BLOCK` draws, joined along the first axis."""
     return np.concatenate([function(start, stop) for start, stop in spans(total)])
 
 
 def on_grid(differences: Floats) -> tuple[Floats, Floats]:
-    """Differences as whole numbers whose sums over any subset are exact in float64, and the grid's steps.
-
-    Parameters
-    ----------
-    differences
-        Array (unit, column), NaN where absent; absent becomes 0.
-
-    Returns
-    -------
-    whole
-        Array (unit, column) of whole numbers.
-    step
-        Shape (column,); difference = whole × step, to about 1e-13 of the column's largest.
-    """
+    """Differences as whole numbers whose sums over any subset are exact in float64, and the grid's steps."""
     values = np.nan_to_num(differences)
     largest = np.abs(values).max(axis=0, initial=0.0) * max(len(values), 1)
     step = 2.0 ** np.ceil(np.log2(np.where(largest > 0, largest, 1.0)) - 52)

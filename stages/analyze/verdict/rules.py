@@ -67,15 +67,7 @@ class Evidence:
 
 
 def decide_pair(evidence: Evidence, limits: Thresholds | None = None) -> Decision:
-    """Verdict of one pair: the first rule that applies.
-
-    Parameters
-    ----------
-    evidence
-        Intervals, gates and side measurements of the pair.
-    limits
-        Thresholds; the reference's by default.
-    """
+    """Verdict of one pair: the first rule that applies."""
     limits = limits or Thresholds()
     gain = difference_text(evidence.composite)
     if evidence.composite.negative:
@@ -212,15 +204,7 @@ def holdout_text(found: Holdout) -> str:
 
 
 def dissents(agreement: Agreement, pearson: float, ac2: float) -> bool:
-    """Whether judges neither order units alike nor rate them closely.
-
-    Parameters
-    ----------
-    agreement
-        Of the judges of one arm.
-    pearson, ac2
-        Values below these are too low. A Pearson that is undefined, since a judge rates all units alike, says nothing.
-    """
+    """Whether judges neither order units alike nor rate them closely."""
     return not agreement.pearson >= pearson and agreement.ac2 < ac2
 
 
@@ -361,11 +345,6 @@ def power(units: int) -> Power:
     How much their differences will vary is not known before anything is measured: as in the simulations in
     docs/composite.md, whose shares of significant results it reproduces (20 pairs: +0.2 in 40 %, +0.4 in 93 %; 50
     pairs: +0.2 in 78 %).
-
-    Parameters
-    ----------
-    units
-        Questions that each variant is to answer, at least 1.
 
     Examples
     --------

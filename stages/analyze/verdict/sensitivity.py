@@ -63,20 +63,7 @@ def sensitivity(
     seed: int = 0,
     resolution: int = RESOLUTION,
 ) -> Sensitivity:
-    """Share of the weight simplex on which sign and significance of the composite difference hold.
-
-    Parameters
-    ----------
-    differences
-        Array (unit, layer), treatment − control, NaN where a layer is not in both arms; layers that never occur
-        take no part.
-    weights
-        Declared weights, one per layer; equal by default.
-    alpha, draws, seed
-        As in `paired_intervals`.
-    resolution
-        Steps along an edge of the simplex.
-    """
+    """Share of the weight simplex on which sign and significance of the composite difference hold."""
     values = checked(differences, alpha, draws)
     declared = checked_weights(weights, values.shape[1])
     used = ~np.isnan(values).all(axis=0)
@@ -138,17 +125,6 @@ def hotelling(differences: ArrayLike, *, draws: int = DRAWS, seed: int = 0) -> H
 
     A gain in one layer and a loss in another can leave the composite flat; the joint test sees the pair. As whole units
     are flipped, it needs neither normal scores nor a formula for ties, and holds for few units.
-
-    Parameters
-    ----------
-    differences
-        Array (unit, layer), treatment − control; units with a NaN and layers that are NaN throughout are left out.
-    draws, seed
-        As in `paired_intervals`.
-
-    References
-    ----------
-    H. Hotelling (1931), The generalization of Student's ratio; one-sample form T² = n·m'S⁻¹m.
     """
     values = checked(differences, 0.5, draws)
     values = values[:, ~np.isnan(values).all(axis=0)] if len(values) else values

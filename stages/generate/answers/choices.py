@@ -113,11 +113,6 @@ def read_choice(text: str, labels: Sequence[str], options: Sequence[str]) -> str
     An answer may give the label, the label and the option, or the option's text. A label counts more than a
     text that belongs to another one.
 
-    Parameters
-    ----------
-    labels, options
-        What each option is called in the prompt, and its text.
-
     Examples
     --------
     >>> read_choice("It is heavy.\nAnswer: (B)", "AB", ["drum", "lamp"])

@@ -106,23 +106,7 @@ def read_final(
     worded: Later | None = None,
     kind: str = "text",
 ) -> str | None:
-    """The value that a reply gives as its final answer; None if there is none, or if two of them contradict.
-
-    Parameters
-    ----------
-    text
-        The reply without its reasoning trace, and without mark-up.
-    read
-        The value in a place.
-    end
-        The value that a text without marks ends up with.
-    find
-        Every value in a text.
-    worded
-        Where any words may be a value, so that only a cue takes one back: what a text after one ends up with instead.
-    kind
-        What is read, one of `ways.GIVEN`.
-    """
+    """The value that a reply gives as its final answer; None if there is none, or if two of them contradict."""
     free, find = worded is not None, find or (lambda _: ())
     text = without_next_question(text)
     found = list(passages(text))

@@ -91,15 +91,7 @@ _WEAK_LEAD_END = re.compile(rf"{_WEAK_END.pattern}|\s(?:because|since|as)\b")
 
 
 def read_value(text: str, form: Form) -> str | None:
-    """The value that a reply gives as its answer, in its usual form; None if there is none or it is one of two.
-
-    Parameters
-    ----------
-    text
-        The reply without its reasoning trace.
-    form
-        How values are written.
-    """
+    """The value that a reply gives as its answer, in its usual form; None if there is none or it is one of two."""
     text = plain_digits(normalised(text))
     return read_final(
         text, partial(_in_passage, form=form), partial(_unmarked, form=form), form.later, kind=form.name
@@ -219,19 +211,7 @@ def _whole(line: str, form: Form) -> str | None:
 
 
 def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str | None:
-    """The value that one line gives; None if it has none, `REFUSED` if it denies or hedges.
-
-    Parameters
-    ----------
-    line
-        At most a few hundred characters.
-    form
-        How values are written.
-    loose
-        Whether a value counts that is just mentioned, and not stated.
-    last
-        Whether the last statement counts and not the first one.
-    """
+    """The value that one line gives; None if it has none, `REFUSED` if it denies or hedges."""
     mentions = form.mentions(line)
     if not last and words.declines(line) and (not mentions or _STOP.search(line, 0, mentions[0].start)):
         return REFUSED
@@ -333,18 +313,7 @@ _GAP_RANGE = words.cue(r"\b(?:to|through|until|till)\b|(?<![.\w])\.\.\.?")
 
 
 def _makes_alternatives(gap: str, *, weak: bool, ranges: bool) -> bool:
-    """Whether what stands between two different values makes them alternatives, or a pair.
-
-    Parameters
-    ----------
-    gap
-        The text between them.
-    weak
-        Whether one of the values is an ordinary word too: then only "or" and its like count.
-    ranges
-        Whether the values are numbers or dates, so that "to" makes a range of them.
-
-    """
+    """Whether what stands between two different values makes them alternatives, or a pair."""
     if len(gap) > 60 or not _GAP.fullmatch(gap):
         return False
     if ALTERNATIVE.search(gap):

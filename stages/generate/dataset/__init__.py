@@ -97,13 +97,7 @@ _LISTED = 40
 
 
 def check_rows(book: Book, params: DatasetParams) -> None:
-    """Read every row that `params` select, as a sweep would.
-
-    Raises
-    ------
-    TaskError
-        A field stands in no row, no row is selected, or a row lacks a field or holds something else in it.
-    """
+    """Read every row that `params` select, as a sweep would."""
     for path, _ in params.where:
         _known("where", path, book)
     view = book.view(params)
@@ -341,13 +335,7 @@ class Dataset(Task[DatasetParams]):
 
 
 def rows_of(params: DatasetParams) -> Iterator[Row]:
-    """Every row of a resolved point's file as it stands there, selected or not.
-
-    Raises
-    ------
-    TaskError
-        Neither the file nor a copy of it can be read.
-    """
+    """Every row of a resolved point's file as it stands there, selected or not."""
     source = Library().book(params.file, format_of(params.file, params.format), params.digest()).source
     return map(source.row, range(len(source.table)))
 

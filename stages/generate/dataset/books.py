@@ -41,13 +41,7 @@ class RowView:
     _orders: dict[bytes, Sequence[int]] = field(default_factory=dict, compare=False)
 
     def item(self, place: int) -> Item:
-        """The question at a place of the selection.
-
-        Raises
-        ------
-        TaskError
-            The row does not hold what it should.
-        """
+        """The question at a place of the selection."""
         index = self.rows[place]
         return self.read(index, lambda row: self.reader.item(row, index + 1))
 
@@ -158,13 +152,7 @@ class Book:
         return bool(self._rows and names & self.source.row(0).keys()) or bool(names & set(self.columns()))
 
     def columns(self) -> Sequence[str]:
-        """The columns that there are in any row, in the file's order; reads every row once.
-
-        Raises
-        ------
-        TaskError
-            A row cannot be read.
-        """
+        """The columns that there are in any row, in the file's order; reads every row once."""
         with self._lock:
             if not self._columns:
                 found: dict[str, None] = {}
@@ -195,13 +183,7 @@ class Library:
         return Library, ()
 
     def book(self, path: str, form: str, sha256: str) -> Book:
-        """The rows of a file whose digest is known.
-
-        Raises
-        ------
-        TaskError
-            The file is missing, unreadable or not the same any more.
-        """
+        """The rows of a file whose digest is known."""
         key = (path, form, sha256)
         with self._lock:
             book = self._books.get(key)
@@ -226,13 +208,7 @@ class Library:
         return cast("V", self._examples.made(params, lambda: make(self.view(params.of_examples()))))
 
     def digest(self, path: str) -> str:
-        """A file's SHA-256; read again when the file system says that the file is another one.
-
-        Raises
-        ------
-        TaskError
-            The file cannot be read.
-        """
+        """A file's SHA-256; read again when the file system says that the file is another one."""
         with self._lock:
             # The state before the digest: a file that changes meanwhile has another state the next time.
             state = file_state(path)

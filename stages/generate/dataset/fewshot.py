@@ -38,13 +38,7 @@ def content(item: Item) -> str:
 
 
 def source_named(params: DatasetParams) -> DatasetParams:
-    """The params with the file that the examples are from named by itself, where it is not the questions' own.
-
-    Raises
-    ------
-    TaskError
-        A split is named, and the file of the questions has none in its address.
-    """
+    """The params with the file that the examples are from named by itself, where it is not the questions' own."""
     shots = params.fewshot
     if shots is None:
         return params
@@ -127,13 +121,7 @@ class Examples:
         return Example(trial.prompt, reply)
 
     def of(self, row: Row, item: Item) -> Sequence[Example]:
-        """The examples of a question, which is never among them.
-
-        Raises
-        ------
-        TaskError
-            There are not as many.
-        """
+        """The examples of a question, which is never among them."""
         same, group = content(item), self._group(row)
         others = (example for key, example in self._groups.get(group, {}).items() if key != same)
         found = list(islice(others, self._shots.n))

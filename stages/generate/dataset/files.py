@@ -45,11 +45,6 @@ Table = LineTable | ParquetTable
 def format_of(path: str, declared: str) -> str:
     """The format of a file, as declared or by its name's ending.
 
-    Raises
-    ------
-    TaskError
-        The ending is none of those that are known.
-
     Examples
     --------
     >>> format_of("questions.jsonl.gz", "auto")
@@ -84,20 +79,7 @@ def file_digest(path: str) -> str:
 
 
 def open_table(path: str, form: str, sha256: str) -> Table:
-    """Open a file whose digest is known.
-
-    Parameters
-    ----------
-    path, form
-        The file and its format, as `format_of` gives it.
-    sha256
-        The digest that the file must have.
-
-    Raises
-    ------
-    TaskError
-        The file is missing, is no regular file, has another digest, is empty or not of its format.
-    """
+    """Open a file whose digest is known."""
     content = _with_digest(path, sha256)
     if path.lower().endswith(".gz") and not is_hub(path):
         content = content.unpacked()

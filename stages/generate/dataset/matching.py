@@ -65,21 +65,7 @@ def withheld(name: str) -> str:
 
 @lru_cache(maxsize=64)
 def load_grader(name: str) -> Grader:
-    """The grader of an entry point's name, or of ``module:function``: the one place where either is imported.
-
-    Parameters
-    ----------
-    name
-        As the params have it.
-
-    Raises
-    ------
-    CodeError
-        There is none, or it is one that only a cube names.
-    TaskError
-        Its parameters are not called ``reply`` and ``context``. The names are asked for so that a config from elsewhere
-        cannot have any function of any module called.
-    """
+    """The grader of an entry point's name, or of ``module:function``: the one place where either is imported."""
     if not may_run(name):
         raise CodeError(withheld(name), field="grader", value=name)
     module, colon, attribute = name.partition(":")
@@ -104,18 +90,7 @@ def load_grader(name: str) -> Grader:
 
 
 def judged(name: str, said: object) -> bool | None:
-    """What a grader said of a reply: right, wrong, or that it has no answer.
-
-    Parameters
-    ----------
-    said
-        What it returned; 1 and 0 stand for true and false.
-
-    Raises
-    ------
-    TaskError
-        It is something else. A text such as "wrong" is true in Python, and would count as right.
-    """
+    """What a grader said of a reply: right, wrong, or that it has no answer."""
     if said is None:
         return None
     plain = said.item() if getattr(said, "size", 0) == 1 and hasattr(said, "item") else said  # NumPy's truths
@@ -131,17 +106,7 @@ def judged(name: str, said: object) -> bool | None:
 def read_declared(
     text: str, match: str, pattern: str, accepted: Sequence[str], comparison: Comparison
 ) -> str | None:
-    """The answer in a reply; of those that are only looked for, the accepted one. None if there is none.
-
-    Parameters
-    ----------
-    match
-        ``auto``, ``exact``, ``contains``, ``prefix``, ``regex`` or ``math``.
-    pattern
-        For ``regex``: its last match is the answer, or the first group of it.
-    accepted
-        Accepted answers as the file has them.
-    """
+    """The answer in a reply; of those that are only looked for, the accepted one. None if there is none."""
     if match == "auto":
         most = max([_FEW_WORDS, *(len(answer.split()) for answer in accepted)])
         return read_text(text, most_words=most)

@@ -302,13 +302,7 @@ class DatasetParams(TaskParams):
         return {name: value for name, value in super().canonical().items() if name not in unused}
 
     def identity(self) -> dict[str, object]:
-        """All params but the file's path and number of rows: its digest stands for them.
-
-        Raises
-        ------
-        TaskError
-            The digest is not known yet.
-        """
+        """All params but the file's path and number of rows: its digest stands for them."""
         given = {name: value for name, value in self.canonical().items() if name not in ("file", "rows")}
         if self.fewshot:
             given["fewshot"] = self.fewshot.identity()
@@ -334,13 +328,7 @@ class DatasetParams(TaskParams):
         return self.model_copy(update={"draws": "row" if drawn else "place"})
 
     def digest(self) -> str:
-        """The file's SHA-256, 64 hex digits.
-
-        Raises
-        ------
-        TaskError
-            It is not known yet.
-        """
+        """The file's SHA-256, 64 hex digits."""
         if not self.sha256:
             raise TaskError(
                 f"the params of {self.file} have no digest yet; call Task.resolve before making a cell of them",

@@ -155,13 +155,7 @@ class RowReader:
         return [(param, path) for param, path in self.fields if lookup(row, path) is None]
 
     def item(self, row: Row, number: int) -> Item:
-        """The question in a row.
-
-        Raises
-        ------
-        RowError
-            A field is missing or does not hold what it should.
-        """
+        """The question in a row."""
         for param, path in self.missing(row):
             raise RowError(f"no value in field '{path}'; fill it in or remove the row", param, path)
         p = self.params

@@ -77,13 +77,7 @@ def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 
 def index_jsonl(file: BinaryIO, read: Reader, unchanged: Unchanged) -> LineTable:
-    """The rows of a file with one JSON object per line; blank lines are passed over.
-
-    Raises
-    ------
-    ValueError
-        A line is too long. Whether it is JSON is seen when it is read.
-    """
+    """The rows of a file with one JSON object per line; blank lines are passed over."""
     table = LineTable(read, unchanged, _json_object, texts_only=False)
     with file:
         for number, (start, line) in enumerate(_lines(file), 1):
@@ -143,11 +137,6 @@ def index_csv(file: BinaryIO, read: Reader, unchanged: Unchanged, delimiter: str
     """The rows of a CSV file whose first record names the columns; all values are texts, as written.
 
     A quoted field may hold delimiters, doubled quotes and line breaks. An empty field is no value.
-
-    Raises
-    ------
-    ValueError
-        The file is not UTF-8, a quote is not closed, or a row has not as many fields as there are columns.
     """
     with file:
         records = _records(file, delimiter)

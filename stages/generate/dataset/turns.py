@@ -11,13 +11,7 @@ ROLES = ("system", "user", "assistant")
 
 
 def turns_of(given: Sequence[object] | None) -> tuple[Mapping[str, str], ...]:
-    """The turns in a value of a file, the last of which is the question.
-
-    Raises
-    ------
-    ValueError
-        It is something else; the message goes on from the name of the field.
-    """
+    """The turns in a value of a file, the last of which is the question."""
     if not given or len(given) > MOST_TURNS:
         raise ValueError(f"must hold a list of 1 to {MOST_TURNS} turns")
     turns = tuple(map(_turn, given))

@@ -75,22 +75,6 @@ def ask(
 
     The same for the same request, but where it crashed or used up its time on the wall's clock: that may be the
     machine's doing, so that it is tried anew.
-
-    Parameters
-    ----------
-    door
-        Of `DOORS`.
-    given
-        Plain JSON values; hostile texts may be among them.
-    fetches
-        Whether it needs the network, for data: no reply may be among what is given then.
-
-    Raises
-    ------
-    CodeError
-        The process cannot be started, such as for want of an extra.
-    TaskError
-        It dies whenever it is asked.
     """
     request = json.dumps({"given": given, "limits": asdict(limits or ProcessLimits())}).encode() + b"\n"
     return _child(door, fetches).ask(request)

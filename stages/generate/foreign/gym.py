@@ -106,13 +106,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - so that params can be pickl
 
 
 def task(name: str) -> Task[Any]:
-    """The task of a generator.
-
-    Raises
-    ------
-    TaskError
-        There is none of the name, or it is refused.
-    """
+    """The task of a generator."""
     known, refused = catalogue()["generators"], catalogue()["refused"]
     if name in known:
         return Gym(name)

@@ -221,15 +221,7 @@ class LmEval(Dataset):
         return None if score is None else min(1.0, max(0.0, score)), found["left"][:_LONGEST]
 
     def scores(self, text: str, params: TaskParams, trial: Trial) -> Mapping[str, Any] | None:
-        """By filter what it leaves of a reply, and its score by each metric; None if grading it does not end.
-
-        Parameters
-        ----------
-        text
-            Ends at the first of the task's stop sequences, also where the server went on.
-        params, trial
-            What was asked.
-        """
+        """By filter what it leaves of a reply, and its score by each metric; None if grading it does not end."""
         root = LmEvalParams.of(params).include_path
         if root:
             _allowed(root)

@@ -18,14 +18,7 @@ def warm() -> None:
 
 
 def answer(given: dict[str, Any]) -> dict[str, object]:
-    """Which accepted answer a reply gives, or None; and whether it gives any.
-
-    Parameters
-    ----------
-    given
-        ``line``, what our reader takes for the answer; where that is None ``text``, in which math-verify looks for one
-        itself; ``accepted``, the reference answers.
-    """
+    """Which accepted answer a reply gives, or None; and whether it gives any."""
     # Its own time limits need signals and are off: this process has limits, and from outside.
     from math_verify import parse, verify
 

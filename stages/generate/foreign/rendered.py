@@ -36,23 +36,11 @@ class RenderedTask(Task[P]):
     """Of the cubes that this one, the task of their plan, reads its blocks from before it renders any."""
 
     def check_package(self) -> None:
-        """See that what grades replies is there.
-
-        Raises
-        ------
-        TaskError
-            It is missing, or is another version.
-        """
+        """See that what grades replies is there."""
 
     @abstractmethod
     def render(self, params: P, seeds: Sequence[int]) -> Sequence[Row]:
-        """Make a row for each seed, in another process.
-
-        Raises
-        ------
-        TaskError
-            The package is missing, or makes nothing of these params.
-        """
+        """Make a row for each seed, in another process."""
 
     @abstractmethod
     def trial(self, params: P, row: Row) -> Trial:

@@ -93,18 +93,7 @@ class BatchJob:
         self._settle = settle
 
     async def run(self) -> Reply | None:
-        """See the batch through; afterwards `requests` are those without an answer.
-
-        Returns
-        -------
-        Reply or None
-            Why they have none; None if they are to be sent anew, since an earlier run's batch has none for them.
-
-        Raises
-        ------
-        Exception
-            Whatever keeping notes or storing answers raises; then the note stays.
-        """
+        """See the batch through; afterwards `requests` are those without an answer."""
         reply, batch = await (self._find() if self.attached else self._launch())
         if batch is None or self.stopping:
             return self._without_batch(reply)

@@ -76,15 +76,7 @@ class Line(NamedTuple):
 
 
 def long_line(head: bytes, limit: int) -> Line | None:
-    """The failure of a request whose line is too long to be kept; None if its beginning does not name one.
-
-    Parameters
-    ----------
-    head
-        Beginning of the line.
-    limit
-        Most bytes of a response, for the message.
-    """
+    """The failure of a request whose line is too long to be kept; None if its beginning does not name one."""
     found = _CUSTOM_ID.search(head)
     if found is None:
         return None
@@ -159,13 +151,6 @@ class Note:
     def decode(cls, token: str, data: bytes) -> Note | None:
         """The note that `encode` wrote; None if `data` is anything else.
 
-        Parameters
-        ----------
-        token
-            Name under which it was stored.
-        data
-            Bytes of any origin: a note may be damaged, or of a newer version.
-
         Examples
         --------
         >>> note = Note("0123abcd", "m", frozenset({"a"}), "file-1")
@@ -206,19 +191,7 @@ class Batches(Protocol):
 
 
 def find_notes(batches: Batches, model: str, digests: frozenset[str], known: frozenset[str]) -> list[Note]:
-    """The notes of a model that have any of the digests, in the order of their tokens.
-
-    Parameters
-    ----------
-    batches
-        What the sweep keeps of its batches.
-    model
-        Label of the model.
-    digests
-        Of the requests to be answered.
-    known
-        Tokens of notes that need not be read.
-    """
+    """The notes of a model that have any of the digests, in the order of their tokens."""
     found = []
     for token in sorted(batches.tokens()):
         data = None if token in known else batches.read(token)

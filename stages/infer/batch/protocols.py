@@ -46,13 +46,6 @@ def target(api: str) -> str:
 def request_line(job: Job, api: str) -> bytes:
     r"""One line of a batch's file; a request's own headers, which real endpoints never get, stand beside its body.
 
-    Parameters
-    ----------
-    job
-        The request.
-    api
-        One of `evalcube.stages.infer.apis.APIS`.
-
     Examples
     --------
     >>> request_line(Job("ab", b"{}"), "chat")
@@ -72,17 +65,7 @@ def _headers(job: Job) -> str:
 
 
 def order(note: Note, api: str, window: str) -> Fields:
-    """The request that creates a batch of an uploaded file.
-
-    Parameters
-    ----------
-    note
-        With the file's id.
-    api
-        One of `evalcube.stages.infer.apis.APIS`.
-    window
-        Time that the endpoint may take, as ``24h``.
-    """
+    """The request that creates a batch of an uploaded file."""
     return {**_documented_order(note, api, window), "metadata": {_KEY: note.token}}
 
 
@@ -196,19 +179,7 @@ def _messages_answer(document: Fields) -> Said | None:
 def read_line(
     data: bytes, now: float, api: str, answer: Callable[[Fields], Said | None] = _answer
 ) -> Line | None:
-    """What a line says of a request; None if it cannot be read, or says that the request was not reached.
-
-    Parameters
-    ----------
-    data
-        The line, without its end.
-    now
-        Unix time in seconds.
-    api
-        One of `evalcube.stages.reply.forms.FORMS`.
-    answer
-        See `Protocol.answer`.
-    """
+    """What a line says of a request; None if it cannot be read, or says that the request was not reached."""
     document = parse_body(data)
     if not isinstance(document, dict):
         return None
@@ -305,13 +276,6 @@ GEMINI = Protocol(
 
 def protocol_of(api: str, base_url: str) -> Protocol:
     """How the batches of an endpoint are asked.
-
-    Parameters
-    ----------
-    api
-        One of `evalcube.stages.infer.apis.APIS`.
-    base_url
-        Of the endpoint, without a last slash.
 
     Examples
     --------

@@ -58,15 +58,7 @@ class BatchSender(Sender):
         self.protocol = protocol_of(endpoint.api, self._base)
 
     async def upload(self, token: str, lines: Sequence[bytes]) -> tuple[Reply, str]:
-        """Send a file of requests; its id comes with a final reply, or what else a note has in its place.
-
-        Parameters
-        ----------
-        token
-            Names the file.
-        lines
-            Made by the protocol.
-        """
+        """Send a file of requests; its id comes with a final reply, or what else a note has in its place."""
         form = self.protocol.form
         if form is None:
             return await self._newest()
@@ -82,15 +74,7 @@ class BatchSender(Sender):
         return (_UNREADABLE, "") if reply.is_final and not file else (reply, file)
 
     async def create(self, note: Note, lines: Sequence[bytes]) -> tuple[Reply, Batch | None]:
-        """Have requests answered; the batch comes with a final reply.
-
-        Parameters
-        ----------
-        note
-            With the id of the uploaded file, and a token that stands in the batch's metadata if it has any.
-        lines
-            The requests, if they were not uploaded.
-        """
+        """Have requests answered; the batch comes with a final reply."""
         protocol = self.protocol
         if protocol.form is not None:
             ordered = protocol.order(note, self._api, self._window)
@@ -121,15 +105,6 @@ class BatchSender(Sender):
         """The batch that a note is about; a final reply without one says that there is none.
 
         An endpoint that cannot list its batches is taken to have none.
-
-        Parameters
-        ----------
-        note
-            What `create` was called with.
-        noted
-            Returns the ids of batches that others' notes know. Asked for, in a thread, where the endpoint shows
-            neither a batch's token nor its file: a batch of as many requests may be the note's then. Its answers tell;
-            until they are there it is unsure.
         """
         more = ""
         for _ in range(_MOST_PAGES):
@@ -186,17 +161,7 @@ class BatchSender(Sender):
         return _DONE if gone else reply, bool(first) and first[0] in digests
 
     async def download(self, file: str, take: Callable[[Line], bool | None], requests: int) -> Reply:
-        """Have each line of a file taken that can be read; the reply is final if it came whole, or far enough.
-
-        Parameters
-        ----------
-        file
-            Id of a batch's output or errors.
-        take
-            Called with each line as it arrives, before it is known whether the rest comes. True takes no more.
-        requests
-            Of the batch: the file may have as many lines, and a few strangers among them.
-        """
+        """Have each line of a file taken that can be read; the reply is final if it came whole, or far enough."""
         generation = await self._use_key()
         return await self._after(await self._download(file, take, requests), generation)
 

@@ -19,16 +19,6 @@ class DocumentError(ValueError):
 def parse_document(text: str) -> object:
     """The JSON document that `text` is.
 
-    Parameters
-    ----------
-    text
-        A model's, as hostile as it likes.
-
-    Raises
-    ------
-    DocumentError
-        It is none, by RFC 8259 (no NaN), or exceeds `TEXT_LIMIT` or `DEPTH_LIMIT`.
-
     Examples
     --------
     >>> parse_document('{"a": [1, 2.5]}')

@@ -40,13 +40,6 @@ def evaluate(
     An assertion that cannot be measured (a number that the trial lacks, a pattern that runs out of time, a function
     of the user that raises) has not passed, be it declared with ``not`` or without: an output must gain nothing by
     breaking its measurement.
-
-    Parameters
-    ----------
-    assertions
-        As `parse_assertions` gave them, with the same `hooks`.
-    hooks
-        The user's functions; none by default.
     """
     trial = _Trial(context, hooks or Hooks())
     return tuple(trial.graded(assertion) for assertion in assertions)
@@ -123,13 +116,6 @@ def layered_scores(graded: Iterable[Graded], judge: float | None = None) -> Laye
 
     A layer of assertions scores 1 + 4 · weight passed / weight; it is absent without weight. The judge layer is
     absent for None, NaN and anything that is not above 0, which stands for a failed reading.
-
-    Parameters
-    ----------
-    graded
-        Those without a layer (mixed sets) count in neither.
-    judge
-        1 to 5.
 
     Examples
     --------

@@ -41,20 +41,7 @@ def parse_assertions(
     *,
     hooks: Hooks | None = None,
 ) -> tuple[Assertion, ...]:
-    """The assertions that a list declares.
-
-    Parameters
-    ----------
-    declarations
-        List of mappings, each with a ``type``, the fields of that type, and optionally ``weight`` and ``not``.
-    hooks
-        Functions that `custom` and scored assertions may name.
-
-    Raises
-    ------
-    DeclarationError
-        The first mistake.
-    """
+    """The assertions that a list declares."""
     return _assertions(declarations, "assertions", hooks or Hooks(), 0)
 
 

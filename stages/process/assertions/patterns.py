@@ -36,18 +36,7 @@ _MEMBER = regex.compile(r"\\(?P<escape>.)|.", regex.DOTALL)
 
 
 def compile_pattern(pattern: str, flags: str = "") -> regex.Pattern[str]:
-    """The compiled pattern of a `regex` assertion, in the syntax of Python.
-
-    Parameters
-    ----------
-    pattern, flags
-        As declared; `flags` out of `FLAGS`.
-
-    Raises
-    ------
-    regex.error
-        The pattern is none.
-    """
+    """The compiled pattern of a `regex` assertion, in the syntax of Python."""
     number = regex.VERSION0
     for letter in flags:
         number |= _NAMES.get(letter, 0)
@@ -59,44 +48,18 @@ def compile_ecmascript(pattern: str) -> regex.Pattern[str]:
     r"""The compiled pattern of a JSON schema, which is read as JavaScript reads it.
 
     ``$`` is the very end, and ``\d``, ``\w`` and ``\b`` are ASCII.
-
-    Raises
-    ------
-    regex.error
-        The pattern is none.
     """
     return regex.compile(_translated(pattern), regex.VERSION0)
 
 
 def search(pattern: str, flags: str, text: str, *, seconds: float) -> bool:
-    """Whether `pattern` occurs in `text`; with flag y, whether it does at its start.
-
-    Parameters
-    ----------
-    pattern, flags
-        As `compile_pattern` takes them.
-    text
-        A model's output, as hostile as it likes.
-    seconds
-        CPU time that the search may take.
-
-    Raises
-    ------
-    UnmeasuredError
-        It took more.
-    """
+    """Whether `pattern` occurs in `text`; with flag y, whether it does at its start."""
     compiled = compile_pattern(pattern, flags)
     return _found(compiled.match if "y" in flags else compiled.search, text, seconds)
 
 
 def search_ecmascript(pattern: str, text: str, *, seconds: float) -> bool:
-    """Whether the pattern of a JSON schema occurs in `text`.
-
-    Raises
-    ------
-    UnmeasuredError
-        The search took more than `seconds` of CPU time.
-    """
+    """Whether the pattern of a JSON schema occurs in `text`."""
     return _found(compile_ecmascript(pattern).search, text, seconds)
 
 

@@ -48,14 +48,7 @@ class SchemaError(ValueError):
 
 
 def check_schema(schema: Mapping[str, object]) -> None:
-    """Refuse a schema that is none, or that cannot be applied to hostile documents.
-
-    Raises
-    ------
-    SchemaError
-        The dialect is unknown, the schema does not follow it, it refers to another document, a pattern is none, or
-        it joins two keywords whose patterns could not be bounded.
-    """
+    """Refuse a schema that is none, or that cannot be applied to hostile documents."""
     uri, broken = schema.get("$schema"), ""
     if uri is not None and str(uri).rstrip("#") not in _DIALECTS:
         raise SchemaError(f"unknown dialect {uri!r}; leave $schema out or use one of {', '.join(_DIALECTS)}")
@@ -79,13 +72,7 @@ def check_schema(schema: Mapping[str, object]) -> None:
 
 
 def conforms(document: object, schema: Mapping[str, object]) -> bool:
-    """Whether `document` follows `schema`, one that `check_schema` accepts.
-
-    Raises
-    ------
-    UnmeasuredError
-        It took too long, recursed without end or met a number that cannot be computed with.
-    """
+    """Whether `document` follows `schema`, one that `check_schema` accepts."""
     # An empty registry: the default one fetches what a `$ref` names from the network.
     validator = _BOUNDED[_dialect(schema)](schema, registry=Registry())
     token = _DEADLINE.set(time.thread_time() + SECONDS)

@@ -41,18 +41,7 @@ def put_always(store: ObjectStore, address: str, path: str, data: bytes) -> Vers
 
 
 def put_if(store: ObjectStore, address: str, path: str, data: bytes, when: When | Version) -> Version | None:
-    """Store an object if nothing is there, or if it is still the version that is given.
-
-    Returns
-    -------
-    Version or None
-        The new version; None if the condition does not hold, and somebody else's object stays.
-
-    Raises
-    ------
-    StorageError
-        The store fails, or does not honour the condition, which is found out before the first such put.
-    """
+    """Store an object if nothing is there, or if it is still the version that is given."""
     probe_once(store, address)
     return _put_if(store, address, path, data, when)
 
@@ -101,13 +90,7 @@ def _stored(store: ObjectStore, address: str, path: str, mark: str) -> tuple[boo
 
 
 def probe_once(store: ObjectStore, address: str) -> None:
-    """Find out, once in a process, whether the store honours both conditions.
-
-    Raises
-    ------
-    StorageError
-        It ignores one: two runs would then write over each other without noticing.
-    """
+    """Find out, once in a process, whether the store honours both conditions."""
     if address in _TRUSTED:
         return
     path = f"{PROBES}{secrets.token_hex(12)}"

@@ -56,13 +56,7 @@ class _Claim:
         self._renewed = elapsed()
 
     def take(self) -> None:
-        """Take the place, over from a creator that ended or has not been heard of for a minute.
-
-        Raises
-        ------
-        CubeExistsError
-            Something is there.
-        """
+        """Take the place, over from a creator that ended or has not been heard of for a minute."""
         watch = Watch(_STALE_SECONDS)
         while self._version is None:
             asked = time.monotonic()
@@ -84,26 +78,14 @@ class _Claim:
                 self._space.delete_all(but=METADATA)
 
     def renew(self) -> None:
-        """Say that the cube is still being made, if that was not said for some seconds.
-
-        Raises
-        ------
-        CubeExistsError
-            Another process has taken the place over.
-        """
+        """Say that the cube is still being made, if that was not said for some seconds."""
         if self._version is not None and elapsed() - self._renewed >= _RENEW_SECONDS:
             self._version, self._renewed = self._put(self._version), elapsed()
         if self._version is None:
             raise _taken(self._space, "another process's cube")
 
     def commit(self, metadata: bytes) -> None:
-        """Put the metadata into the place.
-
-        Raises
-        ------
-        CubeExistsError
-            Another process has taken it over.
-        """
+        """Put the metadata into the place."""
         version, self._version = self._version, None
         if version is None or not put_if(self._space.store, self._space.cube, METADATA, metadata, version):
             raise _taken(self._space, "another process's cube")
@@ -136,13 +118,7 @@ class _Draft(Directory):
 
 
 def create_objects(space: Bucket, fill: Callable[[Space], object]) -> None:
-    """Put all that `fill` puts into a space that it gets, the metadata last.
-
-    Raises
-    ------
-    CubeExistsError
-        Something is there already, or comes there meanwhile.
-    """
+    """Put all that `fill` puts into a space that it gets, the metadata last."""
     _refuse_taken(space)
     with _folder() as folder:
         draft = _Draft(folder, draft=True)

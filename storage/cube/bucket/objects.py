@@ -184,13 +184,7 @@ class Bucket:
         return SpaceStore(self, read_only=read_only)
 
     def assemble(self, fill: Callable[[Space], object]) -> None:
-        """Put all that `fill` puts into a space, the metadata last; see `evalcube.storage.cube.bucket.creation`.
-
-        Raises
-        ------
-        CubeExistsError
-            Something is there, or another process makes it at this moment.
-        """
+        """Put all that `fill` puts into a space, the metadata last; see `evalcube.storage.cube.bucket.creation`."""
         creation.create_objects(self, fill)
 
     def remove(self) -> bool:

@@ -171,13 +171,7 @@ class BucketLog:
                     yield from lines_in(io.BytesIO(found.data), self._space.address)
 
     def append(self, line: bytes) -> None:
-        """Add a line, which waits for others for a moment; it is durable after `flush`.
-
-        Raises
-        ------
-        LogConflictError
-            Another process has appended, or taken the lease over.
-        """
+        """Add a line, which waits for others for a moment; it is durable after `flush`."""
         if not self._waiting:
             self._since = elapsed()
         self._waiting.append(line)

@@ -23,13 +23,7 @@ _STALE_SECONDS = 3600.0
 
 
 def create_directory(path: Path, build: Callable[[Path], None]) -> None:
-    """Make a directory with what `build` puts into the one that it gets: a kill leaves no half of it.
-
-    Raises
-    ------
-    CubeExistsError
-        The path is taken.
-    """
+    """Make a directory with what `build` puts into the one that it gets: a kill leaves no half of it."""
     make_directory(path.parent)
     sweep_creations(path)
     _refuse_taken(path)
@@ -51,13 +45,7 @@ def create_directory(path: Path, build: Callable[[Path], None]) -> None:
 
 
 def remove_directory(path: Path) -> bool:
-    """Remove a directory in one step; a kill leaves what the next creation there sweeps away.
-
-    Returns
-    -------
-    bool
-        Whether it could be moved away.
-    """
+    """Remove a directory in one step; a kill leaves what the next creation there sweeps away."""
     temporary = temporary_beside(path)
     with suppress(OSError):
         path.rename(temporary)

@@ -62,13 +62,7 @@ class Directory:
         return os.access(self.path, os.W_OK | os.X_OK)
 
     def get(self, key: str, most: int | None = None) -> Found | None:
-        """A file's content, or its first `most` bytes; None if there is none.
-
-        Raises
-        ------
-        CubeDamagedError
-            It is something else than a file, or a link that leads out of the cube.
-        """
+        """A file's content, or its first `most` bytes; None if there is none."""
         try:
             path = self._file(key)
             with open(path, "rb", opener=_open_at_once) as file:
@@ -195,13 +189,7 @@ class Directory:
         return SpaceStore(self, read_only=read_only)
 
     def assemble(self, fill: Callable[[Space], object]) -> None:
-        """Make the directory beside its place, put it on disk, rename it: a kill leaves no half cube.
-
-        Raises
-        ------
-        CubeExistsError
-            The path is taken.
-        """
+        """Make the directory beside its place, put it on disk, rename it: a kill leaves no half cube."""
 
         def build(temporary: Path) -> None:
             make_directory(temporary, durable=False)

@@ -34,13 +34,7 @@ class DirectoryLease:
         return None
 
     def take(self, successor: Callable[[Renewed | None], Renewed]) -> HeldFile:
-        """Replace the file under the lock, or make it, with its directory, where there is none.
-
-        Raises
-        ------
-        OSError
-            Another holds the lock for a long time, or the file system has no locks: then there can be no lease.
-        """
+        """Replace the file under the lock, or make it, with its directory, where there is none."""
         make_directory(self._path.parent)
         with locked(_lock_of(self._path)):
             # Read under the lock: what was read before may have been taken over since.
@@ -144,13 +138,7 @@ class DirectoryLog:
             yield from lines_in(file, self._path)
 
     def append(self, line: bytes) -> None:
-        """Add a line; it is on disk on return, and a failure leaves the file as it was.
-
-        Raises
-        ------
-        LogConflictError
-            The file has grown since this object wrote its last line.
-        """
+        """Add a line; it is on disk on return, and a failure leaves the file as it was."""
         descriptor = self._opened()
         # Its writer holds the lease, so that nobody else appends: this notices one who lost it and did not see that.
         if os.fstat(descriptor).st_size != self._end:

@@ -92,11 +92,6 @@ class Address:
     def parse(cls, text: str) -> Address:
         """Read an address.
 
-        Raises
-        ------
-        TaskError
-            It is none.
-
         Examples
         --------
         >>> Address.parse("hf://openai/gsm8k@main?config=main&split=test").split

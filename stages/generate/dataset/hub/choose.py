@@ -38,22 +38,7 @@ def form_of(path: str) -> str:
 
 
 def chosen(asked: Address, files: Sequence[str], configs: object) -> list[str]:
-    """The files with the rows of an address, in order.
-
-    Parameters
-    ----------
-    asked
-        The address.
-    files
-        Names of all files in the repository. Whoever made it may have written anything.
-    configs
-        What its card says of configs; of any type.
-
-    Raises
-    ------
-    TaskError
-        There is none, or more than one could be meant.
-    """
+    """The files with the rows of an address, in order."""
     there = sorted(file for file in files if safe_path(file) and form_of(file))
     if asked.path:
         if asked.path in there:

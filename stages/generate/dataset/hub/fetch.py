@@ -47,13 +47,7 @@ sleep = time.sleep
 
 
 def fetch(asked: Address) -> shelf.FetchedRows:
-    """Bring the rows of an address here, whatever was here before.
-
-    Raises
-    ------
-    TaskError
-        The hub does not have them, does not give them, or cannot be reached; or they cannot be written here.
-    """
+    """Bring the rows of an address here, whatever was here before."""
     try:
         return _fetched(asked)
     except OSError as error:
@@ -387,11 +381,6 @@ def located(params: DatasetParams) -> DatasetParams:
     """The params with a commit, a format and a digest, if their file is on the hub.
 
     What the sweep's own cube has asked comes first, then what was fetched before; the hub is asked for the rest.
-
-    Raises
-    ------
-    TaskError
-        The file cannot be fetched.
     """
     if not is_hub(params.file):
         return params
