@@ -127,7 +127,7 @@ def test_resolve__finds_filter_metric_and_reader(folder):
         ({"metric": "f1"}, "there is no metric f1; the task has exact_match"),
         ({"template": "{question}"}, "has no param template"),
         ({"sha256": "0" * 64}, "renders to the SHA-256"),
-        ({"graded_by": "text"}, "kind text compares one line"),
+        ({"graded_by": "text"}, "compares one line"),
     ],
 )
 def test_resolve__refuses_params_that_cannot_be(folder, params, why):
