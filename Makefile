@@ -38,14 +38,16 @@ integration: $(VENV)/.model $(VENV)/.adapters .localstack/.installed ## run the 
 	$(TEST) -m "integration or model" $(PYTEST_ARGS)
 
 # With what warns in versions that nobody pinned let be. Readers of answers and replies use Python's own.
-lowest: RESOLUTION = lowest-direct ## run unit tests with the lowest versions that pyproject.toml allows, in $(VENV)/lowest
-newest: RESOLUTION = highest ## run unit tests with the newest versions that pyproject.toml allows, in $(VENV)/newest
+lowest: RESOLUTION = lowest-direct ## run the tests of `make quick` with the lowest versions that pyproject.toml allows
+lowest: TIER = unit and not long
+newest: RESOLUTION = highest ## run unit tests with the newest versions that pyproject.toml allows
+newest: TIER = unit
 lowest newest: $(VENV)/.installed
 	$(BIN)/uv pip compile pyproject.toml --extra dev --resolution $(RESOLUTION) --upgrade --quiet --output-file $(VENV)/$@.txt
 	"$(PYTHON)" -m venv --clear $(VENV)/$@
 	$(BIN)/uv pip install --quiet --python $(VENV)/$@/bin/python -r $(VENV)/$@.txt
 	$(BIN)/uv pip install --quiet --python $(VENV)/$@/bin/python --no-deps --no-build-isolation -e .
-	$(VENV)/$@/bin/python -m pytest -n $(JOBS) --dist worksteal -m unit --hypothesis-profile=quick -W default \
+	$(VENV)/$@/bin/python -m pytest -n $(JOBS) --dist worksteal -m "$(TIER)" --hypothesis-profile=quick -W default \
 		--ignore=tests/stages/generate/answers --ignore-glob="tests/stages/generate/test_*.py" --ignore=tests/stages/reply $(PYTEST_ARGS)
 
 # A user of the sdist has a new environment: tests of commands run there, and the folders that they could take instead are gone.
