@@ -338,14 +338,13 @@ def fresh_cache(settings: Sweep) -> str:
         raise SweepError(
             "`fresh`: a Redis server has no folders for a newer cache", "Give `cache` another database of it"
         )
-    now = time.time()
     if Cube.exists(settings.cube):
         records = Cube.open(settings.cube).records
-        if any(receipt.at < int(now) for receipt in Ledger(records).newest().values()):
+        if Ledger(records).newest():
             used = read_notes(records).get("cache", settings.cache)
             raise SweepError(
                 f"`fresh`: {settings.cube} has answers that are older, and no run asks for those again",
                 f"Give another `cube`; or go on with this one by `cache` {used} in place of `fresh`",
             )
-    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     return f"{settings.cache.rstrip('/')}.since/{stamp}-{secrets.token_hex(3)}"
