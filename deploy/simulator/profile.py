@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote
@@ -67,12 +66,11 @@ class Profile:
     def __post_init__(self) -> None:
         for name, (low, high) in RANGES.items():
             value = getattr(self, name)
-            with suppress(TypeError, ValueError):
-                if low <= (number := float(value)) <= high:  # false for NaN, too
-                    # -0.0 becomes 0.0, so that equal profiles have equal names.
-                    object.__setattr__(self, name, number + 0.0)
-                    continue
-            raise SimulatorError(name, value, f"must be a number from {low:g} to {high:g}")
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not is_number or not low <= value <= high:  # NaN is in no range
+                raise SimulatorError(name, value, f"must be a number from {low:g} to {high:g}")
+            # -0.0 becomes 0.0, so that equal profiles have equal names.
+            object.__setattr__(self, name, value + 0.0)
         if self.reasoning not in REASONING:
             raise SimulatorError("reasoning", self.reasoning, f"must be one of {', '.join(REASONING)}")
 
@@ -104,5 +102,8 @@ def parse(model_name: str) -> tuple[str, Profile]:
             raise SimulatorError(key, value, f"no such setting; there are {', '.join(_FIELDS)}")
         if key in settings:
             raise SimulatorError(key, value, "is set twice")
-        settings[key] = value
+        try:
+            settings[key] = value if key == "reasoning" else float(value)
+        except ValueError:
+            raise SimulatorError(key, value, "must be a number") from None
     return unquote(label), Profile(**settings)

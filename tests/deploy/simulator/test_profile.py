@@ -46,10 +46,10 @@ def test_ranges__cover_every_number_and_its_default():
 
 
 @pytest.mark.parametrize("name", RANGES)
-@pytest.mark.parametrize("kind", ["low", "high", "nan", "text"])
+@pytest.mark.parametrize("kind", ["low", "high", "nan", "bool", "text"])
 def test_profile__names_field_value_and_range(name, kind):
     low, high = RANGES[name]
-    values = {"low": low - 1, "high": high * 2 + 1, "nan": math.nan, "text": "one"}
+    values = {"low": low - 1, "high": high * 2 + 1, "nan": math.nan, "bool": True, "text": "1"}
     value = values[kind]
 
     with pytest.raises(SimulatorError) as caught:
