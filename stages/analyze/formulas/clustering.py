@@ -180,18 +180,17 @@ def unit_moments(
     number = np.bincount(strata[there], minlength=most)[strata]
     alone = there & (number == 1)
     spread = np.where(number > 1, number / np.maximum(number - 1, 1), 0.0) * apart**2
-    mean = np.bincount(strata[units], weights * values, most)
     parts = (
         np.ones(len(strata)),
         share,
         0.0 * share,
         share,
-        mean,
+        np.bincount(units, weights * values, len(strata)),
         spread,
         share**2,
         np.where(alone, share**2, 0.0),
     )
-    return np.stack([mean if part is mean else np.bincount(strata, part, most) for part in parts], axis=-1)
+    return np.stack([np.bincount(strata, part, most) for part in parts], axis=-1)
 
 
 def cluster_units(clusters: _Integers) -> _Integers:

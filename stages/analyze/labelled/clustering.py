@@ -76,18 +76,20 @@ def questions_once(ds: DatasetT) -> DatasetT:
             answers[model, these],
             moments[model, these],
         )
-        asked = (status <= LAST_FINISHED).sum(axis=-1)
-        share = (number / times[:, 2])[:, np.newaxis] / np.maximum(asked, 1)
-        for name in ("correct", "invalid", "refused", "truncated"):
-            each = share * (status == int(Status[name.upper()])).sum(axis=-1)
+        even = number / times[:, 2]
+        share = even[:, np.newaxis] / np.maximum((status <= LAST_FINISHED).sum(axis=-1), 1)
+        outcomes = {
+            name: share * (status == int(Status[name.upper()])).sum(axis=-1)
+            for name in ("correct", "invalid", "refused", "truncated")
+        }
+        for name, each in outcomes.items():
             own[:, labels.index(name)] = each.sum(axis=-1)
-            if name == "correct":
-                right, even = each, number / times[:, 2]
         completed = number - own[:, labels.index("truncated")]
         before = own[:, labels.index("completed")]
         own[:, labels.index("guess_sum")] *= completed / np.maximum(before, 1.0)
         own[:, labels.index("completed")] = completed
         cells[model, these] = own
+        right = outcomes["correct"]
         total = right.sum(axis=-1)
         sums = (total, number, times[:, 2], (right**2).sum(axis=-1), even * total, even * number)
         moments[model, these] = np.stack(sums, axis=-1)

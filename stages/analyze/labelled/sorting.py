@@ -76,11 +76,12 @@ def by_lead(board: Leaderboard) -> Leaderboard:
     named = sorted(board.rows, key=lambda row: (row.model_name, row.template, row.sampler, row.eval_id))
     accuracy = sorted(named, key=lambda row: 0.0 if math.isnan(row.accuracy.value) else -row.accuracy.value)
     rows = _in_order(accuracy, _By("score.value" if board.lead == "score" else "rate.value"))
-    sure = [place for place, row in enumerate(rows) if not row.unranked and _stands(board, row, rows)]
-    rows.insert(0, rows.pop(sure[0] if sure else 0)) if rows else None
+    sure = (row for row in rows if not row.unranked and _stands(board, row, rows))
+    if first := next(sure, None):
+        rows = [first, *(row for row in rows if row is not first)]
     values = [board.leading(row).value for row in rows]
     ranked = [
-        row if math.isnan(value) or row.unranked else _at(row, place + 1 - values[:place][::-1].count(value))
+        row if math.isnan(value) or row.unranked else _at(row, place + 1 - values[:place].count(value))
         for place, (row, value) in enumerate(zip(rows, values, strict=True))
     ]
     return replace(board, rows=tuple(ranked))
