@@ -238,12 +238,12 @@ class Dataset(Task[DatasetParams]):
         """Which two rows ask the same and have different answers; empty if none do, or nobody compares them."""
         if not params.answer or params.imported or params.grader:
             return ""
-        view, asked = self._view(params), dict[bytes, tuple[int, bytes]]()
+        view, asked = self._view(params), dict[int, tuple[int, int]]()
         for position, index in enumerate(view.rows):
             item = view.item(position)
             right = item.accepted or (item.options[item.right],)
-            answer = hashlib.sha256(repr(sorted(right)).encode("utf-8", "surrogatepass")).digest()[:8]
-            key = drawn(b"", item.asked, sorted(item.options))[:16]
+            # Hashes, as all texts of a file together may be larger than memory.
+            answer, key = hash(tuple(sorted(right))), hash((item.asked, *sorted(item.options)))
             earlier, other_answer = asked.setdefault(key, (index, answer))
             if other_answer != answer:
                 return (

@@ -100,9 +100,7 @@ def _once(
             return cast("Mapping[str, Any]", before["result"])
     result, files = make()
     record.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=record.parent, delete=False, encoding="utf-8") as part:
-        json.dump({"result": result, "files": _state(files), "code": code}, part)
-    Path(part.name).replace(record)
+    shelf.write_json(record, {"result": result, "files": _state(files), "code": code})
     return result
 
 

@@ -86,9 +86,14 @@ def keep(record: FetchedRows, file: Path) -> None:
 def note(record: FetchedRows) -> None:
     """Write down for what addresses a file stands that is here."""
     for address in {record.asked, record.address}:
-        with tempfile.NamedTemporaryFile("w", dir=folder(), delete=False, encoding="utf-8") as part:
-            json.dump(asdict(record), part)
-        Path(part.name).replace(_record(address))
+        write_json(_record(address), asdict(record))
+
+
+def write_json(path: Path, document: object) -> None:
+    """Write a document beside a path, and put it there when it is whole."""
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as part:
+        json.dump(document, part)
+    Path(part.name).replace(path)
 
 
 def _record(address: str) -> Path:
