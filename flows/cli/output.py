@@ -110,8 +110,9 @@ _LONGEST = 4000
 
 def complain(message: str) -> None:
     """Write a message to standard error; what it quotes from cubes and endpoints does nothing to a terminal."""
-    bounded = (line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…" for line in message.splitlines())
-    sys.stderr.write(f"evalcube: {safe(chr(10).join(bounded))}\n")
+    lines = (line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…" for line in message.splitlines())
+    bounded = "\n".join(lines)
+    sys.stderr.write(f"evalcube: {safe(bounded)}\n")
 
 
 def show(text: str) -> None:

@@ -147,11 +147,9 @@ class Driver:
             records, self._submit_chain, self._give_up, self._when_done, self._is_quiet
         )
         self._flying = 0
-        self._under_way: dict[
-            tuple[int, ...], tuple[Future, Callable[[list[tuple[Block, Future]]], None]]
-        ] = {}
+        self._under_way: dict[Key, tuple[Future, Callable[[list[tuple[Block, Future]]], None]]] = {}
         """By block, its last task, and what takes its results."""
-        self._begun: PendingAnswer[dict[str, frozenset[tuple[int, ...]]]] | None = None
+        self._begun: PendingAnswer[dict[str, frozenset[Key]]] | None = None
         """By worker, the blocks of which it has something, asked for together with its stop."""
         self._halted_at = -math.inf
         self.stopped, self._hint = False, ""

@@ -71,9 +71,10 @@ class Deadline:
     def _look(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
         """End those that are late, and look again when the next one may be."""
         self._timer, stop = None, loop.time() - due
-        for each in tuple(self._open):
+        if stop > _STOPPED_SECONDS:
             # While this process was stopped no reply could be read: what has come meanwhile is read now.
-            each.due += stop + _STOPPED_SECONDS if stop > _STOPPED_SECONDS else 0.0
+            for each in self._open:
+                each.due += stop + _STOPPED_SECONDS
         for each in tuple(self._open):
             if each.due > loop.time():
                 self._timer = loop.call_at(each.due, self._look, loop, each.due)
