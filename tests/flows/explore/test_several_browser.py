@@ -48,6 +48,26 @@ def test_against_a_facet__joins_only_what_a_line_can_join(at):
     assert at.faults == []
 
 
+def test_against_a_facet__values_of_the_board_with_their_intervals(at):
+    at.go("curves?value=correct_per_1000_tokens&against=facet_size&lines=none&task=sort")
+
+    rows = at.page.evaluate("async () => (await explorer.ask('ranking', {task: 'sort'})).rows")
+    drawn = at.page.evaluate(
+        """() => document.querySelector(".plot[data-drawn]").data.flatMap(one =>
+            one.y.map((value, at) => [value - one.error_y.arrayminus[at], value, value + one.error_y.array[at]]))"""
+    )
+    board = [
+        [row["correct_per_1000_tokens"][end] for end in ("lower", "value", "upper")]
+        for row in rows
+        if "size" in row["facets"]
+    ]
+    assert sorted(drawn) == [pytest.approx(one) for one in sorted(board)]
+    offered = at.page.get_by_label("show", exact=True).locator("option").all_text_contents()
+    assert "right/1k tok" in offered
+    assert "composite" not in offered  # no output here was scored in layers
+    assert at.faults == []
+
+
 def test_tasks__models_that_lack_some_stand_behind(at):
     at.go("heat")
 

@@ -6,6 +6,9 @@
   const VALUES = {
     lead: "what leads the board",
     accuracy: "accuracy",
+    score_per_token: "score/token",
+    correct_per_1000_tokens: "right/1k tok",
+    composite: "composite",
     tokens_per_trial: "tokens",
     cost_per_1000: "cost",
     latency: "latency",
@@ -18,14 +21,17 @@
   const suits = (facet) => (facet.numeric || facet.dated) && facet.levels.length > 1;
   const plain = (facet) => facet.name.replace(/^facet_/, "");
   const bounded = ({ estimate }) => format.isNumber(estimate.lower) && format.isNumber(estimate.upper);
+  const ends = ({ estimate }, { share, text }) =>
+    share ? format.interval(estimate) : `${text(estimate.lower)} – ${text(estimate.upper)}`;
 
   // Lines: each is [name, points], and each point {x, estimate, label}
 
   /** Points that no line joins, with their intervals. */
-  const scattered = (name, points, marker, { share, text }) => {
+  const scattered = (name, points, marker, told) => {
+    const { share, text } = told;
     const factor = share ? 100 : 1;
     const all = points.every(bounded);
-    const interval = (one) => (all ? format.interval(one.estimate, share) : "");
+    const interval = (one) => (all ? ends(one, told) : "");
     const bars = { ...errors(points.map((one) => one.estimate), share), color: marker.color };
     return [{
       type: "scatter",
@@ -64,17 +70,18 @@
       showlegend: false,
       legendgroup: name,
     };
-    const ends = (which) => points.map((one) => factor * one.estimate[which]);
+    const values = (which) => points.map((one) => factor * one.estimate[which]);
     return [
-      { ...edge, y: ends("lower") },
-      { ...edge, y: ends("upper"), fill: "tonexty", fillcolor: translucent(colour) },
+      { ...edge, y: values("lower") },
+      { ...edge, y: values("upper"), fill: "tonexty", fillcolor: translucent(colour) },
     ];
   };
 
   /** A line with the band of its intervals. */
-  const joined = (name, points, colour, { share, text }) => {
+  const joined = (name, points, colour, told) => {
+    const { share, text } = told;
     const factor = share ? 100 : 1;
-    const interval = ({ estimate }) => (format.isNumber(estimate.lower) ? format.interval(estimate, share) : "");
+    const interval = (one) => (bounded(one) ? ends(one, told) : "");
     return [...band(name, points, colour, factor), {
       type: "scatter",
       mode: "lines+markers",
@@ -118,31 +125,40 @@
 
   // What the address means
 
+  /** What a row has of a value, by its name: its estimate, if it is one. */
+  const estimateOf = (board, row, what) => {
+    const value = what === "lead" ? lead(board, row) : what === "composite" ? row.composite?.score : row[what];
+    return typeof value === "object" && value ? value : { value };
+  };
+
   /** The facet, the value and the lines that are chosen, among those that there are. */
-  const choicesOf = (page) => {
+  const choicesOf = (page, board) => {
     const { facets } = page.overview;
     const numeric = facets.filter(suits);
     const step = numeric.find((facet) => /step|epoch|iter/i.test(facet.name));
     const against = numeric.find((facet) => facet.name === page.get("against")) || step || numeric[0];
     const texts = facets.filter((one) => !one.numeric && !one.dated && one.levels.length > 1).map(plain);
     const there = ["task", "none", ...texts, "template", "sampler"];
+    const has = (name) => board.rows.some((row) => format.isNumber(estimateOf(board, row, name).value));
+    const values = Object.entries(VALUES).filter(([name]) => name === "lead" || has(name));
     return {
       numeric,
       against,
       field: plain(against),
       there,
       line: there.includes(page.get("lines")) ? page.get("lines") : texts[0] || "none",
-      what: VALUES[page.get("value")] ? page.get("value") : "lead",
+      values,
+      what: values.some(([name]) => name === page.get("value")) ? page.get("value") : "lead",
     };
   };
 
-  const controlsOf = (page, { numeric, against, there, line }) => {
+  const controlsOf = (page, { numeric, against, there, line, values }) => {
     const facets = numeric.map((facet) => [facet.name, format.plain(facet.name)]);
     const lines = there.map((name) => [name, name === "none" ? "all together" : name]);
     return explorer.board.controls(
       page,
       explorer.select(page, "against", facets, "against", against.name),
-      explorer.select(page, "value", Object.entries(VALUES), "show"),
+      explorer.select(page, "value", values, "show"),
       explorer.select(page, "lines", lines, "a line for each", line),
     );
   };
@@ -156,11 +172,10 @@
       truncated: format.percent,
       cost_per_1000: format.money,
       latency: format.seconds,
+      composite: (value) => format.number(value, 2),
       tokens_per_trial: (value) => format.number(value, 0),
-    }[what];
-    const estimate = (row) =>
-      what === "lead" ? lead(board, row) : what === "accuracy" ? row.accuracy : { value: row[what] };
-    return { share, text, estimate };
+    }[what] ?? format.number;
+    return { share, text, estimate: (row) => estimateOf(board, row, what) };
   };
 
   // The chart
@@ -251,8 +266,8 @@
     ready: (overview) => overview.facets.some(suits),
     controls: explorer.board.controls,
     async render(root, page) {
-      const choices = choicesOf(page);
       const board = await explorer.board.of(page);
+      const choices = choicesOf(page, board);
       const found = explorer.board.found(page, board.rows);
       const rows = found.filter((row) => row.facets[choices.field] !== undefined);
       root.append(controlsOf(page, choices));
