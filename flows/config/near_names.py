@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from evalcube.flows.config.secrecy import mask, show
 from evalcube.flows.errors import SweepError, WrongTypeError, told
+from evalcube.stages.generate.errors import PARAMS_ELSEWHERE
 
 _OTHERS = {
     "key_env": "api_key apikey key token",
@@ -21,11 +22,11 @@ _OTHERS = {
     "judges": "judge",
     "assertions": "asserts",
     "task": "base_task",
-    "length": "num_terms num_steps",
-    "max_depth": "nesting",
 }
 """What names of ours are called elsewhere."""
-_OTHER_NAMES = {other: name for name, others in _OTHERS.items() for other in others.split()}
+_OTHER_NAMES = PARAMS_ELSEWHERE | {
+    other: name for name, others in _OTHERS.items() for other in others.split()
+}
 
 
 def close_name(name: str, known: list[str]) -> str | None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from evalcube import EvalcubeError
 
+PARAMS_ELSEWHERE = {"num_terms": "length", "num_steps": "length", "nesting": "max_depth"}
+"""What ReasonScape calls params of ours: errors hint at these."""
+
 
 class TaskError(EvalcubeError, ValueError):
     """A user's mistake about a task: an unknown or impossible param, an empty grid, a broken plugin.

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from evalcube.stages.generate.base import Task, TaskParams
-from evalcube.stages.generate.errors import TaskError
+from evalcube.stages.generate.errors import PARAMS_ELSEWHERE, TaskError
 from evalcube.stages.generate.stream import canonical_json
 
 Density = Literal["normal", "lowdef", "corner"]
@@ -318,6 +318,7 @@ def _allowed(info: FieldInfo) -> str:
 
 def _unknown(task: Task, field: str, value: object, where: Where) -> TaskError:
     known = list(task.Params.model_fields)
-    near = difflib.get_close_matches(str(field), known, n=1)
+    near = [PARAMS_ELSEWHERE.get(str(field), "")]
+    near = near if near[0] in known else difflib.get_close_matches(str(field), known, n=1)
     remedy = f"Did you mean '{near[0]}'?" if near else f"Params of {task.name}: {', '.join(known)}."
     return TaskError(f"unknown field '{field}'. {remedy}", field=str(field), value=value, where=where)

@@ -68,6 +68,13 @@ def test_expand__equal_points_are_one_with_all_tiers() -> None:
             "unknown field 'lenght'. Did you mean 'length'?",
         ),
         (
+            Entry(grid={"nesting": [2]}),
+            "nesting",
+            [2],
+            ("grid", "nesting"),
+            "unknown field 'nesting'. Did you mean 'max_depth'?",
+        ),
+        (
             Entry(points=[{}, {"zzz": 1}]),
             "zzz",
             1,
