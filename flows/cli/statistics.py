@@ -144,8 +144,8 @@ def metrics(
         pass_at_k, pass_hat_k, g_pass_at_k_tau, mg_pass_at_k, auc_at_k, bayes, avg, ...; each also as NAME_ci, a
         Bayesian estimate.
     settings
-        An argument of the metrics, such as tau=0.5, confidence=0.9, alpha0=0.5, pass_power=1, weights=0.2,0.8; may
-        be given again.
+        An argument of the metrics, such as tau=0.5, confidence=0.9, alpha0=0.5, pass_power=1, weights=0.2,0.8,
+        bounds=0,1, w=-1,1 (worth of a wrong and a right answer), R0=0,1 (answers before the first); may be given again.
     """
     from evalcube.flows.read.statistics import metrics as evaluate
 

@@ -6,7 +6,7 @@ a metric is the mean over tasks of the means over points, weighed by the base de
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from evalcube.stages.analyze.labelled.selection import Groups
 
 
-_UNIT = {key: {"bounds": (0.0, 1.0)} for key in ("avg_ci", "bayes_ci", "max_at_k_ci")}
-"""What intervals of means of right and wrong answers are clipped to: the reference's are by default to nothing."""
+_MEANS = ("avg_ci", "bayes_ci", "max_at_k_ci")
+"""Whose intervals are clipped to what an answer can be worth: the reference's are by default to nothing."""
 
 
 def outcome_metrics(
@@ -202,7 +202,7 @@ def cube_outcome_metrics(
         names,
         table.draws_list(k),
         None,
-        {name: _UNIT.get(name, {}) | dict((options or {}).get(name, {})) for name in names},
+        {name: _bounded(name, (options or {}).get(name, {})) for name in names},
         confidence,
     )
     axes.need_status(ds)
@@ -229,6 +229,12 @@ def cube_outcome_metrics(
     found = evaluate(bank, members(), models.shape + cells.shape, (*models.names, *cells.names), wanted)
     labels = {"k": variable(("k",), np.array(wanted.draws)), **labels_of_groups(ds, (models, cells))}
     return dataset_like(ds, found, labels).assign_attrs(words)
+
+
+def _bounded(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a metric's options with the bounds that its interval has by default."""
+    worth = np.ravel(options.get("w", (0.0, 1.0)))
+    return ({"bounds": (worth.min(), worth.max())} if name in _MEANS else {}) | dict(options)
 
 
 def lost_sentences(

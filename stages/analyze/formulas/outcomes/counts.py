@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -185,25 +185,32 @@ def categories(values: object, top: int, prior: object = None) -> Categories:
     top
         C: the largest category.
     prior
-        R0 (questions × prior samples) or None; its outcomes are added to the counts.
+        R0 (questions × prior samples) or None; its outcomes are added to the counts. Of reduced outcomes one row.
 
     Raises
     ------
     ValueError
         If R or R0 is no such matrix, has an entry outside 0..top, or the two have different rows.
     """
+    if top == 1 and prior is None and not isinstance(values, Categories):
+        values = successes(values)
+    if isinstance(values, Successes):
+        values = binary_categories(values)
     if isinstance(values, Categories):
-        if values.counts.shape[1] != top + 1:
+        known = values.counts.shape[1]
+        if known != top + 1:
             raise ArgumentError(
-                f"outcomes reduced to the categories 0..{values.counts.shape[1] - 1} cannot have weights for "
-                f"0..{top}; pass R itself"
+                f"`w` has {top + 1} weights for outcomes reduced to {known} categories; give {known}, or pass R itself"
             )
-        return values
-    if top == 1 and prior is None:
-        return binary_categories(successes(values))
-    if isinstance(values, Successes):  # the categories are wrong, not the type
-        raise ArgumentError(
-            f"outcomes reduced to success counts have the categories 0..1, not 0..{top}; pass R itself"
+        if prior is None:
+            return values
+        shared = np.atleast_1d(np.asarray(prior))
+        if shared.ndim > 1:
+            raise ArgumentError(
+                "`R0` of reduced outcomes is one row, the same for all questions; or pass R itself"
+            )
+        return replace(
+            values, counts=values.counts + count_rows(inputs.matrix(shared, "R0")[np.newaxis], top, "R0")
         )
     chunked = _chunked(values)
     if chunked is None:

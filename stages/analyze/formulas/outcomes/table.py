@@ -39,9 +39,9 @@ class Metric:
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """Arguments beyond the outcomes, k, and what goes with categories."""
+        """Arguments beyond the outcomes and k."""
         # One of each pair of names for the same thing.
-        left_out = {"R", "k", "w", "R0", "lambda_"}
+        left_out = {"R", "k", "lambda_"}
         return tuple(name for name in inspect.signature(self.function).parameters if name not in left_out)
 
     @property
@@ -177,7 +177,7 @@ def evaluate(
         raise ArgumentError(f"{name} is for binary outcomes, but `w` has weights for more categories")
     arguments: dict[str, Any] = dict((options or {}).get(name, {}))
     if metric.categorical:
-        arguments["w"] = w
+        arguments.setdefault("w", w)
     return (
         metric.function(reduced, k, **arguments) if metric.takes_k else metric.function(reduced, **arguments)
     )
