@@ -9,7 +9,7 @@ import typer
 
 from evalcube.flows.cli import options
 from evalcube.flows.cli.options import Command, cubes_and_models, names_of, of_part, settings_of
-from evalcube.flows.cli.output import emit, emit_with, form_of, several, warn
+from evalcube.flows.cli.output import emit, emit_with, form_of, print_table, several, show, warn
 
 if TYPE_CHECKING:
     from evalcube.flows.read.selection import OpenPart, Part
@@ -43,9 +43,13 @@ def rank(
 ) -> None:
     """Who stands where: rank intervals, groups not told apart, expected wins, ratings."""
     from evalcube.flows.read.statistics import rank as make_ranking
+    from evalcube.stages.analyze.render.board_spec import matrix_spec
 
     found = make_ranking(cube, part, version=version)  # type: ignore[arg-type]
     emit_with(found.part.warnings, found, cube, form)
+    if form in ("", "markdown") and (matrix := matrix_spec(found.ranking)):
+        show("")
+        print_table(matrix, markdown=bool(form))
 
 
 @of_part()

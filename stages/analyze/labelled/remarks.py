@@ -134,8 +134,8 @@ def notes_of(board: Leaderboard) -> list[str]:
     if board.lead == "rate" and not board.data_sets and not math.isnan(board.size):
         have = "those here are worth" if board.worth else "here are"
         notes.append(
-            f"ReasonScore needs about {board.enough} trials per task and tier, {have} {board.size:.0f}: so this is "
-            f"ordered by {board.rate_name}."
+            f"ReasonScore needs about {board.enough} trials per task and tier, {have} {board.size:.0f}"
+            f"{' independent ones' if board.worth else ''}: so this is ordered by {board.rate_name}."
         )
     notes += _truncation(board)
     short = len(board.incomplete)

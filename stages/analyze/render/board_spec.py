@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from evalcube.stages.analyze.formulas.estimators import PLAIN
 from evalcube.stages.analyze.labelled.axes import plain
-from evalcube.stages.analyze.labelled.ranking import Ranking
+from evalcube.stages.analyze.labelled.ranking import RankedRow, Ranking
 from evalcube.stages.analyze.labelled.remarks import CUT, ReaderGap, label_rows
 from evalcube.stages.analyze.labelled.results import Composite, Leaderboard, Row, TierEstimate
 from evalcube.stages.analyze.render.table import Column, TableSpec
@@ -20,7 +20,7 @@ from evalcube.stages.analyze.render.table_specs import (
     shares,
     span,
 )
-from evalcube.stages.analyze.render.text import ABSENT, number, percent, significant
+from evalcube.stages.analyze.render.text import ABSENT, number, percent, shorten, significant
 from evalcube.stages.analyze.verdict.composite import LAYERS
 
 
@@ -150,6 +150,30 @@ def leading_text(board: Leaderboard, row: Row) -> tuple[str, str]:
     return percent(lead.value), shares(lead.lower, lead.upper)
 
 
+_RATING = (
+    "They add up to 1: {:.3f} each, if all were alike. Each is taken to have drawn one game beforehand, which "
+    "ReasonScape does not count."
+)
+
+MOST_MET = 12
+"""Evaluations up to which a table says of each two which one wins."""
+
+
+def matrix_spec(found: Ranking) -> TableSpec | None:
+    """The chance of each evaluation to be better than each other one; None of two, where `wins` says it, or of many."""
+    if not 2 < len(found.rows) <= MOST_MET:
+        return None
+    lines = {id(item): line for item, line in zip(found.rows, found.rates, strict=True)}
+
+    def cell(place: int) -> Callable[[RankedRow], str]:
+        return lambda item: ABSENT if item is found.rows[place] else percent(lines[id(item)][place], 0)
+
+    columns = [Column(f"> {shorten(item.label, 16)}", cell(place)) for place, item in enumerate(found.rows)]
+    note = "> NAME: the chance to be truly better than it in a task, the mean over tasks; a row's sum is its wins."
+    names = Column("model", lambda item: item.label, right=False, name=True)
+    return TableSpec((names, *columns), found.rows, (note,))
+
+
 def ranking_spec(found: Ranking, board: Leaderboard) -> TableSpec:
     """Every evaluation with its place among the others."""
     columns = [
@@ -167,11 +191,12 @@ def ranking_spec(found: Ranking, board: Leaderboard) -> TableSpec:
         Column("wins", lambda item: number(item.wins, 2), 1),
         Column("rating", lambda item: number(item.rating, 3), 2),
     ]
-    met = max(sum(item.row.rank is not None for item in found.rows) - 1, 0)
+    ranked = sum(item.row.rank is not None for item in found.rows)
+    met = max(ranked - 1, 0)
     notes = (
         "groups: models that share a letter may stand at the same place.",
         f"wins: expected against the {met} {'other that is' if met == 1 else 'others that are'} ranked.",
-        "rating: a/(a + b) is a's chance against b.",
+        "rating: a/(a + b) is a's chance against b. " + _RATING.format(1 / max(ranked, 1)),
         *board.notes,
         *board.places_text,
     )

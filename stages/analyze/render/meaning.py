@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 SOURCE = "ReasonScape"
 """Whose words these are."""
@@ -78,7 +80,7 @@ PROFILES = (
 
 LAYERS = (
     ("a point", "accuracy without guesses, how sure it is with so few trials, and truncation"),
-    ("a task", "points by their trials, so that those asked more often say more"),
+    ("a task", "its points, weighing as in the first plan, however many trials were added"),
     ("a tier", "balance: a geometric mean, which one failing task pulls down"),
     ("the score", "scaling: the plain mean of the tiers, so that no failure counts twice"),
     ("score per token", "efficiency: what the quality costs"),
@@ -95,6 +97,24 @@ def band(value: float, bands: Sequence[Band]) -> Band | None:
     ('strong, with minor weaknesses', None)
     """
     return next((one for one in bands if one.low <= value <= one.high), None)
+
+
+def profile(scores: Sequence[float]) -> ScoreProfile | None:
+    """The profile of the scores of a model's tiers, the easiest first; None of one tier, or if one has no score.
+
+    Weak from the first tier on is an early breaker; losing more than half from one tier to the next is catastrophic.
+
+    Examples
+    --------
+    >>> [profile(one.example).name for one in PROFILES], profile([850])
+    (['balanced', 'catastrophic', 'early breaker'], None)
+    """
+    if len(scores) < 2 or any(map(math.isnan, scores)):
+        return None
+    balanced, catastrophic, early = PROFILES
+    if scores[0] < SCORE_BANDS[2].low:
+        return early
+    return catastrophic if any(after < before / 2 for before, after in pairwise(scores)) else balanced
 
 
 def in_words(value: float, bands: Sequence[Band]) -> str:

@@ -25,7 +25,7 @@ from evalcube.stages.analyze.labelled.remarks import label_rows
 from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard, Row
 from evalcube.stages.analyze.render import charts as figures
 from evalcube.stages.analyze.render import meaning
-from evalcube.stages.analyze.render.board_spec import leading_text, places
+from evalcube.stages.analyze.render.board_spec import MOST_MET, leading_text, places
 from evalcube.stages.analyze.render.cover import cover
 from evalcube.stages.analyze.render.table_specs import pair_in_words, point_span, points, span
 from evalcube.stages.analyze.render.text import ABSENT, number, percent, printable, shorten, significant
@@ -128,6 +128,7 @@ def render_report(
         cover=cover(board, labels, found, warnings),
         **_script(),
         meaning=meaning,
+        most_met=MOST_MET,
         composites=[place for place, row in enumerate(board.rows) if row.composite is not None],
         verdict=verdict,
         no_verdict=plain(no_verdict),

@@ -91,29 +91,30 @@ def test_cube_outcome_metrics__a_tier_is_the_mean_over_its_tasks(ds):
 
 @pytest.mark.parametrize("prior", [[1], [0, 1, 1]])
 def test_cube_outcome_metrics__own_worth_of_answers_and_answers_before_the_first(ds, prior):
-    given = {"w": [-1.0, 2.0], "R0": prior}
-    result = cube_outcome_metrics(ds, ["bayes_ci"], by=["model", "task"], options={"bayes_ci": given})
+    options = {"bayes_ci": {"w": [-1.0, 2.0], "R0": prior}}
+    result = cube_outcome_metrics(ds, ["bayes_ci"], by=["model", "task"], options=options)
 
-    R = correct(ds, model=1, task=2).astype(int)
-    expected = outcomes.bayes_ci(R, given["w"], np.tile(prior, (len(R), 1)), bounds=(-1.0, 2.0))
+    answers = correct(ds, model=1, task=2).astype(int)
+    before = np.tile(prior, (len(answers), 1))
+    expected = outcomes.bayes_ci(answers, [-1.0, 2.0], before, bounds=(-1.0, 2.0))
     parts = [float(result[f"bayes_ci_{part}"][1, 2]) for part in ("mu", "sigma", "lo", "hi")]
     assert parts == pytest.approx(expected, rel=1e-12)
 
 
 def test_cube_outcome_metrics__intervals_end_at_what_an_answer_can_be_worth(ds):
     ds["status"][:] = Status.CORRECT
-    for given, most in (({}, 1.0), ({"w": [-1.0, 3.0]}, 3.0), ({"bounds": [0.0, 0.25]}, 0.25)):
-        result = cube_outcome_metrics(ds, ["avg_ci"], by="model", options={"avg_ci": given})
+    for options, most in (({}, 1.0), ({"w": [-1.0, 3.0]}, 3.0), ({"bounds": [0.0, 0.25]}, 0.25)):
+        result = cube_outcome_metrics(ds, ["avg_ci"], by="model", options={"avg_ci": options})
         assert result["avg_ci_hi"].values.tolist() == [most, most]
 
 
 @pytest.mark.parametrize(
-    ("given", "fragment"),
+    ("options", "fragment"),
     [({"w": [0, 1, 2]}, "give 2"), ({"R0": [[0], [1]]}, "one row"), ({"R0": [0, 2]}, "0..1, got 2")],
 )
-def test_cube_outcome_metrics__refuses_what_answers_of_a_cube_do_not_have(ds, given, fragment):
+def test_cube_outcome_metrics__refuses_what_answers_of_a_cube_do_not_have(ds, options, fragment):
     with pytest.raises(ValueError, match=fragment):
-        cube_outcome_metrics(ds, ["bayes"], by="model", options={"bayes": given})
+        cube_outcome_metrics(ds, ["bayes"], by="model", options={"bayes": options})
 
 
 def test_cube_outcome_metrics__any_question_with_k_answers_counts(ds):

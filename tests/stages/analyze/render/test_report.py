@@ -400,6 +400,16 @@ def test_render_report__says_who_can_be_told_apart(gaps):
 
     assert "Who can be told apart" in shown
     assert "Who can be told apart" not in make(PROFILES[:1])
+    assert "Who beats whom" in shown
+    assert "Who beats whom" not in make(PROFILES[:2])
+
+
+def test_render_report__says_of_each_model_how_it_goes_from_easy_to_hard():
+    profiles = [Profile(name, ability, invalid=0) for name, ability in (("a", 11.0), ("b", 6.0), ("c", 1.0))]
+    page = make(profiles, trials=128)
+
+    said = {name: page.count(f">{name}</td>") for name in ("balanced", "catastrophic", "early breaker")}
+    assert said == {"balanced": 1, "catastrophic": 1, "early breaker": 1}
 
 
 def test_render_report__commands_in_notes_are_code_and_names_stay_text():

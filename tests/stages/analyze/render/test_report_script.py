@@ -70,7 +70,7 @@ def test_tables__are_sorted_by_any_column_both_ways_and_by_the_keyboard(page):
     assert rising == falling[::-1]
     assert len(set(falling)) > 1
     assert page.locator("#ranking thead th[aria-sort=ascending]").count() == 1
-    page.locator("#ranking thead th.name button").click()
+    page.locator("#ranking thead th.name button").first.click()
     assert column(page, 2) == sorted(column(page, 2), key=str.lower)
 
 
@@ -78,7 +78,13 @@ def test_models__are_filtered_by_name_and_hidden_everywhere(page):
     page.get_by_label("Filter models by name").fill("orchid 8b")
     assert column(page, 2) == ["orchid-8b-instruct"]
     assert page.locator(".pick summary").inner_text() == "Models: 1 of 7"
-    for selector in ("#tasks tbody tr", "#tokens tbody tr", "#comparison tbody tr", ".shares .who"):
+    for selector in (
+        "#tasks tbody tr",
+        "#tokens tbody tr",
+        "#comparison .groups tbody tr",
+        "#comparison .heat tbody tr",
+        ".shares .who",
+    ):
         assert page.locator(f"{selector}:visible").count() == 1, selector
     assert page.locator("#samples > details:visible").count() == 4
 

@@ -11,7 +11,7 @@ from evalcube.stages.analyze.labelled.pairing import Pair, PairedDifference
 from evalcube.stages.analyze.labelled.ranking import rank_rows
 from evalcube.stages.analyze.labelled.remarks import label_rows
 from evalcube.stages.analyze.labelled.results import Estimate
-from evalcube.stages.analyze.render.board_spec import leaderboard_spec, ranking_spec
+from evalcube.stages.analyze.render.board_spec import MOST_MET, leaderboard_spec, matrix_spec, ranking_spec
 from evalcube.stages.analyze.render.flips import task_spec
 from evalcube.stages.analyze.render.table import (
     Column,
@@ -22,7 +22,7 @@ from evalcube.stages.analyze.render.table import (
     terminal,
 )
 from evalcube.stages.analyze.render.table_specs import group_spec, metric_spec, pair_spec, pairs_spec
-from evalcube.stages.analyze.render.text import ABSENT
+from evalcube.stages.analyze.render.text import ABSENT, shorten
 from tests.stages.analyze.synthetic import PROFILES, Profile, dataset
 
 HOSTILE = (
@@ -189,6 +189,29 @@ def _pair():
     nothing = Estimate(0.1, 0.0, 0.2)
     one = PairedDifference("", 100, 100, 4, 20, 10, 0.6, 0.5, nothing, 0.05, 0.05, 0.05)
     return Pair("first", "second", (replace(one, task="arithmetic"),), one, (0, 0))
+
+
+def test_matrix_spec__row_against_column_and_their_sums_are_the_wins(board):
+    found = rank_rows(dataset(gaps=True), board)
+    table = matrix_spec(found)
+
+    shown = [[text.strip(" %<") for text in texts[1:]] for texts in table.texts()]
+    for place, (item, line) in enumerate(zip(found.rows, shown, strict=True)):
+        assert line[place] == "–"
+        met = [float(text) for text in line if text != "–"]
+        assert len(met) == (2 if item.row.rank else 0)
+        if met:
+            assert sum(met) == pytest.approx(100 * item.wins, abs=2.1)
+    assert [column.head for column in table.columns[1:]] == [
+        f"> {shorten(item.label, 16)}" for item in found.rows
+    ]
+
+
+def test_matrix_spec__says_nothing_of_two_and_is_left_out_for_many(board):
+    found = rank_rows(dataset(gaps=True), board)
+
+    assert matrix_spec(replace(found, rows=found.rows[:2])) is None
+    assert matrix_spec(replace(found, rows=found.rows * (MOST_MET // len(found.rows) + 1))) is None
 
 
 def test_shown_notes__explain_no_column_that_gave_way(board):
