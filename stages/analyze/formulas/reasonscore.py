@@ -159,11 +159,22 @@ def combine_tasks(task_scores: ArrayLike, *, expected: ArrayLike | None = None) 
         )
     member = broadcast(True if expected is None else expected, "expected", scores.shape).astype(bool)
     there = member & ~np.isnan(scores)
+    present, planned = (np.asarray(part.sum(axis=-1)) for part in (there, member))
+    return TierScores(scaled_geomean(scores, there), present, planned)
+
+
+def scaled_geomean(scores: Floats, there: NDArray[np.bool_]) -> Floats:
+    """1000 × the geometric mean of scores (..., task) over the tasks that are there; NaN without any.
+
+    Exactly the score of all, where these are alike: so a model at the floor of every task has 10.
+    """
     present = there.sum(axis=-1)
     with np.errstate(all="ignore"):
         logs = np.where(there, np.log(np.where(there, scores, 1.0)), 0.0).sum(axis=-1)
         mean = SCALE * np.exp(logs / np.where(present > 0, present, np.nan))
-    return TierScores(np.asarray(mean), np.asarray(present), np.asarray(member.sum(axis=-1)))
+    least = np.min(scores, axis=-1, where=there, initial=np.inf)
+    most = np.max(scores, axis=-1, where=there, initial=-np.inf)
+    return np.asarray(np.clip(mean, SCALE * least, SCALE * most))
 
 
 def tier_score(

@@ -31,7 +31,7 @@ from scipy.special import betainc
 from evalcube.stages.analyze.formulas.arguments import confidence_level
 from evalcube.stages.analyze.formulas.bootstrap import stream
 from evalcube.stages.analyze.formulas.intervals import Floats
-from evalcube.stages.analyze.formulas.reasonscore import FLOOR, SCALE, mean_score
+from evalcube.stages.analyze.formulas.reasonscore import FLOOR, SCALE, mean_score, scaled_geomean
 from evalcube.stages.errors import ArgumentError
 
 ENOUGH = 100
@@ -109,7 +109,7 @@ def posterior_scores(
     corrected = [np.where(unclear, 0.0, lower), middle, np.where(unclear, np.abs(upper), upper)]
     if overlap is not None:
         _correlate(rng, corrected, np.asarray(overlap, dtype=float))
-    scores = [_tier_scores(part, there) for part in corrected]
+    scores = [scaled_geomean(np.maximum(part, FLOOR), there) for part in corrected]
     low, mid, high = (np.column_stack([part, mean_score(part)]) for part in scores)
     found = _summaries(low, mid, high, tail)
     return PosteriorScores(found[:-1], found[-1], scores[1])
@@ -153,24 +153,10 @@ def _correlate(rng: np.random.Generator, parts: list[Floats], overlap: Floats) -
             part[:, :, task] = new
 
 
-def _tier_scores(rates: Floats, there: np.ndarray) -> Floats:
-    """1000 × the geometric mean over the tasks present, shape (draw, tier)."""
-    logs = np.where(there, np.log(np.maximum(rates, FLOOR)), 0.0).sum(axis=-1)
-    present = there.sum(axis=-1)
-    with np.errstate(all="ignore"):
-        return np.asarray(SCALE * np.exp(logs / np.where(present > 0, present, np.nan)))
-
-
 def _summaries(low: Floats, mid: Floats, high: Floats, tail: float) -> Floats:
     """Median, lower and upper of columns of draws (draw, column): (column, 3), NaN where a draw is."""
     least, most = np.floor(np.quantile(low, tail, axis=0)), np.ceil(np.quantile(high, 1.0 - tail, axis=0))
-    found = np.stack([np.median(mid, axis=0), *_rounded(least, most)], axis=-1)
+    lower = np.clip(least, SCALE * FLOOR, SCALE - 1.0)
+    upper = np.clip(most, lower + 1.0, SCALE)
+    found = np.stack([np.median(mid, axis=0), lower, upper], axis=-1)
     return np.where(np.isnan(mid.sum(axis=0))[:, np.newaxis], np.nan, found)
-
-
-def _rounded(least: Floats, most: Floats) -> tuple[Floats, Floats]:
-    """Bounds that are whole numbers, apart, and within the scale."""
-    # Logarithms and back: the floor's own geometric mean may be a last bit below it.
-    floor = SCALE * FLOOR
-    lower = np.where(least <= floor, floor * (1.0 - 1e-12), np.minimum(least, SCALE - 1.0))
-    return lower, np.minimum(np.maximum(most, np.floor(lower + 1e-9) + 1.0), SCALE)

@@ -202,7 +202,7 @@ def cube_outcome_metrics(
         names,
         table.draws_list(k),
         None,
-        {name: _bounded(name, (options or {}).get(name, {})) for name in names},
+        {name: _with_bounds(name, (options or {}).get(name, {})) for name in names},
         confidence,
     )
     axes.need_status(ds)
@@ -231,7 +231,7 @@ def cube_outcome_metrics(
     return dataset_like(ds, found, labels).assign_attrs(words)
 
 
-def _bounded(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def _with_bounds(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return a metric's options with the bounds that its interval has by default."""
     worth = np.ravel(options.get("w", (0.0, 1.0)))
     return ({"bounds": (worth.min(), worth.max())} if name in _MEANS else {}) | dict(options)

@@ -159,19 +159,21 @@ MOST_MET = 12
 """Evaluations up to which a table says of each two which one wins."""
 
 
-def matrix_spec(found: Ranking) -> TableSpec | None:
+def matrix_spec(standing: Ranking) -> TableSpec | None:
     """The chance of each evaluation to be better than each other one; None of two, where `wins` says it, or of many."""
-    if not 2 < len(found.rows) <= MOST_MET:
+    if not 2 < len(standing.rows) <= MOST_MET:
         return None
-    lines = {id(item): line for item, line in zip(found.rows, found.rates, strict=True)}
+    lines = {id(item): line for item, line in zip(standing.rows, standing.rates, strict=True)}
 
     def cell(place: int) -> Callable[[RankedRow], str]:
-        return lambda item: ABSENT if item is found.rows[place] else percent(lines[id(item)][place], 0)
+        return lambda item: ABSENT if item is standing.rows[place] else percent(lines[id(item)][place], 0)
 
-    columns = [Column(f"> {shorten(item.label, 16)}", cell(place)) for place, item in enumerate(found.rows)]
+    columns = [
+        Column(f"> {shorten(item.label, 16)}", cell(place)) for place, item in enumerate(standing.rows)
+    ]
     note = "> NAME: the chance to be truly better than it in a task, the mean over tasks; a row's sum is its wins."
     names = Column("model", lambda item: item.label, right=False, name=True)
-    return TableSpec((names, *columns), found.rows, (note,))
+    return TableSpec((names, *columns), standing.rows, (note,))
 
 
 def ranking_spec(found: Ranking, board: Leaderboard) -> TableSpec:

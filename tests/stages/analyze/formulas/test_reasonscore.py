@@ -90,6 +90,12 @@ def test_task_score__clamped_per_task():
     assert task_score(counts(100, 0, 0, 50)) > 0.01
 
 
+@pytest.mark.parametrize("tasks", [1, 2, 3, 7, 12])
+def test_combine_tasks__tasks_that_are_alike_have_exactly_their_score(tasks):
+    for score in (0.01, 0.3, 0.99, 1.0):
+        assert float(combine_tasks([score] * tasks).score) == 1000.0 * score
+
+
 def test_task_score__all_truncated_is_the_floor_and_nothing_is_undefined():
     assert task_score(counts(50, 0, 50)) == 0.01
     assert math.isnan(point_score(counts(50, 0, 50)))
