@@ -29,7 +29,7 @@ from benchmarks.coverage_rows import NOMINAL, Bench, Bounds, Row, Values, covere
 from evalcube.stages.analyze.formulas import bootstrap, reasonscore, reasonscore_v2
 from evalcube.stages.analyze.formulas.compare.paired import mcnemar, paired_difference
 from evalcube.stages.analyze.formulas.compare.ranks import rank_intervals
-from evalcube.stages.analyze.formulas.compare.repeated import design_effect, sign_flip
+from evalcube.stages.analyze.formulas.compare.repeated import design_effect
 from evalcube.stages.analyze.formulas.estimators import estimate
 from evalcube.stages.analyze.formulas.intervals import wilson_bounds
 from evalcube.stages.analyze.formulas.sequential import confidence_sequence
@@ -177,7 +177,6 @@ def repeated_rows(bench: Bench) -> Iterator[Row]:
         case = f"{points} points × {questions} questions × {asked} repeats, answers {name}"
         rng = bench.rng("repeated", name)
         held: dict[str, list[bool]] = {"by question": [], "by trial": []}
-        kept = []
         for _ in range(bench.few(10)):
             shape = (2, points, questions, asked)
             same = rng.random((*shape[:-1], 1)) < alike
@@ -188,11 +187,9 @@ def repeated_rows(bench: Bench) -> Iterator[Row]:
             for how, size in (("by question", effect), ("by trial", 1.0)):
                 _, lower, upper = paired_difference(*(part.sum(axis=-1) / size for part in (b, c, n)))
                 held[how].append(bool(lower <= 0.0 <= upper))
-            kept.append(sign_flip(b - c) > 1 - NOMINAL)
         why = "takes trials of a question as independent"
         for how, inside in held.items():
             yield Row(f"paired difference {how}", case, *share(np.array(inside)), why)
-        yield Row("sign flips: true null kept", case, *share(np.array(kept)))
 
 
 def score_rows(bench: Bench) -> Iterator[Row]:

@@ -6,23 +6,17 @@ only: b, which the first alone got right, and c, which the second alone did.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import combinations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, gammaln, ndtr
 
 from evalcube.stages.analyze.formulas.arguments import (
     axes,
-    broadcast,
     counted,
     fitting,
-    numbers,
     one_of,
     reals,
 )
-from evalcube.stages.analyze.formulas.compare.winrates import need_two
 from evalcube.stages.analyze.formulas.estimators import Bounds
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.stratified import (
@@ -33,107 +27,10 @@ from evalcube.stages.analyze.formulas.stratified import (
     z_apart,
 )
 from evalcube.stages.errors import ArgumentError
-from evalcube.stages.reply.status import COMPLETED, Status
 
 METHODS = ("midp", "exact")
 _MOST = 2.0**53
 """Trials up to which a float is a count."""
-
-
-@dataclass(frozen=True)
-class PairedComparison:
-    """Every pair of models; first axis pair, in the order (0, 1), (0, 2), ... (1, 2), ..."""
-
-    pairs: NDArray[np.int64]
-    """Shape (pair, 2): indices of the first and second model."""
-    trials: Floats
-    """Shape (pair, task): trials that both finished."""
-    first_only: Floats
-    """Shape (pair, task): b, trials that only the first got right."""
-    second_only: Floats
-    """Shape (pair, task): c."""
-    task_p: Floats
-    """Shape (pair, task): McNemar's p value; NaN without common trials."""
-    task_p_holm: Floats
-    """The same, adjusted over the pairs, task by task."""
-    p: Floats
-    """Shape (pair,): McNemar's p value over all tasks' trials together."""
-    p_holm: Floats
-    """The same, adjusted over the pairs."""
-    difference: Floats
-    """Shape (pair,): mean over points of the difference of success rates, first − second, weighted."""
-    lower: Floats
-    """Lower bound of the difference, of the level asked for in each pair by itself."""
-    upper: Floats
-
-
-def compare_pairs(
-    status: ArrayLike,
-    weights: ArrayLike = 1.0,
-    *,
-    truncated: str = "wrong",
-    method: str = "midp",
-    confidence: float | None = None,
-) -> PairedComparison:
-    """All pairs of models compared on the trials that both finished.
-
-    The p value asks whether one model wins more discordant trials; the interval says by how much the rates
-    differ on average over the points, whatever the number of trials of each. In a group of points where
-    guessing explains the share c, the guess-corrected difference is 1/(1 − c) times the one given here.
-
-    Parameters
-    ----------
-    status
-        Codes of `evalcube.stages.reply.status.Status`, shape (model, task, params, ...); further dims, such as trial
-        and repeat, are trials of a point, taken as independent, and must be the same questions for all models; where
-        questions were asked several times see `evalcube.stages.analyze.formulas.compare.repeated`.
-    weights
-        Non-negative weights that broadcast to (task, params); they need not sum to 1.
-    truncated
-        "wrong": a truncated trial is a failure. "drop": pairs with a truncated trial are left out.
-    method
-        See `mcnemar`.
-    confidence
-        Level of the intervals in (0, 1); None means z = 1.96 exactly.
-
-    Returns
-    -------
-    Counts, p values and differences of every pair of models, as arrays.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two models, the shape has fewer than four dims, or an option is unknown.
-
-    References
-    ----------
-    M. W. Fagerland, S. Lydersen, P. Laake (2013), The McNemar test for binary matched-pairs data: mid-p and
-    asymptotic are better than exact conditional, BMC Medical Research Methodology 13, 91.
-    https://doi.org/10.1186/1471-2288-13-91
-    """
-    codes = numbers(status, "status")
-    if codes.ndim < 4:
-        raise ArgumentError(f"`status` must be (model, task, params, trial, ...), got shape {codes.shape}")
-    need_two(codes.shape[0], "status")
-    codes = codes.reshape(*codes.shape[:3], -1)
-    right, valid = codes == Status.CORRECT, np.isin(codes, _valid(truncated))
-    share = broadcast(weights, "weights", codes.shape[1:3])
-    pairs = np.array(list(combinations(range(len(codes)), 2)), dtype=np.int64)
-    tables = np.empty((len(pairs), codes.shape[1], 3))
-    bounds = np.empty((len(pairs), 3))
-    for index, (first, second) in enumerate(pairs):
-        cells = pair_table(right[first], valid[first], right[second], valid[second])
-        tables[index] = cells.sum(axis=1)
-        bounds[index] = paired_difference(
-            cells[..., 1], cells[..., 2], cells[..., 0], share, axis=(0, 1), confidence=confidence
-        )
-    trials, b, c = np.moveaxis(tables, -1, 0)
-    task_p = np.where(trials > 0, mcnemar(b, c, method=method), np.nan)
-    total = mcnemar(b.sum(axis=1), c.sum(axis=1), method=method)
-    p = np.where(trials.sum(axis=1) > 0, total, np.nan)
-    return PairedComparison(
-        pairs, trials, b, c, task_p, holm(task_p, axis=0), p, holm(p), *np.moveaxis(bounds, -1, 0)
-    )
 
 
 def pair_table(
@@ -373,8 +270,3 @@ def holm(p: ArrayLike, *, axis: int = -1) -> Floats:
     adjusted = np.empty_like(values)
     np.put_along_axis(adjusted, order, stepped, axis=-1)
     return np.moveaxis(adjusted, -1, axis)
-
-
-def _valid(truncated: str) -> list[int]:
-    one_of(truncated, "truncated", ("wrong", "drop"))
-    return [*COMPLETED, Status.TRUNCATED] if truncated == "wrong" else [*COMPLETED]

@@ -1,7 +1,7 @@
-"""A test and a design effect by question, where each was asked several times.
+"""A design effect by question, where each was asked several times.
 
-Answers to one question are alike, so that trials are not independent, but questions are: the test turns the sign
-of whole questions, and intervals count as many trials as independent ones would be worth.
+Answers to one question are alike, so that trials are not independent, but questions are: intervals count as many trials
+as independent ones would be worth.
 """
 
 from __future__ import annotations
@@ -9,80 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evalcube.stages.analyze.formulas.arguments import broadcast, counted, fitting, one_of, reals
-from evalcube.stages.analyze.formulas.compare.paired import METHODS, mcnemar
-from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.formulas.arguments import broadcast, counted, fitting
 from evalcube.stages.errors import ArgumentError
-
-_DIRECT = 20_000
-"""Longest distribution that is convolved term by term."""
-_MOST = 10**8
-"""Trials whose distribution fits into memory."""
-
-
-def sign_flip(differences: ArrayLike, *, method: str = "midp") -> float:
-    """Two-sided p value that each question's difference is as likely with the other sign; 1 without any.
-
-    The exact distribution of the sum over all 2^n signs, without drawing. With one trial for each question it is
-    `mcnemar`.
-
-    Parameters
-    ----------
-    differences
-        Whole numbers, one for each question: how many of its trials only the first got right, less those that
-        only the second did.
-    method
-        "exact" or "midp", as in `mcnemar`.
-
-    Returns
-    -------
-    The p value, in [0, 1].
-
-    Raises
-    ------
-    ValueError
-        If `method` is unknown, a difference is not whole, or they are too many.
-
-    References
-    ----------
-    R. A. Fisher (1935), The Design of Experiments, section 21: the randomisation test of paired differences.
-
-    Examples
-    --------
-    >>> sign_flip([1, 1, 1, 1, 1, 1, 1, -1]) == float(mcnemar(7, 1))
-    True
-    >>> round(sign_flip([4, 2, -1], method="exact"), 6)
-    0.5
-    """
-    one_of(method, "method", METHODS)
-    values = reals(differences, "differences").ravel()
-    if np.any(values != np.floor(values)) or not np.abs(values).sum() <= _MOST:
-        raise ArgumentError(
-            f"`differences` are counts of trials: whole numbers, no NaN, together at most {_MOST:,}"
-        )
-    first, second = values[values > 0], -values[values < 0]
-    steps, counts = np.unique(np.concatenate([first, second]).astype(np.int64), return_counts=True)
-    if not len(steps) or steps[-1] == 1:
-        return float(mcnemar(len(first), len(second), method=method))
-    chances = _sums(steps.tolist(), counts.tolist())
-    least = int(min(first.sum(), second.sum()))
-    tail = 2.0 * chances[: least + 1].sum() - (chances[least] if method == "midp" else 0.0)
-    return float(np.clip(tail, 0.0, 1.0))
-
-
-def _sums(steps: list[int], counts: list[int]) -> Floats:
-    """Chances of 0, 1, 2, ... if each step is taken or not with chance ½, as often as it is there."""
-    # imported here: `scipy.stats` takes longer to import than most cubes to read, and few ask questions twice
-    from scipy.signal import fftconvolve
-    from scipy.stats import binom
-
-    chances = np.ones(1)
-    for step, count in zip(steps, counts, strict=True):
-        taken = np.zeros(step * count + 1)
-        taken[::step] = binom.pmf(np.arange(count + 1), count, 0.5)
-        convolve = np.convolve if len(chances) + len(taken) < _DIRECT else fftconvolve
-        chances = np.maximum(convolve(chances, taken), 0.0)
-    return chances
 
 
 def design_effect(

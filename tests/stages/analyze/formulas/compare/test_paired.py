@@ -7,19 +7,11 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest, false_discovery_control
 
 from evalcube.stages.analyze.formulas.compare.paired import (
-    compare_pairs,
     difference_p,
     holm,
     mcnemar,
     paired_difference,
 )
-from evalcube.stages.reply.status import Status
-
-R, W, T, M, X = Status.CORRECT, Status.INCORRECT, Status.TRUNCATED, Status.MISSING, Status.TRANSPORT
-
-
-def compared(first, second, **options):
-    return compare_pairs(np.array([first, second], dtype=np.uint8).reshape(2, 1, 1, -1), **options)
 
 
 @given(st.integers(0, 60), st.integers(0, 60))
@@ -66,93 +58,6 @@ def test_holm__keeps_the_order_and_is_no_smaller_than_the_false_discovery_rate(p
     assert (np.diff(adjusted[np.argsort(p)]) >= 0).all()
     assert (adjusted >= false_discovery_control(p) - 1e-12).all()
     assert adjusted.max() <= 1
-
-
-def test_compare_pairs__counts_discordant_trials_that_both_finished():
-    found = compared([R, R, R, W, T, M, R, R], [R, W, T, R, R, R, X, M])
-
-    assert (found.trials, found.first_only, found.second_only) == (5, 2, 2)
-    assert found.difference == 0.0
-    assert found.p == 1.0
-
-
-def test_compare_pairs__truncated_trials_can_be_dropped():
-    found = compared([R, R, W, T], [W, T, R, R], truncated="drop")
-
-    assert (found.trials, found.first_only, found.second_only) == (2, 1, 1)
-
-
-def test_compare_pairs__pairing_is_sharper_than_margins():
-    rng = np.random.default_rng(0)
-    easy = rng.random(400) < 0.5
-    first = np.where(easy | (rng.random(400) < 0.12), R, W)
-    second = np.where(easy, R, W)
-
-    found = compared(first, second)
-
-    assert found.p < 0.001
-    assert found.lower > 0
-    assert found.upper - found.lower < 0.1  # unpaired: 0.14
-
-
-def test_compare_pairs__every_pair_task_by_task_with_holm():
-    rng = np.random.default_rng(1)
-    chances = np.array([0.9, 0.6, 0.6])[:, np.newaxis, np.newaxis, np.newaxis]
-    status = np.where(rng.random((3, 2, 4, 50)) < chances, R, W)
-    status[2, 1] = M
-
-    found = compare_pairs(status)
-
-    assert found.pairs.tolist() == [[0, 1], [0, 2], [1, 2]]
-    assert found.trials.tolist() == [[200, 200], [200, 0], [200, 0]]
-    assert np.isnan(found.task_p[1:, 1]).all()
-    assert found.task_p_holm[0, 1] == found.task_p[0, 1]
-    assert found.task_p_holm == pytest.approx(holm(found.task_p, axis=0), nan_ok=True)
-    assert (found.p_holm >= found.p).all()
-    assert found.difference[0] == pytest.approx(
-        np.mean((status[0] == R).mean(axis=-1) - (status[1] == R).mean(axis=-1))
-    )
-    assert found.lower[0] > 0
-    assert found.lower[2] < 0 < found.upper[2]
-
-
-def test_compare_pairs__weighs_points_not_trials():
-    status = np.full((2, 1, 2, 30), M)
-    status[:, 0, 0, :] = [[R] * 30, [W] * 30]
-    status[:, 0, 1, :4] = [[W] * 4, [R] * 4]
-
-    assert compare_pairs(status).difference == pytest.approx(0.0)
-    assert compare_pairs(status, [[3, 1]]).difference == pytest.approx(0.5)
-    assert compare_pairs(status).p < 0.001
-
-
-def test_compare_pairs__swapping_the_models_mirrors_everything():
-    status = np.random.default_rng(2).choice([R, W, T], size=(2, 2, 3, 20))
-
-    one, other = compare_pairs(status), compare_pairs(status[::-1])
-
-    mirrored = np.array([-one.difference, -one.upper, -one.lower])
-    assert np.array([other.difference, other.lower, other.upper]) == pytest.approx(mirrored)
-    assert other.p == pytest.approx(one.p)
-
-
-def test_compare_pairs__repeats_are_trials_and_no_common_trial_is_undefined():
-    status = np.random.default_rng(2).choice([R, W], size=(2, 2, 3, 10, 2))
-    flat = compare_pairs(status.reshape(2, 2, 3, 20))
-    status_apart = np.full((2, 1, 1, 2), M)
-
-    assert compare_pairs(status).p == flat.p
-    apart = compare_pairs(status_apart)
-    assert np.isnan([apart.p, apart.p_holm, apart.difference, apart.lower, apart.upper]).all()
-
-
-def test_compare_pairs__refuses():
-    with pytest.raises(ValueError, match="at least two models, got 1"):
-        compare_pairs(np.zeros((1, 1, 1, 4)))
-    with pytest.raises(ValueError, match="`truncated` must be one of wrong, drop, got 'right'"):
-        compare_pairs(np.zeros((2, 1, 1, 4)), truncated="right")
-    with pytest.raises(ValueError, match=r"\(model, task, params, trial, ...\)"):
-        compare_pairs(np.zeros((2, 4)))
 
 
 def test_paired_difference__covers_the_truth_of_many_small_strata():

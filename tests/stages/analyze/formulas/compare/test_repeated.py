@@ -1,55 +1,8 @@
-import math
-from itertools import product
-
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from evalcube.stages.analyze.formulas.compare.paired import mcnemar, paired_difference
-from evalcube.stages.analyze.formulas.compare.repeated import design_effect, sign_flip
-
-METHODS = st.sampled_from(["midp", "exact"])
-
-
-def brute(differences, method):
-    """Twice the smaller tail over all signs, counted one by one."""
-    sizes = np.abs(differences)
-    sums = np.array([np.dot(sizes, signs) for signs in product([0, 1], repeat=len(sizes))])
-    positive = sum(value for value in differences if value > 0)
-    least = min(positive, sizes.sum() - positive)
-    tail = 2 * (sums <= least).mean() - ((sums == least).mean() if method == "midp" else 0)
-    return min(1.0, tail)
-
-
-@given(st.lists(st.integers(-5, 5), min_size=1, max_size=10), METHODS)
-def test_sign_flip__is_the_count_over_all_signs(differences, method):
-    assert sign_flip(differences, method=method) == pytest.approx(brute(differences, method))
-
-
-@given(st.integers(0, 300), st.integers(0, 300), st.integers(1, 4), METHODS)
-def test_sign_flip__is_mcnemar_whatever_the_unit(b, c, unit, method):
-    differences = [unit] * b + [-unit] * c + [0]
-
-    assert sign_flip(differences, method=method) == pytest.approx(
-        float(mcnemar(b, c, method=method)), rel=1e-6
-    )
-
-
-def test_sign_flip__long_sums_are_close_to_normal():
-    rng = np.random.default_rng(0)
-    differences = rng.integers(-4, 5, 30_000)
-    z = abs(differences.sum()) / np.sqrt((differences**2).sum())
-    normal = 2 * (1 - 0.5 * (1 + math.erf(z / math.sqrt(2))))
-
-    assert sign_flip(differences) == pytest.approx(normal, abs=2e-3)
-
-
-def test_sign_flip__refuses():
-    with pytest.raises(ValueError, match="whole numbers"):
-        sign_flip([0.5])
-    with pytest.raises(ValueError, match="`method` must be one of"):
-        sign_flip([1], method="best")
+from evalcube.stages.analyze.formulas.compare.paired import paired_difference
+from evalcube.stages.analyze.formulas.compare.repeated import design_effect
 
 
 def drawn(alike, seed=0, asked=4):
@@ -80,4 +33,3 @@ def test_design_effect__copies_of_answers_tell_nothing_new():
     again = paired_difference(*(part.sum(axis=-1) / effect for part in copied))
 
     assert np.allclose(once, again, atol=1e-3)
-    assert sign_flip(copied[0] - copied[1]) == pytest.approx(sign_flip(b - c))
