@@ -109,6 +109,27 @@ def test_eee__says_scores_intervals_prices_and_repeats(swept, tmp_path):
         assert all(s["input"]["formatted"].startswith("Be brief.") for s in samples)
 
 
+def test_eee__standard_errors_are_those_of_the_questions_means(folder, tmp_path):
+    _, files = written(folder, tmp_path / "out")
+
+    compared = 0
+    for _, aggregate, samples in records(files):
+        for result in aggregate["evaluation_results"]:
+            questions = {}
+            for sample in samples:
+                if sample["evaluation_result_id"] == result["evaluation_result_id"]:
+                    question = sample["sample_id"], sample["metadata"]["trial"]
+                    questions.setdefault(question, []).append(sample["evaluation"]["score"])
+            means = [sum(scores) / len(scores) for scores in questions.values()]
+            centre = sum(means) / len(means)
+            variance = sum((mean - centre) ** 2 for mean in means) / (len(means) - 1)
+            error = result["score_details"]["uncertainty"]["standard_error"]
+            assert error["value"] == pytest.approx((variance / len(means)) ** 0.5)
+            assert result["score_details"]["details"]["questions"] == str(len(means))
+            compared += error["value"] > 0
+    assert compared > 1
+
+
 def test_eee__has_judges_and_layers_as_results_of_their_own(judged, tmp_path):
     _, files = written(judged, tmp_path / "out")
 
