@@ -14,9 +14,11 @@ from evalcube.flows.keep.rescore import rescore_cube
 from evalcube.flows.read.selection import Part
 from evalcube.flows.read.statistics import compare, leaderboard, metrics, table
 from evalcube.flows.run.sweep import run
-from tests.flows.keep.test_any_growth import Life, merged
+from evalcube.stages.reply.status import Status
+from evalcube.storage.cube.cube import Cube
+from tests.flows.keep.test_any_growth import TASKS, Life, merged
 from tests.flows.shared_cluster import SHARED
-from tests.flows.support import sweep_config
+from tests.flows.support import set_faults, stored, sweep_config
 
 pytestmark = pytest.mark.integration
 
@@ -31,18 +33,39 @@ STEPS = (
         "budget",
         "forget",
     ),
-    *("merge", "merge_turned", "rescore"),
+    *("merge", "merge_turned", "rescore", "loss", "rename"),
 )
 
 
 class OtherLife(Life):
-    """With the steps that only move or grade what there is."""
+    """With the steps that move, grade or lose what there is."""
+
+    simulator: Any
 
     def merge_turned(self, _: int) -> None:
         self.config["cube"] = merged(self.folder, self.other, self.cube)
 
     def rescore(self, _: int) -> None:
         rescore_cube(self.cube, cache=self.config["cache"])
+
+    def loss(self, number: int) -> None:
+        """Ask more while the server fails now and then, and leave what it did not answer."""
+        set_faults(self.simulator, [{"kind": "status", "status": 500, "share": 0.2 * number}])
+        limits = [model["limits"] for model in self.config["models"]]
+        try:
+            for model in self.config["models"]:
+                model["limits"] = {**model["limits"], "retries": 0}
+            self.more_trials(2 * number)
+        finally:
+            set_faults(self.simulator, [])
+            for model, before in zip(self.config["models"], limits, strict=True):
+                model["limits"] = before
+
+    def rename(self, number: int) -> None:
+        """Take in a colleague's cube, whose models have names of their own, and one of its tasks, too."""
+        names = [f"alpha=theirs-{number}", f"{TASKS[number % 2]}=logic"]
+        renames = [f"{self.other}:{name}" for name in names]
+        self.config["cube"] = merged(self.folder, self.cube, self.other, rename=renames)
 
 
 @pytest.fixture(scope="module")
@@ -55,12 +78,26 @@ def other(tmp_path_factory: pytest.TempPathFactory, _served: Any) -> str:
     return str(config["cube"])
 
 
+def test_loss__stays_in_the_cube_and_rename_brings_a_task(tmp_path: Any, simulator: Any, other: str) -> None:
+    life = OtherLife(tmp_path, simulator.base_url, other)
+    life.simulator = simulator
+
+    for step in ("more_repeats", "more_models", "loss", "rename"):
+        getattr(life, step)(2)
+
+    lost = (stored(Cube.open(life.cube), "status") == Status.TRANSPORT).sum()
+    assert lost > 0
+    assert "logic" in leaderboard(life.cube).tasks
+    same_means(life.cube, Part())
+
+
 @pytest.mark.parametrize("seed", range(100))
 def test_pages__mean_the_same_whatever_a_cube_has_been_through(
     tmp_path: Any, simulator: Any, other: str, seed: int
 ) -> None:
     choice = random.Random(seed)
     life = OtherLife(tmp_path, simulator.base_url, other)
+    life.simulator = simulator
 
     for step in choice.choices(STEPS, k=4):
         with suppress(SweepError):  # a step may have nothing left to do, or contradict what the cube has

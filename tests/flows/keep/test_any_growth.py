@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import count
 from typing import Any
@@ -104,9 +105,9 @@ class Life:
         return len(self.config["models"])
 
 
-def merged(folder: Any, *cubes: str) -> str:
+def merged(folder: Any, *cubes: str, rename: Sequence[str] = ()) -> str:
     output = str(folder / f"merged-{next(_NUMBERS)}.zarr")
-    merge_cubes(output, cubes)
+    merge_cubes(output, cubes, rename=rename)
     return output
 
 
