@@ -214,3 +214,38 @@ def test_exact_estimate__point_is_that_of_the_estimator():
         point, lower, upper = exact_estimate(cells, labels=LABELS, mode=mode)
         assert point.tolist() == estimate(cells, labels=LABELS, mode=mode)[0].tolist()
         assert ((lower <= point) & (point <= upper)).all()
+
+
+STRATA = st.lists(
+    st.tuples(
+        st.sampled_from([2, 4, 8, 30, 128, 512, 1000]),  # planned
+        st.sampled_from([0.0, 0.0, 0.02, 0.25]),  # of these not come
+        st.sampled_from([0.0, 0.05, 0.5, 0.9, 1.0]),  # right
+        st.sampled_from([0.0, 0.25, 0.5]),  # guess chance
+        st.sampled_from([1.0, 1.0, 0.3, 2.5]),  # weight
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given(STRATA, st.data())
+def test_combine__one_trial_moves_bounds_by_a_few_trials_worth(strata, data):
+    planned, absent, rate, chance, weight = np.array(strata).T
+    n = np.maximum(planned - np.round(absent * planned), 1)
+    right = np.round(np.maximum(rate, chance) * n)  # nobody is worse than guessing
+    place = data.draw(st.integers(0, len(n) - 1))
+    change = data.draw(st.sampled_from(["right", "wrong", "right more", "wrong more"]))
+    after_n, after = n.copy(), right.copy()
+    if change.endswith("more"):
+        after_n[place] += 1
+    after[place] += {"right": 1, "wrong": -1, "right more": 1, "wrong more": 0}[change]
+    assume(0 <= after[place] <= after_n[place] <= planned[place])
+
+    def bounds(right, n):
+        sums = score_moments(right, n, chance=chance, weights=weight)
+        return np.array(combine(parts_of(sums, planned), exact=True))
+
+    worth = weight[place] / weight.sum() / n[place] / (1 - chance[place])
+    # Of one stratum that was all right, one wrong trial moves the exact lower bound by 1.9.
+    assert np.abs(bounds(after, after_n) - bounds(right, n)).max() <= 3.5 * worth
