@@ -17,6 +17,7 @@ from evalcube.stages.analyze.formulas.compare.winrates import win_rates as win_r
 from evalcube.stages.analyze.formulas.forensics import pareto_front as pareto_front
 from evalcube.stages.analyze.formulas.intervals import wilson as wilson
 from evalcube.stages.analyze.formulas.intervals import wilson_bounds as wilson_bounds
+from evalcube.stages.analyze.formulas.outcomes import spectrum as _spectrum
 from evalcube.stages.analyze.formulas.outcomes.binary import auc_at_k as auc_at_k
 from evalcube.stages.analyze.formulas.outcomes.binary import auc_at_k_ci as auc_at_k_ci
 from evalcube.stages.analyze.formulas.outcomes.binary import g_pass_at_k as g_pass_at_k
@@ -42,20 +43,6 @@ from evalcube.stages.analyze.formulas.outcomes.counts import Successes as Succes
 from evalcube.stages.analyze.formulas.outcomes.profiles import TailPassProfile as TailPassProfile
 from evalcube.stages.analyze.formulas.outcomes.profiles import tailpass as tailpass
 from evalcube.stages.analyze.formulas.outcomes.profiles import tailpass_empirical as tailpass_empirical
-from evalcube.stages.analyze.formulas.outcomes.spectrum import geo_spectrum_at_k as geo_spectrum_at_k
-from evalcube.stages.analyze.formulas.outcomes.spectrum import geo_spectrum_at_k_ci as geo_spectrum_at_k_ci
-from evalcube.stages.analyze.formulas.outcomes.spectrum import (
-    geo_spectrum_star_at_k as geo_spectrum_star_at_k,
-)
-from evalcube.stages.analyze.formulas.outcomes.spectrum import (
-    geo_spectrum_star_at_k_ci as geo_spectrum_star_at_k_ci,
-)
-from evalcube.stages.analyze.formulas.outcomes.spectrum import (
-    threshold_spectrum_at_k as threshold_spectrum_at_k,
-)
-from evalcube.stages.analyze.formulas.outcomes.spectrum import (
-    threshold_spectrum_at_k_ci as threshold_spectrum_at_k_ci,
-)
 from evalcube.stages.analyze.formulas.outcomes.thresholds import g_pass_at_k_tau as g_pass_at_k_tau
 from evalcube.stages.analyze.formulas.outcomes.thresholds import g_pass_at_k_tau_ci as g_pass_at_k_tau_ci
 from evalcube.stages.analyze.formulas.outcomes.thresholds import maj_at_k as maj_at_k
@@ -80,6 +67,11 @@ from evalcube.stages.score.recount import recount as recount
 
 estimate_success = _estimators.estimate
 reason_score_v1, reason_score_v2 = _v1.tier_score, _v2.tier_score
+geo_spectrum_at_k, geo_spectrum_at_k_ci = _spectrum.geo_spectrum_at_k, _spectrum.geo_spectrum_at_k_ci
+geo_spectrum_star_at_k = _spectrum.geo_spectrum_star_at_k
+geo_spectrum_star_at_k_ci = _spectrum.geo_spectrum_star_at_k_ci
+threshold_spectrum_at_k = _spectrum.threshold_spectrum_at_k
+threshold_spectrum_at_k_ci = _spectrum.threshold_spectrum_at_k_ci
 
 __all__ = [name for name in dir() if not name.startswith("_")]
 

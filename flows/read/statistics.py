@@ -215,12 +215,7 @@ def table(
 
 
 def rank(
-    cube: CubeLike,
-    part: Part | None = None,
-    *,
-    version: Version = "auto",
-    seed: int = 0,
-    draws: int = 2000,
+    cube: CubeLike, part: Part | None = None, *, version: Version = "auto", seed: int = 0, draws: int = 2000
 ) -> RankingResult:
     """The part; its evaluations with rank intervals, clusters, expected wins and ratings; their leaderboard.
 

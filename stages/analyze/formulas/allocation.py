@@ -248,11 +248,7 @@ def half_width(
 
 
 def next_trials(
-    counters: npt.ArrayLike,
-    planned: npt.ArrayLike,
-    precision: PrecisionTarget,
-    *,
-    repeats: npt.ArrayLike = 1,
+    counters: npt.ArrayLike, planned: npt.ArrayLike, precision: PrecisionTarget, *, repeats: npt.ArrayLike = 1
 ) -> npt.NDArray[np.int64]:
     """How many trials each cell needs next. A function of counters: who resumes or repeats decides the same.
 

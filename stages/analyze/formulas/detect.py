@@ -134,11 +134,7 @@ def _least(power_of: Callable[[float], float], power: float) -> float:
 
 
 def pair_spread(
-    trials: Floats,
-    first: Floats,
-    second: Floats,
-    weights: Floats,
-    clusters: NDArray[np.int64] | None = None,
+    trials: Floats, first: Floats, second: Floats, weights: Floats, clusters: NDArray[np.int64] | None = None
 ) -> Spread:
     """What the difference of two models varies by, from counts of their common answers.
 

@@ -39,10 +39,7 @@ def borders(claim: str, margin: float) -> tuple[float, float]:
     >>> borders("noninferior", 0.01), borders("equivalent", 0.01), borders("superior", 0.0)
     ((-0.01, inf), (-0.01, 0.01), (0.0, inf))
     """
-    return (
-        margin if claim == "superior" else -margin,
-        margin if claim == "equivalent" else math.inf,
-    )
+    return (margin if claim == "superior" else -margin, margin if claim == "equivalent" else math.inf)
 
 
 def border_score(difference: float, worth: float, border: float) -> float:

@@ -91,7 +91,7 @@ def aggregate(
         If a name, mode or option is unknown, the selection is empty, or counters contradict each other.
     """
     table = selection.keys(ds)
-    wanted = _names(by, table)
+    wanted = checked_by(by, table)
     _check_options(mode, weigh, confidence)
     one_of(interval, "interval", get_args(Interval))
     chosen = selection.select(ds, where, table)
@@ -184,7 +184,8 @@ def points(
     return estimates.assign_attrs(_attributes(mode, "trials", confidence, exact=exact))
 
 
-def _names(by: str | Sequence[str], table: dict[str, Key]) -> list[str]:
+def checked_by(by: str | Sequence[str], table: dict[str, Key]) -> list[str]:
+    """Return the names to group by as a list, all known and none twice."""
     wanted = [by] if isinstance(by, str) else list(by)
     for name in wanted:
         selection.known(table, name, "by")
@@ -238,13 +239,7 @@ def _effects(ds: Dataset, models: Groups) -> Floats:
 
 
 def _finish(
-    found: GroupSums,
-    labels: list[str],
-    mode: str,
-    confidence: float | None,
-    weigh: str,
-    *,
-    exact: bool,
+    found: GroupSums, labels: list[str], mode: str, confidence: float | None, weigh: str, *, exact: bool
 ) -> Bounds:
     if weigh != "trials":
         return stratified.combine(found.moments, confidence=confidence, exact=exact)

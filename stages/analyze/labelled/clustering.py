@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from evalcube._arrays import Dataset, DatasetT, variable
 from evalcube.stages.analyze.formulas import design
 from evalcube.stages.analyze.formulas.clustering import (
-    MOMENTS,
     cluster_effect,
     cluster_moments,
     cluster_units,
@@ -226,9 +225,7 @@ def _residuals(ds: Dataset, task: int) -> Floats:
 
 def answers_to_questions(ds: Dataset) -> Floats:
     """Answers to each question of a point, the most that an answer's repeats can be alike: (model, task, params)."""
-    shape = tuple(ds.sizes[dim] for dim in ("model", "task", "params"))
     if QUESTION_MOMENTS not in ds:
-        return np.full(shape, float(most_repeats(ds)))
-    moments = ds[QUESTION_MOMENTS].variable.transpose("model", "task", "params", "moment").values
-    answers, questions = moments[..., MOMENTS.index("answers")], moments[..., MOMENTS.index("questions")]
+        return np.full([ds.sizes[dim] for dim in CELL_DIMS[:-1]], float(most_repeats(ds)))
+    _, answers, questions, *_ = np.moveaxis(_moments(ds), -1, 0)
     return np.asarray(np.maximum(answers, 1.0) / np.maximum(questions, 1.0))

@@ -93,12 +93,7 @@ def planned_questions(ds: Dataset) -> Floats:
 
 
 def task_moments(
-    ds: Dataset,
-    member: NDArray[np.bool_],
-    mode: str,
-    effect: Floats | None = None,
-    *,
-    together: bool = False,
+    ds: Dataset, member: NDArray[np.bool_], mode: str, effect: Floats | None = None, *, together: bool = False
 ) -> Floats:
     """Moments by part of the mean rate of each task: (model, [tier,] task, part, moment); needs counters in memory.
 

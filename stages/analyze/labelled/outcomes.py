@@ -19,7 +19,7 @@ from evalcube.stages.analyze.formulas.outcomes import table
 from evalcube.stages.analyze.formulas.outcomes.counts import Integers
 from evalcube.stages.analyze.formulas.outcomes.inputs import out_of_range
 from evalcube.stages.analyze.labelled import axes, counters, selection
-from evalcube.stages.analyze.labelled.aggregate import labels_of_groups
+from evalcube.stages.analyze.labelled.aggregate import checked_by, labels_of_groups
 from evalcube.stages.analyze.labelled.clustering import all_clusters, trials_of
 from evalcube.stages.analyze.labelled.points import common_in_groups, planned_points
 from evalcube.stages.analyze.labelled.questions import Bank, Group, MetricRequest, evaluate
@@ -194,9 +194,7 @@ def cube_outcome_metrics(
         If `by` has an unknown name or ``status`` is missing, and as the metrics do.
     """
     known = selection.keys(ds)
-    by = [by] if isinstance(by, str) else list(by)
-    for name in by:
-        selection.known(known, name, "by")
+    by = checked_by(by, known)
     names = table.selected(metrics, None, options)
     wanted = MetricRequest(
         names,

@@ -104,10 +104,7 @@ def common_in_groups(
             lacking |= np.array([bool(text) for text in found.lacks])
     beyond: Points = np.asarray((planned & ~kept.reshape(planned.shape)).any(axis=0))
     left_out = _words(beyond, np.asarray(planned.any(axis=0) & ~beyond), tasks, "")
-    return kept.reshape(planned.shape), {
-        "left_out": left_out,
-        "lacking": np.flatnonzero(lacking).tolist(),
-    }
+    return kept.reshape(planned.shape), {"left_out": left_out, "lacking": np.flatnonzero(lacking).tolist()}
 
 
 def common_part(ds: DatasetT, *, by_task: bool = False) -> tuple[DatasetT, Points]:

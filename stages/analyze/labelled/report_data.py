@@ -61,12 +61,7 @@ class CurveView:
 
 
 def task_views(
-    ds: Dataset,
-    order: Sequence[int],
-    *,
-    mode: Mode = "C_P",
-    weigh: Weigh = "tasks",
-    confidence: float = 0.95,
+    ds: Dataset, order: Sequence[int], *, mode: Mode = "C_P", weigh: Weigh = "tasks", confidence: float = 0.95
 ) -> list[list[TaskView]]:
     """What each model, in the order given, did in each task of the dataset."""
     if not len(order):

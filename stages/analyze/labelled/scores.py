@@ -17,12 +17,7 @@ from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.reasonscore import Basis
 from evalcube.stages.analyze.formulas.reasonscore_posterior import posterior_scores
 from evalcube.stages.analyze.labelled.axes import names
-from evalcube.stages.analyze.labelled.counters import (
-    mean_weights,
-    point_factors,
-    task_moments,
-    tokens_error,
-)
+from evalcube.stages.analyze.labelled.counters import mean_weights, point_factors, task_moments, tokens_error
 
 Version = Literal["auto", "v1", "v2"]
 VERSIONS: tuple[Version, ...] = get_args(Version)

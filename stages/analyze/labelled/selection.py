@@ -216,11 +216,7 @@ def _levels(values: Iterable[Any]) -> list[Any]:
 
 
 def group(
-    ds: Dataset,
-    by: Sequence[str],
-    dims: tuple[str, ...],
-    selection: CellSelection,
-    table: Mapping[str, Key],
+    ds: Dataset, by: Sequence[str], dims: tuple[str, ...], selection: CellSelection, table: Mapping[str, Key]
 ) -> Groups:
     """Groups of the models, or of the cells, that are selected, by the names of `by` that belong to them.
 

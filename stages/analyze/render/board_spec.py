@@ -181,10 +181,7 @@ def ranking_spec(found: Ranking, board: Leaderboard) -> TableSpec:
     columns = [
         Column("#", lambda item: places(item.row)),
         Column("model", lambda item: item.label, right=False, name=True),
-        Column(
-            board.heads[0],
-            lambda item: leading_text(board, item.row)[0] + INCOMPLETE * item.row.marked,
-        ),
+        Column(board.heads[0], lambda item: leading_text(board, item.row)[0] + INCOMPLETE * item.row.marked),
         Column(_level(board), lambda item: leading_text(board, item.row)[1], 3),
         *([Column("guesser", lambda item: number(item.row.guesser), 3)] if board.version == "v1" else []),
         Column(board.heads[1], lambda item: significant(board.by_token(item.row).value), 1),

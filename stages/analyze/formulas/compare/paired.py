@@ -10,13 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, gammaln, ndtr
 
-from evalcube.stages.analyze.formulas.arguments import (
-    axes,
-    counted,
-    fitting,
-    one_of,
-    reals,
-)
+from evalcube.stages.analyze.formulas.arguments import axes, counted, fitting, one_of, reals
 from evalcube.stages.analyze.formulas.estimators import Bounds
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.stratified import (

@@ -94,11 +94,7 @@ class Posterior:
     @classmethod
     def of(cls, bank: Successes, alpha0: float, beta0: float) -> Posterior:
         """With the prior Beta(alpha0, beta0)."""
-        return cls(
-            bank,
-            alpha0 + bank.counts.astype(np.float64),
-            beta0 + bank.failures.astype(np.float64),
-        )
+        return cls(bank, alpha0 + bank.counts.astype(np.float64), beta0 + bank.failures.astype(np.float64))
 
     def any_success(self, k: int) -> tuple[Floats, Floats]:
         """Mean and variance of 1 − (1 − p)^k per count."""
