@@ -165,11 +165,11 @@ def matrix_spec(standing: Ranking) -> TableSpec | None:
         return None
     lines = {id(item): line for item, line in zip(standing.rows, standing.rates, strict=True)}
 
-    def cell(place: int) -> Callable[[RankedRow], str]:
-        return lambda item: ABSENT if item is standing.rows[place] else percent(lines[id(item)][place], 0)
+    def cell(index: int) -> Callable[[RankedRow], str]:
+        return lambda item: ABSENT if item is standing.rows[index] else percent(lines[id(item)][index], 0)
 
     columns = [
-        Column(f"> {shorten(item.label, 16)}", cell(place)) for place, item in enumerate(standing.rows)
+        Column(f"> {shorten(item.label, 16)}", cell(index)) for index, item in enumerate(standing.rows)
     ]
     note = "> NAME: the chance to be truly better than it in a task, the mean over tasks; a row's sum is its wins."
     names = Column("model", lambda item: item.label, right=False, name=True)

@@ -197,10 +197,10 @@ def categories(values: object, top: int, prior: object = None) -> Categories:
     if isinstance(values, Successes):
         values = binary_categories(values)
     if isinstance(values, Categories):
-        known = values.counts.shape[1]
-        if known != top + 1:
+        number = values.counts.shape[1]
+        if number != top + 1:
             raise ArgumentError(
-                f"`w` has {top + 1} weights for outcomes reduced to {known} categories; give {known}, or pass R itself"
+                f"`w` has {top + 1} weights for outcomes reduced to {number} categories; give {number}, or pass R itself"
             )
         if prior is None:
             return values
