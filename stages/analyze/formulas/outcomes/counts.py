@@ -200,7 +200,7 @@ def categories(values: object, top: int, prior: object = None) -> Categories:
         number = values.counts.shape[1]
         if number != top + 1:
             raise ArgumentError(
-                f"`w` has {top + 1} weights for outcomes reduced to {number} categories; give {number}, or pass R itself"
+                f"`w` has {top + 1} weights for outcomes reduced to {number} categories: give {number}, or R itself"
             )
         if prior is None:
             return values
