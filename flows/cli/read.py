@@ -149,10 +149,9 @@ def _why_missing(reader: Reader, view: TrialView) -> str:
     if reader.cache() is not None:
         return "(the cache does not hold this reply)"
     noted = reader.notes.get("cache")
-    if reader.away:
-        return f"({safe('; '.join(reader.away))})"
-    named = f"; the cube names {safe(noted)}" if isinstance(noted, str) else ""
-    return f"(no cache is at hand: give this sweep's with --cache{named})"
+    named = [f"the cube names {noted}"] if isinstance(noted, str) else []
+    reasons = reader.away or [reader.without_cache.replace("`cache`", "--cache"), *named]
+    return f"({safe('; '.join(reasons))})"
 
 
 def _print_trial(view: TrialView, told: Container[str], missing: str) -> None:
@@ -182,6 +181,9 @@ def _print_trial(view: TrialView, told: Container[str], missing: str) -> None:
         console.print(Text(f"{safe(view.theirs.reader)}: {found}status {view.theirs.status}"))
     for name, score in view.layers.items():
         console.print(Text(f"{name:8} {score:.2f}"))
+    for sent in view.judged:
+        title = Text(safe(f"to judge {sent['judge']}: {sent['role']}"))
+        console.print(Panel(Text(safe(sent["content"])), title=title, title_align="left"))
     for said in view.opinions:
         score_text = "no score" if math.isnan(said.score) else f"{said.score:.0f}"
         console.print(

@@ -256,9 +256,13 @@ class Judge(AskedModel):
         """Whether it is told that length is no sign of quality."""
         return self.prompt != _WITHOUT_LENGTH
 
+    def messages(self, rubric: str, prompt: str, output: str) -> list[dict[str, str]]:
+        """What it reads to rate an output."""
+        return judge_messages(rubric, prompt, output, length_debias=self._length_debias)
+
     def requests(self, rubric: str, prompt: str, output: str) -> list[Request]:
         """What is sent to have an output rated, a request for each repeat."""
-        messages = judge_messages(rubric, prompt, output, length_debias=self._length_debias)
+        messages = self.messages(rubric, prompt, output)
         return [self.request(messages, self.sampler, repeat) for repeat in range(self.repeats)]
 
 

@@ -38,11 +38,11 @@ from evalcube.stages.process.reading import Reading
 from evalcube.stages.reply.body import UNKNOWN_END, ending_code, name_code, short_text
 from evalcube.stages.reply.status import SECOND, Status
 from evalcube.storage.cache.cache import Cache
-from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.cube import PUBLISHED, Cube
 from evalcube.storage.cube.ledger import Ledger
 from evalcube.storage.cube.regions import Region
 from evalcube.storage.cube.schema import SAID
-from evalcube.storage.urls import Address
+from evalcube.storage.urls import Address, redacted
 
 ANSWERED = "answered"
 """What a reply is called that no reference can be held against."""
@@ -157,6 +157,14 @@ class Reader:
             self.away.clear()
             self._replies = find_replies(self.cube, self.notes.get("cache"), self._cache, away=self.away)
         return self._replies
+
+    @property
+    def without_cache(self) -> str:
+        """What to say where no cache was found."""
+        if PUBLISHED in self.cube.attrs:
+            pull = f"`evalcube pull {redacted(self.cube.url)} COPY.zarr`"
+            return f"replies that were published along are read in a copy, which {pull} makes"
+        return "no cache is at hand; give this sweep's with `cache`"
 
     @cached_property
     def _providers(self) -> dict[int, str]:
@@ -310,7 +318,19 @@ class Reader:
             "" if answered is None else answered.fault,
             way_of(int(stored.get("read_as", 0))),
             theirs=_second(entry, stored, response),
+            judged=self._sent_to_judges(found),
         )
+
+    def _sent_to_judges(self, row: FoundTrial) -> list[dict[str, str]]:
+        """What judges were sent about a reply, message by message, with the names of those who were."""
+        names: dict[tuple[str, str], list[str]] = {}
+        if row.answered is None or not self.plan.judges:
+            return []
+        rubric = self._book.of(row.place[1], row.known).rubric
+        for judge in self.plan.judges if rubric else ():
+            for message in judge.messages(rubric, row.known.prompt, row.answered.reading.answer):
+                names.setdefault((message["role"], message["content"]), []).append(judge.name)
+        return [{"judge": ", ".join(to), "role": role, "content": text} for (role, text), to in names.items()]
 
     def _stored(self, at: Place, names: Sequence[str] = _STORED) -> dict[str, Any]:
         """What some of the cube's arrays hold of one trial; absent ones are not there."""

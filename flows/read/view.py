@@ -69,6 +69,9 @@ class TrialView:
     theirs: SecondView | None = None
     """What the task's second reader makes of the reply; None where there is none, or it has not read it."""
 
+    judged: Sequence[Mapping[str, str]] = ()
+    """What judges were sent: names of the judges, role and content of each message."""
+
     def to_dict(self) -> dict[str, Any]:
         """The view as JSON values; what is not a number is None."""
         fields = asdict(self)

@@ -76,7 +76,7 @@ class CubeGroup:
         where = space.address
         # The version of the very bytes that are read: a change after that is noticed as a change.
         raw, self._version = read_metadata(space)
-        check_version(where, raw)
+        check_version(space, raw)
         self.consolidated = bool(raw.get("consolidated_metadata"))
         """Whether the group's metadata hold those of its arrays; each array is asked for its own where not."""
         # Zarr takes longer to look up an array than to look at one of its chunks.

@@ -50,8 +50,9 @@ def read_metadata(space: Space) -> tuple[dict[str, Any], Version]:
     return raw, found.version
 
 
-def check_version(where: str, raw: Mapping[str, Any]) -> None:
+def check_version(space: Space, raw: Mapping[str, Any]) -> None:
     """Raise for metadata that are no cube's, or of a newer version."""
+    where = space.address
     attributes = raw.get("attributes")
     version = attributes.get("evalcube_format") if isinstance(attributes, dict) else None
     if not isinstance(version, int):
@@ -61,6 +62,13 @@ def check_version(where: str, raw: Mapping[str, Any]) -> None:
     if version > FORMAT:
         raise CubeVersionError(
             f"the cube has format {version}, this version reads up to {FORMAT}", where, "Update evalcube."
+        )
+    every = (raw.get("consolidated_metadata") or {}).get("metadata")
+    if SIDE not in every if every else space.get(f"{SIDE}/{METADATA}", MOST_METADATA) is None:
+        raise CubeNotFoundError(
+            "a copy by xarray, which has a cube's results and not its ledger",
+            where,
+            "Read it in Python, as in evalcube.leaderboard(xarray.open_zarr(ADDRESS)), or use the cube itself.",
         )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evalcube import __version__
+from evalcube.flows.plan.evaluations import labels_of
 from evalcube.flows.read.merged.inputs import Input
 from evalcube.flows.state.records import MERGED
 from evalcube.storage.cube.bounds import parsed
@@ -113,7 +114,7 @@ def _source(one: Input) -> SourceCube:
         name=_cut(one.url.rstrip("/\\").replace("\\", "/").rpartition("/")[2]),
         ledger=one.ledger_digest,
         spec=one.spec_digest,
-        models=_names(row.label for row in one.described.evaluations),
+        models=_names(labels_of(one.described.evaluations)),
         tasks=_names(task.label for task in one.described.tasks),
         trials=sum(receipt.finished for receipt in receipts),
         graders=_names(graders_of(receipts)),

@@ -294,9 +294,8 @@ class Trials(Shown):
         """What a reader of the rows should know, a sentence each; complete once they were read."""
         found = [] if self._search is None else self._search.notes
         if self._missing:
-            why = "no cache is at hand; give this sweep's with `cache`"
-            if all(one.reader.cache() is not None for one in self._opened):
-                why = "the cache lacks them"
+            without = (one.reader.without_cache for one in self._opened if one.reader.cache() is None)
+            why = next(without, "the cache lacks them")
             lost = f"{self._missing:,} replies are not there, and what comes from them is absent: {why}."
             found = [lost, *found]
         if _written(self.columns):

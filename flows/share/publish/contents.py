@@ -6,6 +6,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
+from evalcube.flows.plan.spec import described_base, filled_base
 from evalcube.flows.read.merged.inputs import Input
 from evalcube.flows.read.merged.joined import Joined
 from evalcube.flows.read.merged.union import Place, Union
@@ -16,6 +17,9 @@ from evalcube.stages.generate.dataset.hub.address import bare_name, shareable
 def whole_cube(url: str) -> Joined:
     """Return a cube as if it was merged alone, its axes in their order, its data files named without their folders."""
     source = Input(url)
+    described = described_base(source.described, source.sizes["params"])
+    # Whoever opens the copy with xarray has the weights of points that came later, too.
+    source.base = filled_base(source.base, described, source.sizes["model"])
     spec: dict[str, Any] = copy.deepcopy(dict(source.cube.attrs["spec"]))
     for task in spec["tasks"]:
         for point in task["points"]:

@@ -15,6 +15,7 @@ from evalcube.flows.read.reader import Reader
 from evalcube.flows.read.report import _MIXED, _places, report
 from evalcube.flows.read.statistics import leaderboard
 from evalcube.flows.read.status import cube_status
+from evalcube.flows.share.publish.publish import publish_cube
 from evalcube.flows.state.trust import STATE_VARIABLE
 from evalcube.stages.reply.status import Status
 from tests.flows.support import change_attributes, evalcube, refused
@@ -101,6 +102,19 @@ def test_reader__newer_format_says_update(small_sweep, tmp_path):
 
     with pytest.raises(SweepError, match="Update evalcube"):
         Reader(tmp_path / "cube.zarr")
+
+
+def test_show__of_a_publication_says_what_reads_its_replies(small_sweep, tmp_path, monkeypatch):
+    publish_cube(small_sweep / "cube.zarr", tmp_path / "shared", tag="v1", with_replies=True)
+    monkeypatch.setenv(STATE_VARIABLE, str(tmp_path / "of another user"))
+    point = ("--task", "boolean", "--trial", "0")
+
+    code, output, _ = evalcube("show", "shared/v1", *point, cwd=tmp_path)
+
+    assert code == 0
+    assert "evalcube pull shared/v1 COPY.zarr" in " ".join(output.replace("│", " ").split())
+    assert evalcube("pull", "shared/v1", "COPY.zarr", cwd=tmp_path)[0] == 0
+    assert Reader(tmp_path / "COPY.zarr").view(0, 0, 0, 0).response is not None
 
 
 @pytest.mark.parametrize("notes", ['{"cache": 5, "name": [1]}', "[" * 100_000, "[]"])

@@ -109,6 +109,8 @@ def _shows_what_judges_said_also_after_the_rows_moved(config, folder):
         ("loose", 0, readings[1, 0]),
     ]
     assert all(opinion.reason.endswith(" of it.") for opinion in view.opinions)
+    assert {name for sent in view.judged for name in sent["judge"].split(", ")} == {"strict", "loose"}
+    assert any(view.response in sent["content"] for sent in view.judged)
 
 
 def test_run__without_references_nothing_is_ranked_and_the_composite_is_measured(tmp_path, simulator):

@@ -236,7 +236,7 @@ def test_show__says_why_there_is_no_reply(config, attacker, at_another_user, tmp
     code, output, _ = evalcube(*shown, cwd=tmp_path)
 
     assert code == 0
-    assert "no cache is at hand: give this sweep's with --cache" in " ".join(output.replace("│", " ").split())
+    assert "no cache is at hand; give this sweep's with --cache" in " ".join(output.replace("│", " ").split())
     assert "(the cache does not hold" not in output
 
 

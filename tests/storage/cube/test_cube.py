@@ -15,6 +15,7 @@ from evalcube.storage.errors import (
     CubeDamagedError,
     CubeExistsError,
     CubeMismatchError,
+    CubeNotFoundError,
     NotWritableError,
 )
 
@@ -318,6 +319,15 @@ def test_create_and_grow__emit_no_warning(tmp_path, workers):
         cube.records.put("ledger.jsonl", b"")
         cube.grow(trial=9)
     assert caught == []
+
+
+@pytest.mark.parametrize("consolidated", [True, False])
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_open__says_what_a_copy_by_xarray_is(cube, tmp_path, consolidated):
+    cube.dataset().load().drop_encoding().to_zarr(tmp_path / "copy.zarr", consolidated=consolidated)
+
+    with pytest.raises(CubeNotFoundError, match="a copy by xarray"):
+        Cube.open(tmp_path / "copy.zarr")
 
 
 def test_write_label__replaces_a_coordinate_along_model_and_nothing_else(cube):
