@@ -154,7 +154,7 @@ def _show_counts(table: Trials, names: Sequence[str], form: str) -> None:
 
 def _show_brief(table: Trials, columns: str | None, *, markdown: bool, counted: bool) -> None:
     """A table for people, with a note where only some rows are in it, if to count them all is wanted."""
-    from evalcube.flows.read.trials.brief import brief_of, brief_table
+    from evalcube.flows.read.trials.brief import brief_of, brief_table, with_values
 
     if columns is None:
         table = table.with_columns(brief_of(table))
@@ -165,10 +165,7 @@ def _show_brief(table: Trials, columns: str | None, *, markdown: bool, counted: 
         notes.insert(0, "No trial fulfils all of this.")
     elif count > len(rows):
         notes.insert(0, f"{len(rows)} of {count:,} trials; --limit says how many are shown.")
-    # Layers that no trial has would take the room of the others.
-    shown = [
-        one for one in table.columns if columns or one.kind != "single" or any(row[one.name] for row in rows)
-    ]
+    shown = table.columns if columns else with_values(table.columns, rows)
     print_table(brief_table(shown, rows, notes, _width(markdown), table.varying), markdown=markdown)
 
 

@@ -29,6 +29,7 @@ _MOST = 12
 _LEAST = 6
 """Characters that a text gets at least."""
 _CUT = "…"
+_REPLY = "response"
 _QUESTION = ("prompt", "question")
 _ENOUGH = {"model": 14, "task": NAME_WIDTH, "params": 24, "point": 24, "reference": 8, "answer": 8}
 _ENOUGH |= dict.fromkeys(_QUESTION, 30) | dict.fromkeys(("first", "second"), 8)
@@ -43,7 +44,7 @@ _FEW_VALUES = ("status", SECOND, "finish", "digest", "eval_id", "cell_id")
 
 def brief_of(table: Trials) -> list[TrialColumn]:
     """The columns of a table that are shown if none are named."""
-    names = table.distinguishing | table.graded
+    names = table.distinguishing | table.graded | {_REPLY}
     left_out = ({"repeat"} if not table.repeated else set()) | (
         {"params"} if not any(table.varying.values()) else set()
     )
@@ -54,15 +55,24 @@ def brief_of(table: Trials) -> list[TrialColumn]:
     ]
 
 
+def with_values(columns: Sequence[TrialColumn], rows: Sequence[Mapping[str, Any]]) -> list[TrialColumn]:
+    """The columns of a brief table in which any row has a value; the reply in the place of what was not read in it."""
+    if rows:
+        columns = [column for column in columns if any(row[column.name] not in (None, "") for row in rows)]
+    read = {"answer", "reference"} <= {column.name for column in columns}
+    return [column for column in columns if column.name != _REPLY or (rows and not read)]
+
+
 def first_rows(table: Trials) -> TableSpec:
     """The first rows of a table with few of its columns, and how many rows there are."""
     some = table.first(FIRST)
     if len(table.columns) > _MOST:
         some = some.with_columns(brief_of(table))
     rows = list(some.rows())
+    columns = some.columns if some.columns == table.columns else with_values(some.columns, rows)
     every = table.count()
     notes = [f"{len(rows):,} of {every:,} trials."] if every > len(rows) else []
-    return brief_table(some.columns, rows, [*notes, *some.notes], WIDTH, some.varying)
+    return brief_table(columns, rows, [*notes, *some.notes], WIDTH, some.varying)
 
 
 def counted(table: Trials) -> tuple[list[TrialColumn], list[dict[str, Any]]]:

@@ -31,6 +31,7 @@ READERS: dict[str, LogReader] = {"inspect": read_inspect, "lm-eval": read_lm_eva
 """By name of the format."""
 _LOGS = ("*.eval", "*.json", "samples_*.jsonl", "samples_*.jsonl.gz")
 """What is looked for in a directory; of JSON files only those that begin as Inspect's do."""
+_LINES = ("*.jsonl", "*.jsonl.gz")
 _INSPECT = re.compile(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:')
 
 
@@ -50,7 +51,7 @@ class LogSource:
 def find_sources(logs: Sequence[str | Path], wanted: LogHints) -> list[LogSource]:
     """The logs that are meant, each once: a file that is there twice counts once."""
     found: dict[str, LogSource] = {}
-    for path, listed in _files(logs):
+    for path, listed in _files(logs, _LINES if _of_lines(wanted) else _LOGS):
         with replace(wanted, lenient=listed).sparing():
             digest = _digest(path)
             if digest in found:
@@ -60,18 +61,23 @@ def find_sources(logs: Sequence[str | Path], wanted: LogHints) -> list[LogSource
     return list(found.values())
 
 
-def _files(logs: Sequence[str | Path]) -> Iterator[tuple[Path, bool]]:
+def _of_lines(wanted: LogHints) -> bool:
+    """Whether it was said what lines of one's own have for our names."""
+    return bool(set(wanted.fields) - {"cluster"})
+
+
+def _files(logs: Sequence[str | Path], patterns: Sequence[str]) -> Iterator[tuple[Path, bool]]:
     """The files, and whether a folder has them."""
     for log in logs:
         path = Path(log)
         if not path.is_dir():
             yield path, False
             continue
-        named = sorted({file for pattern in _LOGS for file in path.rglob(pattern) if file.is_file()})
+        named = sorted({file for pattern in patterns for file in path.rglob(pattern) if file.is_file()})
         inside = [file for file in named if file.suffix != ".json" or _is_inspect(file)]
         if not inside:
             raise SweepError(
-                f"there is no log in '{path}'", f"Name the files; looked for: {', '.join(_LOGS)}"
+                f"there is no log in '{path}'", f"Name the files; looked for: {', '.join(patterns)}"
             )
         yield from ((file, True) for file in inside)
 
@@ -88,7 +94,7 @@ def _digest(path: Path) -> str:
 
 def _format(path: Path, wanted: LogHints) -> str:
     """Who wrote a log, by its name and its first bytes."""
-    if set(wanted.fields) - {"cluster"}:
+    if _of_lines(wanted):
         return "rows"
     if path.suffix in (".eval", ".json"):
         return "inspect"
@@ -105,6 +111,7 @@ def _format(path: Path, wanted: LogHints) -> str:
 
 
 _SHOWN = 6
+_FEW_TASKS = 3
 
 
 @known_as("evalcube.results")
@@ -221,7 +228,8 @@ def import_logs(
             )
         plan, targets = import_plan(collection, write_data(collection, Path(folder)), table)
         targets.refuse_too_many()
-        notes = _notes(plan, address, sources)
+        name = Path(str(into).rstrip("/")).name.removesuffix(".zarr")
+        notes = {"name": _title(name, plan.task_names), **_notes(plan, address, sources)}
         with closing(open_cache(address)) as store:
             store_replies(plan, collection, table, store)
             remember_run(
@@ -283,10 +291,15 @@ def _beside(into: str, given: str | Path | None, what: str) -> Path | str:
     return place.with_name(f"{place.name.removesuffix('.zarr')}.{what}")
 
 
+def _title(name: str, tasks: Sequence[str]) -> str:
+    """What results are about: their tasks, or the cube's name where these are many."""
+    return ", ".join(tasks) if len(tasks) <= _FEW_TASKS else f"{name}: {len(tasks)} tasks"
+
+
 def _notes(plan: Plan, cache: str, sources: Sequence[LogSource]) -> dict[str, Any]:
     """What whoever opens the cube should know: where its questions and replies are, and of which logs it was made."""
     logs = [
         {"name": source.path.name, "format": source.format, "sha256": source.digest} for source in sources
     ]
     files = {digest: str(Path(path).absolute()) for digest, path in plan.files.items()}
-    return {"cache": absolute(cache), "name": "import", IMPORTED: logs, "files": files}
+    return {"cache": absolute(cache), IMPORTED: logs, "files": files}

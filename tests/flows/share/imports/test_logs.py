@@ -13,6 +13,7 @@ from evalcube.flows.read.reader import Reader
 from evalcube.flows.read.status import cube_status
 from evalcube.flows.read.trials.flips import flips
 from evalcube.flows.share.imports.logs import import_logs
+from evalcube.flows.state.records import read_notes
 from evalcube.flows.state.verify import verify_cube
 from evalcube.stages.analyze.labelled.forensics import cost_table
 from evalcube.stages.reply.status import Status
@@ -320,6 +321,24 @@ def test_import__says_what_to_do(tmp_path, arguments, message):
 
     assert code == 2
     assert message in error
+
+
+def test_import__of_a_folder_of_own_lines_is_titled_by_its_tasks(tmp_path):
+    (tmp_path / "mine").mkdir()
+    for model in ("a", "b"):
+        rows = [{"q": f"{n}+1?", "said": str(n + 1), "ok": 1, "set": "sums"} for n in range(3)]
+        write_lines(tmp_path / "mine" / f"{model}.jsonl", [row | {"who": model} for row in rows])
+    names = ("--map", "prompt=q,response=said,correct=ok,model=who,task=set")
+
+    assert evalcube("import", "mine", "--into", "c.zarr", *names, cwd=tmp_path)[0] == 0
+
+    assert read_notes(Cube.open(tmp_path / "c.zarr").records)["name"] == "sums"
+    code, shown, _ = evalcube("trials", "c.zarr", "--limit", "1", cwd=tmp_path)
+    assert code == 0
+    head, _, row = shown.splitlines()[:3]
+    assert head.split()[-1] == "response"  # and no columns that all trials are without
+    assert not {"answer", "reference", "tokens", "latency"} & set(head.split())
+    assert row.split()[-1] == "1"
 
 
 def test_import__passes_over_the_same_file_given_twice(tmp_path):
