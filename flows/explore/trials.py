@@ -69,7 +69,7 @@ def _utf16_units(text: str) -> int:
 
 IDENTITY = ("cube", "eval_id", "task", "params", "trial", "repeat", "status")
 """Columns that every row has: which trial it is, and how it ended."""
-BRIEF = ("tokens", "latency", "prompt", "reference", "answer")
+BRIEF = ("tokens", "latency", "prompt", "reference", "answer", "response")
 
 MOST_ROWS, SECONDS = 200, 2.0
 """Rows of a page, and how long texts are searched for one."""

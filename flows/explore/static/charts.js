@@ -225,6 +225,34 @@
     if (place.isConnected) await plot(spec, place, figure);
   };
 
+  const MOST_ROWS = 500;
+
+  /** The points of a series, each as a list of its numbers or names. */
+  const pointsOf = ({ x, y, z, r, theta }) => {
+    if (z?.length && (Array.isArray(z[0]) || ArrayBuffer.isView(z[0]))) {
+      return [...z].flatMap((line, j) => [...line].map((value, i) => [x?.[i] ?? i, y?.[j] ?? j, value]));
+    }
+    const parts = [r ? theta : x, r || y, z].filter((part) => part?.length);
+    return parts.length ? [...parts[0]].map((_, place) => parts.map((part) => part[place])) : [];
+  };
+
+  /** What a chart is drawn of, as a table for those who do not see it; made when it is opened. */
+  const data = (spec) => {
+    const fill = (event) => {
+      const details = event.currentTarget;
+      if (!details.open || details.querySelector("table")) return;
+      const rows = spec.traces.filter((one) => one.hoverinfo !== "skip").flatMap((trace) =>
+        pointsOf(trace).map((point) => [trace.name ?? "", ...point])
+      );
+      const shown = (value) => (typeof value === "number" ? explorer.format.number(value) : String(value ?? ""));
+      const line = (row) => h("tr", {}, row.map((value) => h("td", {}, shown(value))));
+      const table = h("table", {}, h("caption", {}, spec.label), h("tbody", {}, rows.slice(0, MOST_ROWS).map(line)));
+      details.append(h("div.scroll", { tabindex: "0", role: "region", "aria-label": spec.label }, table));
+      if (rows.length > MOST_ROWS) details.append(h("p.note", {}, `${MOST_ROWS} of ${rows.length} points.`));
+    };
+    return h("details.data", { ontoggle: fill }, h("summary", {}, "Data of the chart"));
+  };
+
   /**
    * A chart, drawn as soon as it is on the page and as wide as its place.
    *
@@ -238,8 +266,9 @@
    */
   explorer.chart = (spec) => {
     const style = { height: `${spec.height || 380}px` };
-    const place = h("div.plot", { role: "img", "aria-label": spec.label, style });
-    const figure = h("figure", {}, place, spec.caption ? h("figcaption", {}, spec.caption) : null);
+    const place = h("div.plot", { style });
+    const caption = spec.caption ? h("figcaption", {}, spec.caption) : null;
+    const figure = h("figure", { "aria-label": spec.label }, place, caption, spec.traces.length ? data(spec) : null);
     const seen = new ResizeObserver((entries) => {
       if (!entries.some((entry) => entry.contentRect.width > 0)) return;
       seen.disconnect();

@@ -64,7 +64,8 @@
   explorer.trialsLink = (page, changes) => page.link("trials", explorer.bundle ? { ...changes, where: null } : changes);
 
   /** A link to some trials. */
-  explorer.trialsOf = (page, changes, text) => h("a", { href: explorer.trialsLink(page, changes) }, text);
+  explorer.trialsOf = (page, changes, text, label = null) =>
+    h("a", { href: explorer.trialsLink(page, changes), "aria-label": label }, text);
 
   /** Go to some trials. */
   explorer.openTrials = (page, changes) => {

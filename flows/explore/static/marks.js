@@ -17,7 +17,7 @@
   explorer.DASHES = ["solid", "dash", "dot", "dashdot", "longdash"];
 
   /** The head of a panel: its title, and a few words on what it holds. */
-  explorer.heading = (title, words) => h("h3", {}, title, " ", h("span.status", {}, words));
+  explorer.heading = (title, words) => h("h2", {}, title, " ", h("span.status", {}, words));
 
   /** Where a legend stands: above the chart, whatever its height. */
   explorer.LEGEND = { orientation: "h", y: 1.02, yanchor: "bottom" };

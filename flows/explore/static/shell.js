@@ -121,7 +121,7 @@
     };
     const title = `Colours: ${theme.now}; change to ${next}`;
     const symbol = { auto: "◐", light: "☀", dark: "☾" }[theme.now];
-    return h("button.theme", { type: "button", id: "theme", title, onclick: turnTo }, symbol);
+    return h("button.theme", { type: "button", id: "theme", title, "aria-label": title, onclick: turnTo }, symbol);
   };
 
   const drawHead = (state) => {
@@ -158,6 +158,7 @@
       drawHead(state);
       const view = explorer.views.get(state.view);
       const root = h("div.view", { class: view ? `view-${view.name}` : "" });
+      root.append(heading(view));
       if (!view) root.append(problem({ message: `There is no view '${state.view}'.`, remedy: "Choose one above." }));
       else {
         const page = pageOf(state);
@@ -167,14 +168,18 @@
           await view.render(root, page);
         } catch (error) {
           if (!(error instanceof explorer.AnswerError)) console.error(error);
-          root.replaceChildren(...(view.controls ? [view.controls(page)] : [explorer.filters(page)]), problem(error));
+          root.replaceChildren(
+            heading(view),
+            ...(view.controls ? [view.controls(page)] : [explorer.filters(page)]),
+            problem(error),
+          );
         }
         if (mine !== turn) return;
         current = { view, page };
       }
-      swap(root);
+      swap(root, hash);
     } catch (error) {
-      if (mine === turn) main.replaceChildren(problem(error));
+      if (mine === turn) main.replaceChildren(heading(null), problem(error));
     } finally {
       clearTimeout(slow);
       if (mine === turn) {
@@ -186,8 +191,36 @@
   };
   explorer.draw = draw;
 
+  const heading = (view) => h("h1", { id: "heading", tabindex: "-1" }, view ? view.title : "Not here");
+
+  /** The address that is on the page; null before there is any. */
+  let drawn = null;
+
+  /** What a filter or a sort has left, for those who do not see it. */
+  const summary = () => {
+    const sorted = main.querySelector("th[aria-sort]");
+    const body = main.querySelector("tbody");
+    const chips = [...main.querySelectorAll(".chips .chip")].map((one) => one.textContent.replace(/ ?[×✕]$/, ""));
+    const order = sorted &&
+      `sorted by ${sorted.textContent.replace(/ [↓↑]$/, "")}, ${sorted.getAttribute("aria-sort")}`;
+    return [
+      main.querySelector(".problem, .empty, .pager .note")?.textContent || (body && `${body.dataset.rows} rows`),
+      order,
+      chips.length ? `only ${chips.join(", ")}` : "no filters",
+    ].filter(Boolean).join("; ");
+  };
+
+  /** In another view go on at its head; back in one, at the link that led away from it. */
+  const focusAfter = (before) => {
+    const led = before && [...main.querySelectorAll("a[href]")].find((one) => one.getAttribute("href") === before);
+    if (led) led.scrollIntoView({ block: "nearest" });
+    (led || document.getElementById("heading"))?.focus({ preventScroll: true });
+  };
+
   /** Put a new view in the place of the old one: what is open, focused or half typed stays so. */
-  const swap = (root) => {
+  const swap = (root, hash) => {
+    const before = drawn;
+    drawn = hash;
     const open = [...main.querySelectorAll("details[id][open]")].map((one) => one.id);
     const scrolls = [...main.querySelectorAll(".pick .options, .scroll")].map((one) => [one.scrollLeft, one.scrollTop]);
     const focused = document.activeElement;
@@ -197,6 +230,7 @@
     main.replaceChildren(root);
     if (!same) {
       window.scrollTo(0, 0);
+      if (before !== null) focusAfter(before);
       return;
     }
     for (const one of open.map((id) => document.getElementById(id)).filter(Boolean)) {
@@ -206,6 +240,7 @@
     [...main.querySelectorAll(".pick .options, .scroll")].forEach((one, place) =>
       scrolls[place] && one.scrollTo(...scrolls[place])
     );
+    if (before !== hash) document.getElementById("said").textContent = summary();
     const next = id && document.getElementById(id);
     if (!next) return;
     next.focus({ preventScroll: true });

@@ -10,7 +10,7 @@
    */
   explorer.body = (rows, line) => {
     const first = scrollY > 200 ? rows.length : AT_ONCE;
-    const body = h("tbody", {}, rows.slice(0, first).map(line));
+    const body = h("tbody", { "data-rows": rows.length }, rows.slice(0, first).map(line));
     if (rows.length > first) setTimeout(() => body.append(...rows.slice(first).map(line)), 50);
     return body;
   };

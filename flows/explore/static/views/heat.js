@@ -8,14 +8,14 @@
     if (!group.measured) {
       return h("td.cell", { class: group.planned ? "pending" : "none", title }, group.planned ? "…" : "");
     }
-    const cut = group.cut > explorer.CUT ? h("span.cut", { "aria-label": "truncated" }, "✂") : null;
-    const few = group.few ? h("span.few", { "aria-label": "few trials" }, "?") : null;
+    const cut = group.cut > explorer.CUT ? h("span.cut", { role: "img", "aria-label": "truncated" }, "✂") : null;
+    const few = group.few ? h("span.few", { role: "img", "aria-label": "few trials" }, "?") : null;
     const text = [format.fixed(100 * group.point, 0), cut, few];
     const style = explorer.shade(group.point);
     return h(
       "td.cell",
       { title, style, class: group.few ? "uncertain" : "" },
-      explorer.trialsOf(page, { model: label, task }, text),
+      explorer.trialsOf(page, { model: label, task }, text, title),
     );
   };
 

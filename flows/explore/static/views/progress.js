@@ -129,7 +129,7 @@
       layout: { xaxis: { type: "date" }, yaxis: { rangemode: "tozero" } },
       caption: "UTC, by the times of the newest receipts: regions that were written again count when they were.",
     });
-    return h("div.panel", {}, h("h3", {}, "Recorded over time"), chart);
+    return h("div.panel", {}, h("h2", {}, "Recorded over time"), chart);
   };
 
   // Models
@@ -144,7 +144,7 @@
     return h(
       "div.panel.failing",
       {},
-      h("h3", {}, "Without a reply"),
+      h("h2", {}, "Without a reply"),
       h("ul", {}, shown.map(line)),
       h("p.note", {}, "The next run asks these again."),
     );

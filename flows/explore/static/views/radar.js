@@ -135,7 +135,7 @@
   const drawn = (page, tasks, panel) => {
     const { title, series, trials } = panel;
     const flat = isFlat(panel);
-    if (isEmpty(panel)) return h("div.panel", {}, h("h3", {}, title), h("p.empty", {}, "Nothing measured."));
+    if (isEmpty(panel)) return h("div.panel", {}, h("h2", {}, title), h("p.empty", {}, "Nothing measured."));
     const chart = explorer.chart({
       label: `Rates by task: ${title}`,
       height: 400,
@@ -147,7 +147,7 @@
         explorer.openTrials(page, { ...trials(explorer.series(point)), task });
       },
     });
-    return h("div.panel", {}, h("h3", {}, title), chart);
+    return h("div.panel", {}, h("h2", {}, title), chart);
   };
 
   /** A panel for each tier with a series for each model, or the other way round. */

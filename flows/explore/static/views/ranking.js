@@ -83,7 +83,9 @@
   const placeColumns = (page) => {
     const places = (row) => {
       const { lower, upper } = row.rank_interval;
-      return row.rank === null ? format.absent : lower < upper ? `${lower}–${upper}` : String(row.rank);
+      const text = row.rank === null ? format.absent : lower < upper ? `${lower}–${upper}` : String(row.rank);
+      const said = row.rank === null ? "no rank" : `rank ${text.replace("–", " to ")}`;
+      return h("span", { role: "img", "aria-label": said }, text);
     };
     const star = (row) => (row.incomplete || row.partial || row.others ? "*" : "");
     const link = (row) =>
@@ -128,7 +130,7 @@
       estimate("score_per_token", "score/token", tokenHint(board), byToken, { extra: !byScore(board) }),
       estimate("correct_per_1000_tokens", "right/1k tok", rightHint, byThousand, {
         choice: "right by 1000 tokens",
-        extra: byScore(board),
+        extra: byScore(board) || !board.rows.some((row) => format.isNumber(row.correct_per_1000_tokens.value)),
       }),
       estimate("rate", board.rate_name, rateHint, (row) => format.percent(row.rate.value)),
     ];
@@ -259,7 +261,7 @@
         "tokens",
         "Completion tokens for each trial.",
         (row) => format.number(row.tokens_per_trial, 0),
-        first,
+        { ...first, extra: none("tokens_per_trial") },
       ),
       column("cost_per_1000", "$/1000", "USD for 1000 trials.", (row) => format.money(row.cost_per_1000), {
         ...first,

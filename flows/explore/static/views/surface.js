@@ -319,7 +319,7 @@
         explorer.openTrials(page, { model: explorer.series(point), ...where(page, task, [name], [level]) });
       },
     });
-    return h("div.panel", {}, h("h3", {}, `Projection on ${format.plain(name)}`), chart);
+    return h("div.panel", {}, h("h2", {}, `Projection on ${format.plain(name)}`), chart);
   };
 
   explorer.view({

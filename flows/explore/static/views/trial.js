@@ -22,7 +22,7 @@
   };
 
   const block = (title, kind, ...content) =>
-    h("section.text", { class: kind }, h("h3", {}, title), h("pre", { tabindex: "0" }, ...content));
+    h("section.text", { class: kind }, h("h2", {}, title), h("pre", { tabindex: "0" }, ...content));
 
   const promptOf = (trial) => trial.messages.map((message) => block(message.role, "prompt", visible(message.content)));
 

@@ -162,7 +162,7 @@
     if (value === null || value === undefined) return h("span.note", {}, format.absent);
     if (name === "latency" || name === "first_token") return format.seconds(value);
     if (typeof value === "number") return format.number(value);
-    const clamped = ["prompt", "reference", "answer"].includes(name);
+    const clamped = ["prompt", "response", "reference", "answer"].includes(name);
     return clamped ? h("span.clamped", { title: value }, visible(value)) : visible(value);
   };
 
@@ -189,7 +189,12 @@
   const columnsOf = (page, answer) => {
     const several = page.overview.cubes.length > 1;
     const defaults = "prompt,reference,answer,tokens,latency";
-    const chosen = (page.get("columns") || defaults).split(",");
+    const named = page.get("columns");
+    const told = (name) => answer.rows.some((row) => ![null, undefined, ""].includes(row[name]));
+    // What no trial has gives way to the reply.
+    const there = defaults.split(",").filter((name) => !answer.rows.length || told(name));
+    const read = there.includes("reference") && there.includes("answer");
+    const chosen = named ? named.split(",") : read ? there : [...there, "response"];
     const skipped = new Set(["cube", "model", "task", "params", "trial", "repeat", "status", "eval_id"]);
     const wanted = answer.columns.filter(({ name }) => !skipped.has(name) || (name === "cube" && several));
     const place = ({ key }) => (chosen.includes(key) ? chosen.indexOf(key) : chosen.length);

@@ -152,6 +152,7 @@
   }
   for (const item of every("svg title")) {
     item.parentElement.dataset.tip = item.textContent;
+    item.parentElement.setAttribute("role", "img");
     item.parentElement.setAttribute("aria-label", item.textContent);
     item.remove();
   }
