@@ -11,11 +11,12 @@ from evalcube._arrays import Dataset, variable
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.evaluations import token_limit
 from evalcube.flows.plan.spec import PointSpec, Spec, base_coordinate, filled_base, parse_spec
-from evalcube.flows.state.records import cached_prices, priced_models
+from evalcube.flows.state.records import MERGED, cached_prices, priced_models
 from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.axes import names
 from evalcube.stages.analyze.labelled.counters import counter_cells
 from evalcube.stages.analyze.labelled.selection import restrict
+from evalcube.stages.generate.dataset.hub.address import bare_name
 from evalcube.stages.reply.status import BASE, COUNTERS
 from evalcube.storage.cube.cube import Cube
 
@@ -39,7 +40,7 @@ def with_design(dataset: Dataset) -> Dataset:
         spec = parse_spec(dataset.attrs["spec"])
     except SweepError:
         return dataset  # whoever opens a cube by its address is told; a dataset may be anybody's
-    dataset = _with_versions(spec, dataset)
+    dataset = _with_sources(_with_versions(spec, dataset))
     dataset = _with_data_sets(spec, dataset)
     limits = {row.eval_id: token_limit(row.sampler.params) for row in spec.evaluations}
     tokens = np.array([limits.get(name, 0) for name in names(dataset, "eval_id")], dtype=np.int64)
@@ -70,17 +71,41 @@ def _with_data_sets(spec: Spec, dataset: Dataset) -> Dataset:
 
 
 def _with_versions(spec: Spec, dataset: Dataset) -> Dataset:
-    """The dataset with `FILE_VERSION` and `OLDER` (task, params), if the data file of any point was edited."""
-    if not any(point.older for task in spec.tasks for point in task.points):
+    """The dataset with ``file``, `FILE_VERSION`, `OLDER` (task, params), if a task has several versions of a file."""
+    digests = [{point.params.get("sha256") for point in task.points} for task in spec.tasks]
+    if all(len(versions) < 2 for versions in digests):
         return dataset
     shape = tuple(dataset.sizes[dim] for dim in _CELL)
-    version, older = np.full(shape, "", dtype=object), np.zeros(shape, dtype=bool)
+    file, version = np.full(shape, "", dtype=object), np.full(shape, "", dtype=object)
+    older = np.zeros(shape, dtype=bool)
     for place, point in _points(spec, dataset).items():
-        if point is not None:
-            version[place], older[place] = str(point.params.get("sha256", ""))[:_DIGITS], point.older
+        if point is not None and "sha256" in point.params:
+            version[place], older[place] = str(point.params["sha256"])[:_DIGITS], point.older
+            file[place] = f"{bare_name(str(point.params.get('file', '')))} {version[place]}"
     said = "first digits of the data file's SHA-256"
-    found = _with(dataset, FILE_VERSION, _CELL, version, {"long_name": said})
+    found = _with(dataset, "file", _CELL, file, {"long_name": "name of the data file, and its version"})
+    found = _with(found, FILE_VERSION, _CELL, version, {"long_name": said})
     return _with(found, OLDER, _CELL, older, {"long_name": "whether the data file was edited since"})
+
+
+def _with_sources(dataset: Dataset) -> Dataset:
+    """The dataset of a merged cube with ``source``: by evaluation where each is of one cube, else by point."""
+    attribute = dataset.attrs.get(MERGED)
+    entries = attribute.get("sources") if isinstance(attribute, Mapping) else None
+    sources = {"evaluations": dict[str, list[str]](), "points": dict[str, list[str]]()}
+    for entry in entries if isinstance(entries, list) else ():
+        for field, named in sources.items():
+            ids = entry.get(field) if isinstance(entry, Mapping) else None  # anyone may have written it
+            for name in ids if isinstance(ids, list) else ():
+                named.setdefault(str(name), []).append(str(entry.get("name", "")))
+    apart = all(len(cubes) < 2 for cubes in sources["evaluations"].values())
+    field, label, dims = ("evaluations", "eval_id", ("model",)) if apart else ("points", "cell_id", _CELL)
+    if not sources[field]:
+        return dataset
+    ids = dataset[label].transpose(*dims).values
+    names = [", ".join(sources[field].get(str(name), ())) for name in ids.ravel().tolist()]
+    values = np.array(names, dtype=object).reshape(ids.shape)
+    return _with(dataset, "source", dims, values, {"long_name": "cube from which it was merged"})
 
 
 def _with(

@@ -228,11 +228,11 @@
   const MOST_ROWS = 500;
 
   /** The points of a series, each as a list of its numbers or names. */
-  const pointsOf = ({ x, y, z, r, theta }) => {
+  const pointsOf = ({ x, y, z, r, theta, text }) => {
     if (z?.length && (Array.isArray(z[0]) || ArrayBuffer.isView(z[0]))) {
       return [...z].flatMap((line, j) => [...line].map((value, i) => [x?.[i] ?? i, y?.[j] ?? j, value]));
     }
-    const parts = [r ? theta : x, r || y, z].filter((part) => part?.length);
+    const parts = [Array.isArray(text) ? text : null, r ? theta : x, r || y, z].filter((part) => part?.length);
     return parts.length ? [...parts[0]].map((_, place) => parts.map((part) => part[place])) : [];
   };
 

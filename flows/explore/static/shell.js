@@ -210,9 +210,14 @@
     ].filter(Boolean).join("; ");
   };
 
+  /** From which view each one was come to. */
+  const came = new Map();
+
   /** In another view go on at its head; back in one, at the link that led away from it. */
-  const focusAfter = (before) => {
-    const led = before && [...main.querySelectorAll("a[href]")].find((one) => one.getAttribute("href") === before);
+  const focusAfter = (before, from, to) => {
+    const back = came.get(from) === to;
+    if (!back) came.set(to, from);
+    const led = back && [...main.querySelectorAll("a[href]")].find((one) => one.getAttribute("href") === before);
     if (led) led.scrollIntoView({ block: "nearest" });
     (led || document.getElementById("heading"))?.focus({ preventScroll: true });
   };
@@ -225,12 +230,13 @@
     const scrolls = [...main.querySelectorAll(".pick .options, .scroll")].map((one) => [one.scrollLeft, one.scrollTop]);
     const focused = document.activeElement;
     const [id, value, selection] = main.contains(focused) ? [focused.id, focused.value, focused.selectionStart] : [];
-    const same = main.firstElementChild?.className === root.className;
+    const from = main.firstElementChild?.className;
+    const same = from === root.className;
     explorer.purge(main);
     main.replaceChildren(root);
     if (!same) {
       window.scrollTo(0, 0);
-      if (before !== null) focusAfter(before);
+      if (before !== null) focusAfter(before, from, root.className);
       return;
     }
     for (const one of open.map((id) => document.getElementById(id)).filter(Boolean)) {

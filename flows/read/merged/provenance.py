@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from evalcube import __version__
 from evalcube.flows.plan.evaluations import labels_of
 from evalcube.flows.read.merged.inputs import Input
+from evalcube.flows.read.merged.union import given_name
 from evalcube.flows.state.records import MERGED
 from evalcube.storage.cube.bounds import parsed
 from evalcube.storage.cube.cube import Cube
@@ -25,6 +26,7 @@ RECORD = "merged.json"
 
 MOST_SOURCES = 200
 _MOST_NAMES = 50
+_MOST_POINTS = 500
 _LONGEST = 120
 _READ_BYTES = 10_000
 _Text = Field(max_length=_LONGEST)
@@ -36,7 +38,7 @@ class SourceCube(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
     name: str = _Text
-    """Last part of its address."""
+    """Last part of its address, without its ending."""
     ledger: str = Field(pattern="^[0-9a-f]{64}$")
     """SHA-256 of what its ledger vouched for: equal for equal results."""
     spec: str = Field(pattern="^[0-9a-f]{64}$")
@@ -44,6 +46,10 @@ class SourceCube(BaseModel):
     models: list[str] = Field(max_length=_MOST_NAMES)
     """Of what it measured; cut after so many."""
     tasks: list[str] = Field(max_length=_MOST_NAMES)
+    evaluations: list[str] = Field(default=[], max_length=_MOST_NAMES)
+    """Ids of what it measured."""
+    points: list[str] = Field(default=[], max_length=_MOST_POINTS)
+    """Ids of the points at which it did; none where they are more than so many."""
     trials: int = Field(ge=0, le=2**53)
     """Finished ones, repeats included."""
     graders: list[str] = Field(max_length=_MOST_NAMES)
@@ -110,8 +116,11 @@ def _source(one: Input) -> SourceCube:
     receipts = one.receipts.values()
     first, last = one.times or (None, None)
     tokens, usd = one.spent
+    points = [point.cell_id for task in one.described.tasks for point in task.points]
     return SourceCube(
-        name=_cut(one.url.rstrip("/\\").replace("\\", "/").rpartition("/")[2]),
+        name=_cut(given_name(one.url)),
+        evaluations=_names(row.eval_id for row in one.described.evaluations),
+        points=points if len(points) <= _MOST_POINTS else [],
         ledger=one.ledger_digest,
         spec=one.spec_digest,
         models=_names(labels_of(one.described.evaluations)),

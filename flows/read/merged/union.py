@@ -102,10 +102,11 @@ def unite(
                 "Merge cubes of one seed",
             )
     notes: dict[str, None] = {}
-    evaluations = _evaluations(specs, names, notes)
-    tasks = [
-        _task(label, specs, names) for label in sorted({task.label for spec in specs for task in spec.tasks})
-    ]
+    contradictions = _Contradictions()
+    evaluations = _evaluations(specs, names, notes, contradictions)
+    labels = sorted({task.label for spec in specs for task in spec.tasks})
+    tasks = [_task(label, specs, names, contradictions) for label in labels]
+    contradictions.refuse(names)
     judges = _judges(specs, names)
     asserted = _asserted_prices(specs, names, prices, evaluations)
     spec: dict[str, Any] = {
@@ -119,7 +120,35 @@ def unite(
     return Union(spec, tuple(_place(one, evaluations, tasks, judges) for one in specs), tuple(notes))
 
 
-def _evaluations(specs: Sequence[Spec], names: Sequence[str], notes: dict[str, None]) -> list[Evaluation]:
+def given_name(url: str) -> str:
+    """The name of a cube, and nothing of where it is."""
+    return url.rstrip("/\\").replace("\\", "/").rpartition("/")[2].removesuffix(".zarr")
+
+
+class _Contradictions:
+    """What cubes call by one name and mean otherwise: all of it, so that one merge renames all of it."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._renames: dict[str, None] = {}
+
+    def add(self, line: str, cube: str, label: str) -> None:
+        """Note one, with whose name may be another."""
+        self._lines.append(line)
+        self._renames[f"--rename {cube}:{label}={label}-{given_name(cube)}"] = None
+
+    def refuse(self, cubes: Sequence[str]) -> None:
+        """Refuse all, if there are any, with the line that gives other names."""
+        if self._lines:
+            raise SweepError(
+                "the cubes mean other things by the same names: " + "; ".join(self._lines),
+                " ".join(["Give other names: evalcube merge NEW.zarr", *cubes, *self._renames]),
+            )
+
+
+def _evaluations(
+    specs: Sequence[Spec], names: Sequence[str], notes: dict[str, None], contradictions: _Contradictions
+) -> list[Evaluation]:
     found: dict[str, Evaluation] = {}
     where: dict[str, str] = {}
     for spec, name in zip(specs, names, strict=True):
@@ -139,16 +168,21 @@ def _evaluations(specs: Sequence[Spec], names: Sequence[str], notes: dict[str, N
                 ] = None
                 found[row.eval_id] = min(known, row, key=lambda one: one.label)
     ordered = sorted(found.values(), key=lambda row: (*_label(row), row.eval_id))
-    for before, row in itertools.pairwise(ordered):
-        if _label(before) == _label(row):
-            one, two = sorted((where[before.eval_id], where[row.eval_id]), key=names.index)
-            raise SweepError(
-                f"two evaluations are called '{row.label}', one in cube '{one}' and one in cube '{two}', and they are "
-                f"asked by other requests (eval_id {before.eval_id[:12]} and {row.eval_id[:12]})",
-                "Give one another name in a merge: "
-                f"evalcube merge NEW.zarr CUBE CUBE --rename {two}:{row.model}={row.model}-2",
-            )
+    for _, group in itertools.groupby(ordered, key=_label):
+        first, *others = sorted(group, key=lambda row: names.index(where[row.eval_id]))
+        for row in others:
+            home, name = where[first.eval_id], where[row.eval_id]
+            line = f"'{row.label}' has {_differences(_sent(first), _sent(row))} in '{home}' / '{name}'"
+            contradictions.add(line, name, row.model)
     return ordered
+
+
+def _differences(one: Any, other: Any, path: str = "") -> str:  # noqa: ANN401 - any JSON value
+    """What differs between two descriptions, such as ``temperature 0 / 0.7``."""
+    if not (isinstance(one, Mapping) and isinstance(other, Mapping)):
+        return f"{path} {in_short(one)} / {in_short(other)}"
+    keys = [key for key in {**one, **other} if one.get(key) != other.get(key)]
+    return ", ".join(_differences(one.get(key), other.get(key), key) for key in keys)
 
 
 def _label(row: Evaluation) -> tuple[str, str, str]:
@@ -161,7 +195,9 @@ def _sent(row: Evaluation) -> dict[str, Any]:
     return {**fields, "template": row.template.source, "sampler": row.sampler.params}
 
 
-def _task(label: str, specs: Sequence[Spec], names: Sequence[str]) -> TaskSpec:
+def _task(
+    label: str, specs: Sequence[Spec], names: Sequence[str], contradictions: _Contradictions
+) -> TaskSpec:
     """All points that any of the cubes has of a task."""
     pairs = [
         (task, name)
@@ -181,11 +217,8 @@ def _task(label: str, specs: Sequence[Spec], names: Sequence[str]) -> TaskSpec:
             ("readers", reader, task.reader or reader),
         ):
             if one != other:
-                raise SweepError(
-                    f"task '{label}' has other {what} in cube '{home}' than in cube '{name}': "
-                    f"{in_short(one)} and {in_short(other)}",
-                    f"Keep them apart in a merge: evalcube merge NEW.zarr CUBE CUBE --rename {name}:{label}={label}-2",
-                )
+                line = f"task '{label}' has {what} {in_short(one)} / {in_short(other)} in '{home}' / '{name}'"
+                contradictions.add(line, name, label)
         for point in task.points:
             points.setdefault(point.cell_id, []).append(point)
     joined = sorted(map(_point, points.values()), key=lambda point: (_natural(point.params), point.cell_id))

@@ -220,7 +220,8 @@ def _gives_way(column: TrialColumn) -> bool:
 def _shown(column: TrialColumn, row: Mapping[str, Any], varying: Mapping[str, set[str]]) -> str:
     value = row[column.name]
     if column.name == "params" and value is not None:
-        return visible(_params(value, varying.get(row["task"]) if "task" in row else None)) or ABSENT
+        names = varying.get(row["task"]) if "task" in row else set().union(*varying.values())
+        return visible(_params(value, names)) or ABSENT
     match value:
         case None:
             return ABSENT

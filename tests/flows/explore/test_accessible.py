@@ -114,7 +114,7 @@ def test_keyboard__finds_the_worst_task_of_a_model_and_a_wrong_answer(chromium, 
         assert focused(page) == "Trials"
         go_by_tab(page, lambda name: name == "wrong")
         page.page.keyboard.press("Enter")
-        page.page.wait_for_function("document.getElementById('said').textContent !== ''")
+        page.page.wait_for_function("() => document.getElementById('said').textContent !== ''")
         assert "of" in page.page.locator("#said").text_content()
         page.page.keyboard.press("j")
         row = page.page.evaluate("document.activeElement.getAttribute('href')")

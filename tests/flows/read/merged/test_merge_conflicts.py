@@ -16,6 +16,7 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.read.merged.inputs import Input
 from evalcube.flows.read.merged.provenance import sources_of
 from evalcube.flows.read.reader import Reader
+from evalcube.flows.read.statistics import table
 from evalcube.flows.share.merge import ConflictError, merge_cubes
 from evalcube.flows.state.records import MERGED, NOTES, read_notes
 from evalcube.stages.reply.forms import Record
@@ -136,7 +137,10 @@ def test_merge_cubes__finished_trials_hide_transport_errors(ours: str, tmp_path:
 
 REFUSED = {
     "seed": ({"seed": 7}, "has seed 7"),
-    "label": ({"samplers": {"greedy": {"temperature": 1}}}, r"--rename .*theirs.zarr:alpha=alpha-2"),
+    "label": (
+        {"samplers": {"greedy": {"temperature": 1}}},
+        r"'alpha / .*temperature 0 / 1 in .*--rename .*theirs.zarr:alpha=alpha-theirs",
+    ),
     "criteria": (
         {
             "tasks": {
@@ -146,9 +150,43 @@ REFUSED = {
                 }
             }
         },
-        r"other assertions.*--rename .*theirs.zarr:arithmetic=arithmetic-2",
+        r"task 'arithmetic' has assertions .*--rename .*theirs.zarr:arithmetic=arithmetic-theirs",
     ),
 }
+
+
+def test_merge_cubes__refuses_all_contradictions_at_once_with_a_line_that_ends_them(
+    ours: str, tmp_path: Path
+) -> None:
+    urls = [ours, *(str(tmp_path / f"{name}.zarr") for name in ("ann", "ben"))]
+    for url, limit in zip(urls[1:], (100, 50), strict=True):
+        make_cube(
+            url, replace(OURS, changes={"samplers": {"greedy": {"temperature": 0, "max_tokens": limit}}})
+        )
+
+    with pytest.raises(SweepError) as caught:
+        merge_cubes(str(tmp_path / "out.zarr"), urls)
+
+    assert "max_tokens 200 / 100" in caught.value.message
+    assert "max_tokens 200 / 50" in caught.value.message
+    words = caught.value.remedy.split(" ")
+    renames = [words[place + 1] for place, word in enumerate(words) if word == "--rename"]
+    assert merge_cubes(str(tmp_path / "out.zarr"), urls, rename=renames).sizes["model"] == 3 * len(
+        OURS.models
+    )
+    rows = table(str(tmp_path / "out.zarr"), by=["source"]).to_dataframe()
+    assert sorted(rows["source"]) == ["ann", "ben", "ours"]
+
+
+def test_merged__points_say_of_which_cubes_they_are_where_all_asked_one_model(tmp_path: Path) -> None:
+    urls = [str(tmp_path / f"{name}.zarr") for name in ("ann", "ben")]
+    for url, lengths in zip(urls, ((3, 4), (4, 5)), strict=True):
+        make_cube(url, replace(OURS, lengths=lengths, depths=()))
+
+    merge_cubes(str(tmp_path / "out.zarr"), urls)
+
+    rows = table(str(tmp_path / "out.zarr"), by=["source"]).to_dataframe()
+    assert sorted(rows["source"]) == ["ann", "ann, ben", "ben"]
 
 
 @pytest.mark.parametrize(("changes", "message"), REFUSED.values(), ids=REFUSED)
@@ -221,10 +259,10 @@ def test_merge_cubes__provenance_names_each_source_once(pair: tuple[str, str], t
     merge_cubes(second, [first, pair[0]], prefer="first")
 
     sources, _ = sources_of(Cube.open(second))
-    assert [source.name for source in sources] == ["ours.zarr", "theirs.zarr"]
+    assert [source.name for source in sources] == ["ours", "theirs"]
     assert [source.models for source in sources] == [
-        ["alpha / plain / greedy", "beta / plain / greedy"],
-        ["beta / plain / greedy", "gamma / plain / greedy"],
+        ["alpha", "beta"],
+        ["beta", "gamma"],
     ]
     assert [(source.first, source.last, source.trials) for source in sources] == [
         (1_000, 1_000, 24),
