@@ -161,7 +161,6 @@ def recorded(cube: Cube) -> dict[str, Any]:
 
 ENDPOINTS = (
     Answerer("overview", overview, once),
-    Answerer("live", live, once, kept=False),
     Answerer("pulse", pulse, kept=False),
     Answerer("progress", progress, once, kept=False),
 )

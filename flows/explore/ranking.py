@@ -69,7 +69,6 @@ def ranking(explored: Explored, query: Query) -> Json:
     }
     return {
         **head,
-        "enough": board.enough,
         "rows": rows,
         "notes": [*opened.warnings, *board.notes, *board.remarks],
         "meaning": _meaning(board),

@@ -102,11 +102,16 @@ def unite(
                 "Merge cubes of one seed",
             )
     notes: dict[str, None] = {}
-    contradictions = _Contradictions()
+    contradictions: list[tuple[str, str]] = []
     evaluations = _evaluations(specs, names, notes, contradictions)
     labels = sorted({task.label for spec in specs for task in spec.tasks})
     tasks = [_task(label, specs, names, contradictions) for label in labels]
-    contradictions.refuse(names)
+    if contradictions:
+        renames = dict.fromkeys(rename for _, rename in contradictions)
+        raise SweepError(
+            f"the cubes mean other things by the same names: {'; '.join(line for line, _ in contradictions)}",
+            " ".join(["Give other names: evalcube merge NEW.zarr", *names, *renames]),
+        )
     judges = _judges(specs, names)
     asserted = _asserted_prices(specs, names, prices, evaluations)
     spec: dict[str, Any] = {
@@ -125,29 +130,13 @@ def given_name(url: str) -> str:
     return url.rstrip("/\\").replace("\\", "/").rpartition("/")[2].removesuffix(".zarr")
 
 
-class _Contradictions:
-    """What cubes call by one name and mean otherwise: all of it, so that one merge renames all of it."""
-
-    def __init__(self) -> None:
-        self._lines: list[str] = []
-        self._renames: dict[str, None] = {}
-
-    def add(self, line: str, cube: str, label: str) -> None:
-        """Note one, with whose name may be another."""
-        self._lines.append(line)
-        self._renames[f"--rename {cube}:{label}={label}-{given_name(cube)}"] = None
-
-    def refuse(self, cubes: Sequence[str]) -> None:
-        """Refuse all, if there are any, with the line that gives other names."""
-        if self._lines:
-            raise SweepError(
-                "the cubes mean other things by the same names: " + "; ".join(self._lines),
-                " ".join(["Give other names: evalcube merge NEW.zarr", *cubes, *self._renames]),
-            )
+def _renaming(cube: str, label: str) -> str:
+    """What gives something of a cube another name."""
+    return f"--rename {cube}:{label}={label}-{given_name(cube)}"
 
 
 def _evaluations(
-    specs: Sequence[Spec], names: Sequence[str], notes: dict[str, None], contradictions: _Contradictions
+    specs: Sequence[Spec], names: Sequence[str], notes: dict[str, None], contradictions: list[tuple[str, str]]
 ) -> list[Evaluation]:
     found: dict[str, Evaluation] = {}
     where: dict[str, str] = {}
@@ -173,7 +162,7 @@ def _evaluations(
         for row in others:
             home, name = where[first.eval_id], where[row.eval_id]
             line = f"'{row.label}' has {_differences(_sent(first), _sent(row))} in '{home}' / '{name}'"
-            contradictions.add(line, name, row.model)
+            contradictions.append((line, _renaming(name, row.model)))
     return ordered
 
 
@@ -196,7 +185,7 @@ def _sent(row: Evaluation) -> dict[str, Any]:
 
 
 def _task(
-    label: str, specs: Sequence[Spec], names: Sequence[str], contradictions: _Contradictions
+    label: str, specs: Sequence[Spec], names: Sequence[str], contradictions: list[tuple[str, str]]
 ) -> TaskSpec:
     """All points that any of the cubes has of a task."""
     pairs = [
@@ -218,7 +207,7 @@ def _task(
         ):
             if one != other:
                 line = f"task '{label}' has {what} {in_short(one)} / {in_short(other)} in '{home}' / '{name}'"
-                contradictions.add(line, name, label)
+                contradictions.append((line, _renaming(name, label)))
         for point in task.points:
             points.setdefault(point.cell_id, []).append(point)
     joined = sorted(map(_point, points.values()), key=lambda point: (_natural(point.params), point.cell_id))
