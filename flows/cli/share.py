@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.filesize import decimal as size_text
@@ -43,20 +44,17 @@ def merge(
         done = merge_cubes(output, cubes, prefer=prefer, rename=rename or ())
     except ConflictError as error:
         if as_json:
-            show_json(_document({"cube": None, "cubes": cubes, "prefer": prefer}, error.conflicts), "merge")
+            conflicts = list(map(asdict, error.conflicts))
+            show_json({"cube": None, "cubes": cubes, "prefer": prefer, "conflicts": conflicts}, "merge")
         else:
             _print_conflicts(error.conflicts)
         raise
     if as_json:
-        show_json(_document(done.to_dict(), done.conflicts), "merge")
+        show_json(done.to_dict(), "merge")
     else:
         _print_merged(done)
     for note in done.notes:
         complain(note)
-
-
-def _document(fields: dict[str, Any], conflicts: Sequence[Conflict]) -> dict[str, Any]:
-    return {**fields, "conflicts": [conflict.to_dict() for conflict in conflicts]}
 
 
 def _print_merged(done: Merged) -> None:
@@ -77,11 +75,9 @@ def _print_conflicts(conflicts: Sequence[Conflict]) -> None:
     rows = []
     for one in conflicts:
         params = ", ".join(f"{name}={value}" for name, value in one.example["params"].items())
-        said = "{params}\ntrial {trial}, repeat {repeat}: {kept}, {hidden}"
-        example = said.format(**{**one.example, "params": params})
-        rows.append(
-            (one.model, one.task, one.trials, one.status_changes, f"{one.kept}\n{one.hidden}", example)
-        )
+        example = params + "\ntrial {trial}, repeat {repeat}: {kept}, {hidden}".format(**one.example)
+        cubes = f"{one.kept}\n{one.hidden}"
+        rows.append((one.model, one.task, one.trials, one.status_changes, cubes, example))
     names = ("model", "task", "trials", "other status", "cubes", "such as")
     print_rows(names, rows, "the same trials with other outcomes", cut=True)
     natural = sum(one.trials for one in conflicts if one.by_nature)

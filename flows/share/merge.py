@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -71,13 +71,7 @@ class Merged(MadeCube):
 
     def to_dict(self) -> dict[str, Any]:
         """The result as JSON values."""
-        return {
-            **vars(self),
-            "cubes": list(self.cubes),
-            "sizes": dict(self.sizes),
-            "conflicts": [conflict.to_dict() for conflict in self.conflicts],
-            "notes": list(self.notes),
-        }
+        return asdict(self)
 
 
 def merge_cubes(

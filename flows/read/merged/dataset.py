@@ -49,10 +49,6 @@ class Conflict:
     example: Mapping[str, Any]
     """One of them: params, trial, repeat, and how it ended in either cube."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """The conflict as JSON values."""
-        return {**vars(self), "example": dict(self.example)}
-
 
 class Tally:
     """Counts contradictions. One thread at a time may add to it.

@@ -107,10 +107,10 @@ def unite(
     labels = sorted({task.label for spec in specs for task in spec.tasks})
     tasks = [_task(label, specs, names, contradictions) for label in labels]
     if contradictions:
-        renames = dict.fromkeys(rename for _, rename in contradictions)
+        renames = " --rename ".join(dict.fromkeys(rename for _, rename in contradictions))
         raise SweepError(
             f"the cubes mean other things by the same names: {'; '.join(line for line, _ in contradictions)}",
-            " ".join(["Give other names: evalcube merge NEW.zarr", *names, *renames]),
+            f"Give other names: evalcube merge NEW.zarr {' '.join(names)} --rename {renames}",
         )
     judges = _judges(specs, names)
     asserted = _asserted_prices(specs, names, prices, evaluations)
@@ -132,7 +132,7 @@ def given_name(url: str) -> str:
 
 def _renaming(cube: str, label: str) -> str:
     """What gives something of a cube another name."""
-    return f"--rename {cube}:{label}={label}-{given_name(cube)}"
+    return f"{cube}:{label}={label}-{given_name(cube)}"
 
 
 def _evaluations(

@@ -140,10 +140,7 @@ class ImportSummary(MadeCube):
 
     def to_dict(self) -> dict[str, Any]:
         """The summary as JSON values."""
-        fields = {
-            name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()
-        }
-        return {"schema": "evalcube.import", "schema_version": 1, **fields}
+        return {"schema": "evalcube.import", "schema_version": 1, **asdict(self)}
 
 
 def import_logs(

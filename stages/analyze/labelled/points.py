@@ -244,7 +244,7 @@ def weighing_notes(*, differ: bool, unclustered: int) -> tuple[str, ...]:
     if differ:
         found.append(
             "Points differ in their numbers of trials: tasks weigh the same, and the points of a task as in the first "
-            "plan; --weigh trials gives the mean over all trials, as papers print it."
+            "plan; `evalcube leaderboard --weigh trials` gives the plain mean over trials that papers print."
         )
     if unclustered > 1:
         found.append(

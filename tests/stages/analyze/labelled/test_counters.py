@@ -301,7 +301,7 @@ def test_leaderboard__trials_that_are_added_do_not_move_a_score(version, extra):
         slack = {"v2": 1e-9, "v1": 0.06, "auto": 0.02}[version]
         assert after.score.value == pytest.approx(before.score.value, rel=slack)
     assert (even.weighed, uneven.weighed) == ("", "base")
-    assert "points of a task as in the first plan; --weigh trials gives" in uneven.notes[-1]
+    assert "points of a task as in the first plan; `evalcube leaderboard --weigh trials`" in uneven.notes[-1]
 
 
 def test_leaderboard__growth_of_all_points_alike_is_plain_sums():
