@@ -158,10 +158,10 @@ def _evaluations(
                 found[row.eval_id] = min(known, row, key=lambda one: one.label)
     ordered = sorted(found.values(), key=lambda row: (*_label(row), row.eval_id))
     for _, group in itertools.groupby(ordered, key=_label):
-        first, *others = sorted(group, key=lambda row: names.index(where[row.eval_id]))
+        known, *others = sorted(group, key=lambda row: names.index(where[row.eval_id]))
         for row in others:
-            home, name = where[first.eval_id], where[row.eval_id]
-            line = f"'{row.label}' has {_differences(_sent(first), _sent(row))} in '{home}' / '{name}'"
+            home, name = where[known.eval_id], where[row.eval_id]
+            line = f"'{row.label}' has {_differences(_sent(known), _sent(row))} in '{home}' / '{name}'"
             contradictions.append((line, _renaming(name, row.model)))
     return ordered
 
