@@ -181,7 +181,7 @@ def test_render_report__cells_lead_to_the_first_sample_of_their_model_and_task()
     page = Page(render_report(ds, board, facts=FACTS, samples=samples))
 
     links = [value for name, value in page.attributes if name == "href"]
-    assert links == ["#trial-0"]
+    assert links == ["#main", "#trial-0"]
     assert ("id", "trial-0") in page.attributes
 
 
