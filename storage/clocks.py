@@ -17,7 +17,7 @@ from pathlib import Path
 LAST_YEAR = 253_370_764_800  # the year 9999 begins, seconds since the epoch: later ones are in no calendar
 
 
-def elapsed() -> float:
+def elapsed_seconds() -> float:
     """Seconds by a clock that nobody sets, and that goes on while the machine sleeps where there is such a clock."""
     if hasattr(time, "CLOCK_BOOTTIME"):
         return time.clock_gettime(time.CLOCK_BOOTTIME)
@@ -42,7 +42,7 @@ def file_clock(folder: Path) -> float:
         probe.unlink(missing_ok=True)
 
 
-def aged(paths: Iterable[Path], folder: Path, seconds: float, *, sure: bool) -> Iterator[Path]:
+def older_files(paths: Iterable[Path], folder: Path, seconds: float, *, sure: bool) -> Iterator[Path]:
     """Those of some files that were written longer ago than that; files that are gone meanwhile are left out."""
     now: float | None = None
     for path in paths:
@@ -54,12 +54,12 @@ def aged(paths: Iterable[Path], folder: Path, seconds: float, *, sure: bool) -> 
                 yield path
 
 
-def swept(paths: Iterable[Path], folder: Path, seconds: float, *, delete: bool) -> int:
-    """Count, or delete, files of such an age; see `aged`."""
-    found = 0
-    for path in aged(paths, folder, seconds, sure=delete):
+def sweep_old_files(paths: Iterable[Path], folder: Path, seconds: float, *, delete: bool) -> int:
+    """Count, or delete, files of such an age; see `older_files`."""
+    count = 0
+    for path in older_files(paths, folder, seconds, sure=delete):
         with suppress(FileNotFoundError):  # its writer lives and has removed it, or another one sweeps
             if delete:
                 path.unlink()
-            found += 1
-    return found
+            count += 1
+    return count

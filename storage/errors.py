@@ -105,14 +105,14 @@ def storage_error(error: OSError, path: str | Path, doing: str) -> StorageError:
     """Say what an ``OSError`` means to a user."""
     inner = "" if error.filename in (None, str(path)) else f" ({error.filename})"
     kind: type[StorageError] = StorageError
-    said, remedy = (error.strerror or str(error)).lower(), "Check the disk or mount, then run again."
+    reason, remedy = (error.strerror or str(error)).lower(), "Check the disk or mount, then run again."
     if error.errno in _FULL:
-        kind, said, remedy = DiskFullError, _FULL[error.errno], _ROOM
+        kind, reason, remedy = DiskFullError, _FULL[error.errno], _ROOM
     elif error.errno in _NOT_WRITABLE:
         kind, remedy = NotWritableError, "Choose another path, or see what is there and who may write it."
     elif error.errno == errno.EMFILE:
         remedy = "Raise the limit (`ulimit -n`)."
-    return kind(f"cannot {doing}: {said}{inner}", path, remedy)
+    return kind(f"cannot {doing}: {reason}{inner}", path, remedy)
 
 
 @contextmanager
@@ -127,9 +127,9 @@ def guarded(path: str | Path, doing: str) -> Iterator[None]:
 def need_package(package: str, extra: str, thing: str, where: str) -> None:
     """Make sure that an optional package is installed."""
     try:
-        found = find_spec(package) is not None
+        is_installed = find_spec(package) is not None
     except ValueError:  # its entry in sys.modules is None
-        found = False
-    if not found:
-        what = f"{thing} here needs the package {package}, which is not installed"
-        raise StorageError(what, where, f'Install it, on workers too: pip install "evalcube[{extra}]".')
+        is_installed = False
+    if not is_installed:
+        problem = f"{thing} here needs the package {package}, which is not installed"
+        raise StorageError(problem, where, f'Install it, on workers too: pip install "evalcube[{extra}]".')

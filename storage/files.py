@@ -149,7 +149,7 @@ def link_new(temporary: Path, path: Path) -> bool:
 
 
 @contextmanager
-def locked(path: Path, timeout: float = 10.0) -> Iterator[None]:
+def locking(path: Path, timeout: float = 10.0) -> Iterator[None]:
     """Hold an advisory lock on the file `path`, which is created and stays.
 
     The kernel frees it when its holder ends in whatever way, so that there is no stale lock to break.

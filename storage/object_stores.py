@@ -39,29 +39,29 @@ _VARIABLES = (*STORE_VARIABLES, "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 _NO_PLACE = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
 
 
-def connected(address: str) -> ObjectStore:
+def connect(address: str) -> ObjectStore:
     """The store of an address; made once in a process, and again if its environment says something else."""
     environment = tuple(sorted(item for item in os.environ.items() if item[0].startswith(_VARIABLES)))
-    return _connected(address, address in _ANSWERED, environment, os.getpid())
+    return _cached_connection(address, address in _ANSWERED, environment, os.getpid())
 
 
 _ANSWERED: set[str] = set()
 
 
-def answered(address: str) -> None:
+def mark_reachable(address: str) -> None:
     """Take note that the store of an address is there; from now on it is waited for where it is not."""
     _ANSWERED.add(address)
 
 
 @lru_cache(maxsize=64)
-def _connected(
+def _cached_connection(
     address: str, patient: bool, _environment: tuple[tuple[str, str], ...], _process: int
 ) -> ObjectStore:
     return from_url(address, retry_config=_PATIENT if patient else RETRIES)
 
 
 @contextmanager
-def translated(address: str, doing: str) -> Iterator[None]:
+def store_errors(address: str, doing: str) -> Iterator[None]:
     """Turn an error of a store into one of storage, without what it says of addresses and headers."""
     try:
         yield
@@ -77,13 +77,13 @@ def translated(address: str, doing: str) -> Iterator[None]:
         raise StorageError(f"cannot {doing}: {_plain(error)}", address, remedy) from None
 
 
-def first_bytes(found: GetResult, most: int | None) -> bytes:
+def first_bytes(answer: GetResult, most: int | None) -> bytes:
     """Content of an object, or its first `most` bytes: no more than these come into memory, whatever the object has."""
     if most is None:
-        most = found.meta["size"]
+        most = answer.meta["size"]
     # In parts: a length that is only claimed takes no memory.
     data = bytearray()
-    for part in found.stream(min_chunk_size=_PART_BYTES):
+    for part in answer.stream(min_chunk_size=_PART_BYTES):
         data += part
         if len(data) >= most:
             break

@@ -63,8 +63,8 @@ def _state_and_start(pid: int) -> tuple[str, int] | None:
 def this_process() -> ProcessIdentity:
     """Identity of the calling process."""
     pid = os.getpid()
-    known = _state_and_start(pid)
-    return ProcessIdentity(host=socket.gethostname(), boot=_boot(), pid=pid, start=known[1] if known else 0)
+    status = _state_and_start(pid)
+    return ProcessIdentity(host=socket.gethostname(), boot=_boot(), pid=pid, start=status[1] if status else 0)
 
 
 def machine_id() -> str:
@@ -110,11 +110,11 @@ def life_of(process: ProcessIdentity) -> Life:
     """
     if process.boot != _boot() or process.host != socket.gethostname():
         return Life.UNKNOWN
-    known = _state_and_start(process.pid)
-    if known and process.start:
-        if known[0] in "ZX" or known[1] != process.start:
+    status = _state_and_start(process.pid)
+    if status and process.start:
+        if status[0] in "ZX" or status[1] != process.start:
             return Life.ENDED
-        return Life.STOPPED if known[0] in "Tt" else Life.RUNNING
+        return Life.STOPPED if status[0] in "Tt" else Life.RUNNING
     # /proc may be absent, or hide the processes of others: then an id that is in use may have come again.
     try:
         os.kill(process.pid, 0)
@@ -158,9 +158,9 @@ def read_heading(descriptor: int, magic: bytes) -> tuple[Owner, int] | None:
     data = os.pread(descriptor, _HEADING.size + _MAX_HEADING, 0)
     if len(data) < _HEADING.size:
         return None
-    found, length, check = _HEADING.unpack_from(data)
+    stored_magic, length, check = _HEADING.unpack_from(data)
     text = data[_HEADING.size : _HEADING.size + length]
-    if found != magic or len(text) != length or zlib.crc32(text) != check:
+    if stored_magic != magic or len(text) != length or zlib.crc32(text) != check:
         return None
     try:
         fields = json.loads(text)
@@ -210,10 +210,10 @@ def _owner_life(descriptor: int, magic: bytes) -> Life:
 
     A process that is stopped counts as running: its file is still its own.
     """
-    known = read_heading(descriptor, magic)
-    if known is None:
+    parsed = read_heading(descriptor, magic)
+    if parsed is None:
         return Life.UNKNOWN  # killed before its heading was written, or writing it now
-    owner, here = known[0], this_process()
+    owner, here = parsed[0], this_process()
     process = owner.process
     if process.boot and here.boot:
         if same_kernel(process, here) and process.boot != here.boot:

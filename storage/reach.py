@@ -46,20 +46,20 @@ class Token:
     def answer(self, who: str) -> str:
         """Find the token and answer it; the reason why not, in words, or an empty text."""
         deadline = time.monotonic() + _LAG_SECONDS
-        place = redacted(self.url)
+        location = redacted(self.url)
         try:
             while self._get(self.name) != self.secret:
                 if time.monotonic() > deadline:
                     remedy = f"or give the {self.what} an address that all reach (such as s3://...)"
-                    what = f"does not see the sweep's {self.what} at {place}"
-                    return f"{what}. Mount the same file system there, {remedy}"
+                    problem = f"does not see the sweep's {self.what} at {location}"
+                    return f"{problem}. Mount the same file system there, {remedy}"
                 time.sleep(_PAUSE_SECONDS)
             self._put(*self._answer_of(who))
         except (OSError, StorageError) as error:
-            return f"cannot use the sweep's {self.what} at {place}: {str(error).rstrip('.')}"
+            return f"cannot use the sweep's {self.what} at {location}: {str(error).rstrip('.')}"
         return ""
 
-    def answered(self, who: str) -> bool:
+    def has_answer(self, who: str) -> bool:
         """Whether that process's answer is here."""
         name, text = self._answer_of(who)
         with suppress(OSError, StorageError):
@@ -93,8 +93,8 @@ class Token:
         if not has_folders(self.url):
             with closing(open_cache(self.url)) as cache:
                 return (cache.get(_as_key(name)) or b"").decode(errors="replace")
-        found = space_of(self.url).get(self._key(name), 1000)
-        return "" if found is None else found.data.decode(errors="replace")
+        stored = space_of(self.url).get(self._key(name), 1000)
+        return "" if stored is None else stored.data.decode(errors="replace")
 
     def _delete(self, name: str) -> None:
         if not has_folders(self.url):
@@ -118,7 +118,7 @@ def clear_tokens(cube: Space) -> None:
 def leave_tokens(run: str, cube: str | Path, cache: str | Path) -> tuple[Token, ...]:
     """Leave a token in a sweep's cube and in its cache."""
     places = (("cube", cube), ("cache", cache))
-    tokens = tuple(Token(what, str(url), f"reach-{run}", secrets.token_hex(16)) for what, url in places)
+    tokens = tuple(Token(role, str(url), f"reach-{run}", secrets.token_hex(16)) for role, url in places)
     for token in tokens:
         token.leave()
     return tokens

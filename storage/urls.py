@@ -201,13 +201,13 @@ def directory_of(url: str | Path) -> Path:
     if not scheme:
         return at_home(text).absolute()
     if scheme != "file":
-        what = f"addresses that begin with {scheme}:// are not supported"
-        raise UnsupportedUrlError(what, redacted(text), REMEDY)
-    found = _FILE.fullmatch(text)
-    path = unquote(found["path"]) if found else "\0"
+        problem = f"addresses that begin with {scheme}:// are not supported"
+        raise UnsupportedUrlError(problem, redacted(text), REMEDY)
+    match = _FILE.fullmatch(text)
+    path = unquote(match["path"]) if match else "\0"
     if "\0" in path:
-        what = "a file: URL has three slashes and nothing but a path"
-        raise UnsupportedUrlError(what, redacted(text), REMEDY)
+        problem = "a file: URL has three slashes and nothing but a path"
+        raise UnsupportedUrlError(problem, redacted(text), REMEDY)
     return Path(path)
 
 
@@ -216,21 +216,21 @@ def at_home(path: str | Path) -> Path:
     try:
         return Path(path).expanduser()
     except RuntimeError:
-        what = "its home folder is not known"
-        raise UnsupportedUrlError(what, str(path), "Write the whole path.") from None
+        problem = "its home folder is not known"
+        raise UnsupportedUrlError(problem, str(path), "Write the whole path.") from None
 
 
-def _matched(url: str) -> re.Match[str]:
+def _match_address(url: str) -> re.Match[str]:
     """Parts of an address that is no directory's."""
     form, words = _FORMS[kind_of(url)]
-    found = form.fullmatch(url.partition("://")[2])
-    if found is None or int(found.groupdict().get("port") or 0) > _GREATEST_PORT:
+    match = form.fullmatch(url.partition("://")[2])
+    if match is None or int(match.groupdict().get("port") or 0) > _GREATEST_PORT:
         raise UnsupportedUrlError(
             "addresses of such stores have another form, without user name and password",
             redacted(url),
             f"Write it like {scheme_of(url)}://{words}. Secrets stand in the environment variables of the store.",
         )
-    return found
+    return match
 
 
 def object_prefix(url: str) -> str:
@@ -241,8 +241,8 @@ def object_prefix(url: str) -> str:
     >>> object_prefix("s3://bucket/caches/")
     's3://bucket/caches'
     """
-    found = _matched(url)
-    return f"{scheme_of(url)}://{found['host']}/{found['path']}".rstrip("/")
+    match = _match_address(url)
+    return f"{scheme_of(url)}://{match['host']}/{match['path']}".rstrip("/")
 
 
 def http_address(url: str) -> str:
@@ -253,8 +253,8 @@ def http_address(url: str) -> str:
     >>> http_address("https://team.example:8443/cubes/sweep.zarr/")
     'https://team.example:8443/cubes/sweep.zarr'
     """
-    found = _matched(url)
-    return f"{scheme_of(url)}://{found[0].rstrip('/')}"
+    match = _match_address(url)
+    return f"{scheme_of(url)}://{match[0].rstrip('/')}"
 
 
 class RedisAddress(NamedTuple):
@@ -280,7 +280,7 @@ def redis_address(url: str) -> RedisAddress:
     >>> str(redis_address("redis://cache.example?password_env=TEAM_CACHE"))
     'redis://cache.example:6379/0'
     """
-    found = _matched(url)
-    port, database = int(found["port"] or 6379), int(found["database"] or 0)
-    host, secret = found["host"].strip("[]"), found["variable"] or "REDIS_PASSWORD"
+    match = _match_address(url)
+    port, database = int(match["port"] or 6379), int(match["database"] or 0)
+    host, secret = match["host"].strip("[]"), match["variable"] or "REDIS_PASSWORD"
     return RedisAddress(host, port, database, scheme_of(url) == "rediss", secret)

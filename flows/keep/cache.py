@@ -17,7 +17,7 @@ from evalcube.flows.plan.requests import planned_requests
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.read.outputs import Ticker, check_output, silent
 from evalcube.flows.read.reader import Reader
-from evalcube.storage.cache.archive import opened, read_archive, write_archive
+from evalcube.storage.cache.archive import open_archive, read_archive, write_archive
 from evalcube.storage.cache.cache import Cache, EntryInfo, ManagedCache, open_cache
 from evalcube.storage.cache.contract import BATCH_ENTRIES, Contexts, batches, decode
 from evalcube.storage.cube.cube import Cube
@@ -160,7 +160,7 @@ def export(url: str, path: Path, *, cube: str | None = None, tick: Ticker = sile
 def load(url: str, path: Path, *, tick: Ticker = silent) -> Transfer:
     """Put the entries of a file into a cache; those that are there stay."""
     entries = new = 0
-    with opened(path) as file, closing(open_cache(url)) as cache:
+    with open_archive(path) as file, closing(open_cache(url)) as cache:
         for batch in batches(read_archive(file, path), lambda entry: len(entry[1])):
             new += sum(cache.put_many(batch))
             entries += len(batch)

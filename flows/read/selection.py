@@ -236,7 +236,7 @@ def _trials(opened: Cube, *, lazy: bool) -> Dataset:
     size = sum(math.prod(group.shape(name)) * group.dtype(name).itemsize for name in opened.trial_arrays)
     if not lazy and size <= _SMALL:
         with suppress(CubeDamagedError):  # what needs another array goes on
-            return opened.loaded()
+            return opened.load()
     return opened.dataset()
 
 

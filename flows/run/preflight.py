@@ -267,7 +267,7 @@ class Members:
         return f"{address} ({host})" if host else address
 
     def _sees_answers(self, who: str) -> bool:
-        return all(token.answered(who) for token in self._tokens)
+        return all(token.has_answer(who) for token in self._tokens)
 
     def _renew(self) -> None:
         if self._tokens and time.monotonic() - self._renewed_at > _RENEWAL_SECONDS:

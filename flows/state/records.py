@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from evalcube.storage.cube.bounds import parsed
+from evalcube.storage.cube.bounds import parse_json
 from evalcube.storage.cube.space import Space
 from evalcube.storage.errors import StorageError, guarded
 
@@ -127,7 +127,7 @@ def read_record(records: Space, key: str, most: int | None = None) -> Any:  # no
     """A record's content; None if there is none that can be read."""
     try:
         found = records.get(key, most)
-        return None if found is None else parsed(found.data)
+        return None if found is None else parse_json(found.data)
     except (OSError, StorageError, ValueError):
         return None
 

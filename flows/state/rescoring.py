@@ -125,8 +125,7 @@ def remake(
     if lost:
         return Remade(arrays, lost, None)
     same = (
-        region_digest(cube.shape_of(receipt).cropped(arrays, receipt.trials, receipt.repeats))
-        == receipt.digest
+        region_digest(cube.shape_of(receipt).crop(arrays, receipt.trials, receipt.repeats)) == receipt.digest
     )
     if not same and MERGED in cube.attrs:
         # Caches may have another team's replies to the same requests, which were not measured here.

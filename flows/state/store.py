@@ -101,7 +101,7 @@ class SweepStore:
         extend(self.cube, self.plan)
         wanted = {"trial": self.plan.trials, "repeat": self.plan.repeats}
         same = all(self.cube.sizes[dim] == size for dim, size in wanted.items())
-        if not same or not self.cube.consolidated:
+        if not same or not self.cube.is_consolidated:
             self.cube.grow(**wanted)
             label_rows(self.cube, self.plan)
         if not self.grown:
@@ -208,7 +208,7 @@ class SweepStore:
         if known not in self.found:
             # Not more than costs a moment: `evalcube cube verify` is there for all of a large cube.
             size = math.prod(self.cube.sizes[dim] for dim in TRIAL_DIMS)
-            small = size <= _COMPARED_CELLS and not self.cube.trusted
+            small = size <= _COMPARED_CELLS and not self.cube.is_trusted
             self.found[known] = not (
                 stored_problems(self.cube, receipt)[0]
                 if small
@@ -230,7 +230,7 @@ class SweepStore:
         if problems:
             return None
         status = np.full(shape, Status.MISSING, dtype=np.uint8)
-        known = self.cube.shape_of(receipt).cropped(
+        known = self.cube.shape_of(receipt).crop(
             {"status": arrays["status"]}, receipt.trials, receipt.repeats
         )["status"]
         status[tuple(map(slice, known.shape))] = known
@@ -286,7 +286,7 @@ class SweepStore:
 def relabel(cube: Cube, plan: Plan) -> None:
     """Take over what a config may change at any time, facets and prices; write labels anew that are damaged."""
     made = {coordinate.name: coordinate.values for coordinate in labels(plan)}
-    damaged = {} if cube.trusted else cube.label_problems([*made, "trial", "repeat"])
+    damaged = {} if cube.is_trusted else cube.label_problems([*made, "trial", "repeat"])
     for name, values in made.items():
         if name in damaged or (name in CHANGING and (cube.read_label(name) != values).any()):
             cube.write_label(name, values)

@@ -56,15 +56,15 @@ def read_archive(file: BinaryIO, where: str | Path) -> Iterator[tuple[str, bytes
                 key = name.replace("/", "")
                 value = decode(key, content, contexts.decompressor)
                 if value is None:
-                    raise _refused(f"the entry {key} does not pass its check", where)
+                    raise _archive_error(f"the entry {key} does not pass its check", where)
                 yield key, value
                 count += 1
     except zstandard.ZstdError as error:
-        raise _refused(f"it cannot be decompressed ({error})", where) from None
+        raise _archive_error(f"it cannot be decompressed ({error})", where) from None
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
+def open_archive(path: Path) -> Iterator[BinaryIO]:
     """A file to read."""
     with guarded(path, "read the archive"), path.open("rb") as file:
         yield file
@@ -81,24 +81,24 @@ def _write_member(stream: IO[bytes], name: str, content: bytes) -> None:
 def _read_member(stream: IO[bytes], where: str | Path) -> tuple[str, bytes]:
     """Name and content of the next member. `tarfile` itself would read headers of any size into memory."""
     try:
-        info = tarfile.TarInfo.frombuf(_read(stream, _BLOCK, where), "ascii", "strict")
+        info = tarfile.TarInfo.frombuf(_read_exactly(stream, _BLOCK, where), "ascii", "strict")
     except (tarfile.HeaderError, UnicodeError):
-        raise _refused("it is no tar archive, or it ends too early", where) from None
+        raise _archive_error("it is no tar archive, or it ends too early", where) from None
     if not info.isreg() or not (_NAME.fullmatch(info.name) or info.name == _LAST):
-        raise _refused(f"it holds {info.name[:80]!r}, which is no entry", where)
+        raise _archive_error(f"it holds {info.name[:80]!r}, which is no entry", where)
     if not 0 <= info.size <= MOST_BYTES:
-        raise _refused(f"{info.name} is said to have {info.size} bytes", where)
-    content = _read(stream, info.size, where)
-    _read(stream, -info.size % _BLOCK, where)
+        raise _archive_error(f"{info.name} is said to have {info.size} bytes", where)
+    content = _read_exactly(stream, info.size, where)
+    _read_exactly(stream, -info.size % _BLOCK, where)
     return info.name, content
 
 
-def _read(stream: IO[bytes], size: int, where: str | Path) -> bytes:
+def _read_exactly(stream: IO[bytes], size: int, where: str | Path) -> bytes:
     parts, left = [], size
     while left > 0:
         part = stream.read(min(left, 1 << 20))
         if not part:
-            raise _refused("it ends too early", where)
+            raise _archive_error("it ends too early", where)
         parts.append(part)
         left -= len(part)
     return b"".join(parts)
@@ -111,9 +111,9 @@ def _check_last(content: bytes, count: int, where: str | Path) -> None:
     except (ValueError, RecursionError):
         fits = False
     if not fits:
-        raise _refused(f"it holds {count} entries, and its end says something else, or is newer", where)
+        raise _archive_error(f"it holds {count} entries, and its end says something else, or is newer", where)
 
 
-def _refused(what: str, where: str | Path) -> StorageError:
+def _archive_error(what: str, where: str | Path) -> StorageError:
     remedy = "Use a file that `evalcube cache export` wrote, and copy it again if it was cut."
     return StorageError(f"this is no archive of a cache: {what}", where, remedy)

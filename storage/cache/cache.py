@@ -77,9 +77,9 @@ class ChainedCache:
         self._first = self.caches[0]
 
     @property
-    def damaged(self) -> int:
+    def damaged_count(self) -> int:
         """Entries that were found damaged."""
-        return sum(cache.damaged for cache in self.caches)
+        return sum(cache.damaged_count for cache in self.caches)
 
     def get(self, key: str) -> bytes | None:
         """Value of a key; None if it is absent or damaged everywhere."""
@@ -87,13 +87,13 @@ class ChainedCache:
 
     def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
         """`get` for many keys."""
-        found: dict[str, bytes] = {}
+        values_by_key: dict[str, bytes] = {}
         for cache in self.caches:
-            lacking = [key for key in keys if key not in found]
+            lacking = [key for key in keys if key not in values_by_key]
             values = cache.get_many(lacking) if lacking else []
             pairs = zip(lacking, values, strict=True)
-            found.update({key: value for key, value in pairs if value is not None})
-        return [found.get(key) for key in keys]
+            values_by_key.update({key: value for key, value in pairs if value is not None})
+        return [values_by_key.get(key) for key in keys]
 
     def put(self, key: str, value: bytes) -> bool:
         """Take a value if its key is absent."""

@@ -32,7 +32,7 @@ from evalcube.storage.cache.packs import (
     walk,
     write_index,
 )
-from evalcube.storage.clocks import file_clock, swept
+from evalcube.storage.clocks import file_clock, sweep_old_files
 from evalcube.storage.files import sync_path, write_all_at
 from evalcube.storage.processes import heading, is_abandoned, this_owner
 
@@ -127,7 +127,7 @@ def merge(folders: Folders) -> None:
 
 def sweep(folders: Folders, *, delete: bool) -> int:
     """Count, or delete, temporary files, and indexes without a pack, that killed writers left."""
-    orphans = swept(_orphans(folders), folders.temporaries, STALE_SECONDS, delete=delete)
+    orphans = sweep_old_files(_orphans(folders), folders.temporaries, STALE_SECONDS, delete=delete)
     return orphans + sweep_files(folders.temporaries, delete=delete)
 
 
@@ -158,7 +158,7 @@ def _keys(folders: Folders, token: str) -> Iterator[bytes]:
 
 def first_rows(parts: Sequence[Columns]) -> npt.NDArray[np.intp]:
     """Rows of joined columns by key; of equal keys the first in the order of the parts, and of their offsets."""
-    joined = Columns.joined(parts)
+    joined = Columns.concatenate(parts)
     ranks = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
     whole = np.ascontiguousarray(joined.keys).view("S32")[:, 0]
     order = np.lexsort((joined.offsets, ranks, whole))
@@ -223,4 +223,4 @@ def _copy(folders: Folders, parts: list[Part], token: str, to: Path) -> tuple[Co
     write_all_at(out.descriptor, bytes(buffer), size - len(buffer))
     # Damaged contents are copied as they are: whoever reads them finds out.
     os.fsync(out.descriptor)
-    return replace(Columns.joined(taken), offsets=np.array(offsets, np.uint64)), size
+    return replace(Columns.concatenate(taken), offsets=np.array(offsets, np.uint64)), size

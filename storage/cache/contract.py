@@ -128,7 +128,7 @@ class Cache(Protocol):
     """
 
     @property
-    def damaged(self) -> int:
+    def damaged_count(self) -> int:
         """Entries that this object found damaged."""
 
     def get(self, key: str) -> bytes | None:
@@ -189,5 +189,5 @@ def check_key(key: str, where: str) -> str:
 def check_value(value: bytes, where: str) -> None:
     """Refuse a value that is too large."""
     if len(value) > MAX_VALUE:
-        what = f"a value of {len(value)} bytes exceeds the limit of {MAX_VALUE}"
-        raise StorageError(what, where, "Lower `limits.response_bytes`.")
+        problem = f"a value of {len(value)} bytes exceeds the limit of {MAX_VALUE}"
+        raise StorageError(problem, where, "Lower `limits.response_bytes`.")

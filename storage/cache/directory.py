@@ -18,14 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from evalcube.storage.cache import compaction
-from evalcube.storage.cache.contract import (
-    CacheStats,
-    Contexts,
-    EntryInfo,
-    check_key,
-    check_value,
-    encode,
-)
+from evalcube.storage.cache.contract import CacheStats, Contexts, EntryInfo, check_key, check_value, encode
 from evalcube.storage.cache.folders import Folders, is_cache, sweep_files
 from evalcube.storage.cache.key_index import Location
 from evalcube.storage.cache.pack_index import PackIndex
@@ -87,9 +80,9 @@ class DirectoryCache:
             self._index.reload()
 
     @property
-    def damaged(self) -> int:
+    def damaged_count(self) -> int:
         """Entries that this object found damaged and copied to ``damaged/``."""
-        return self._reader.damaged
+        return self._reader.damaged_count
 
     def get(self, key: str) -> bytes | None:
         """Value of a key."""
@@ -119,7 +112,7 @@ class DirectoryCache:
 
     def put_all(self, items: Sequence[tuple[str, bytes]]) -> list[bool]:
         """`put` for many values, in one write; raises as that does, before any is stored or with none of them."""
-        raws = [self._checked(key, value) for key, value in items]
+        raws = [self._check_entry(key, value) for key, value in items]
         try:  # costs less than a context manager
             self._writer.detach_from_parent()
             stored, entries = [True] * len(items), {}
@@ -174,9 +167,9 @@ class DirectoryCache:
         """List the entries that are there now, by key; holds some ten thousand of them in memory."""
         with guarded(self._root, "read the cache"):
             # At the call, not when the first one is wanted.
-            return self._listed(scan_packs(self._folders, self._index))
+            return self._entry_infos(scan_packs(self._folders, self._index))
 
-    def _listed(self, scan: Iterator[Columns]) -> Iterator[EntryInfo]:
+    def _entry_infos(self, scan: Iterator[Columns]) -> Iterator[EntryInfo]:
         with guarded(self._root, "read the cache"):
             for columns in scan:
                 names = columns.keys.tobytes().hex()
@@ -189,15 +182,15 @@ class DirectoryCache:
         raws = self._raws(keys)
         with guarded(self._root, "read the cache"):
             self._writer.detach_from_parent()
-            found = [self._content(key, raw) for key, raw in zip(keys, raws, strict=True)]
-            if None in found and self._index.refresh():
-                found = [self._content(key, raw) for key, raw in zip(keys, raws, strict=True)]
-        return found
+            stored = [self._content(key, raw) for key, raw in zip(keys, raws, strict=True)]
+            if None in stored and self._index.refresh():
+                stored = [self._content(key, raw) for key, raw in zip(keys, raws, strict=True)]
+        return stored
 
     def quarantine(self, key: str) -> bool:
         """Copy an entry to ``damaged/`` and forget it if it is damaged; False if it is whole or absent."""
-        before = self.damaged
-        return self.get(key) is None and self.damaged > before
+        before = self.damaged_count
+        return self.get(key) is None and self.damaged_count > before
 
     def remove(self, keys: Sequence[str]) -> int:
         """Delete entries, by writing the packs that have them anew; best many at a time."""
@@ -221,18 +214,18 @@ class DirectoryCache:
         If they are deleted, small packs become a few large ones as well.
         """
         with guarded(self._root, "tidy up the cache"):
-            found = compaction.sweep(self._folders, delete=delete)
+            count = compaction.sweep(self._folders, delete=delete)
             if delete:
                 self._writer.close()
                 with self._folders.exclusive():
                     compaction.merge(self._folders)
                 self._index.reload()
-            return found
+            return count
 
     def _raw(self, key: str) -> bytes:
         return bytes.fromhex(check_key(key, self._root))
 
-    def _checked(self, key: str, value: bytes) -> bytes:
+    def _check_entry(self, key: str, value: bytes) -> bytes:
         raw = self._raw(key)
         check_value(value, self._root)
         if not self._writable:
@@ -247,12 +240,12 @@ class DirectoryCache:
 
     def _is_there(self, key: str, raw: bytes, locations: Sequence[Location]) -> bool:
         """Whether a key has a whole entry; a commit is to make that durable as well."""
-        found = self._reader.holder(key, raw, locations)
-        if found is None and self._index.refresh():  # damaged, and healed by another process perhaps
-            found = self._reader.holder(key, raw, self._index.find(raw))
-        if found is None:
+        holder = self._reader.holder(key, raw, locations)
+        if holder is None and self._index.refresh():  # damaged, and healed by another process perhaps
+            holder = self._reader.holder(key, raw, self._index.find(raw))
+        if holder is None:
             return False
-        content, safe = found
+        content, safe = holder
         if not safe:  # its writer may not have committed it yet, and may never
             self._writer.append(NewEntry(raw, content, unless_known=False))
         return True
@@ -265,8 +258,8 @@ class DirectoryCache:
         numbers: Sequence[int],
     ) -> None:
         """Set the values of some of the keys, as far as they are known."""
-        found = self._index.find_many(b"".join(raws[number] for number in numbers))
-        for at, locations in found.items():
+        matches = self._index.find_many(b"".join(raws[number] for number in numbers))
+        for at, locations in matches.items():
             number = numbers[at]
             values[number] = self._reader.value(keys[number], raws[number], locations)
 

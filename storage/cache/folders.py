@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from evalcube.storage.clocks import swept
-from evalcube.storage.files import locked
+from evalcube.storage.clocks import sweep_old_files
+from evalcube.storage.files import locking
 
 _LOCK = "lock"
 STALE_SECONDS = 3600.0
@@ -45,7 +45,7 @@ class Folders:
         """Be the only one that deletes or replaces packs, where the file system has locks."""
         with ExitStack() as stack:
             try:
-                stack.enter_context(locked(self.temporaries / _LOCK, seconds))
+                stack.enter_context(locking(self.temporaries / _LOCK, seconds))
             except TimeoutError:
                 raise
             except OSError:
@@ -77,4 +77,4 @@ def sweep_files(folder: Path, *, delete: bool) -> int:
     if folder.is_symlink():
         return 0  # whatever is there, no writer of this cache left it
     files = (file for file in folder.iterdir() if file.name != _LOCK)
-    return swept(files, folder, STALE_SECONDS, delete=delete)
+    return sweep_old_files(files, folder, STALE_SECONDS, delete=delete)

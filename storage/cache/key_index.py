@@ -69,11 +69,11 @@ class KeyIndex:
 
     def pack(self, token: str) -> Pack:
         """The pack of a name, new or known."""
-        found = self.tokens.get(token)
-        if found is None:
-            found = self.tokens[token] = Pack(token, len(self.packs), salt_of(token))
-            self.packs.append(found)
-        return found
+        known_pack = self.tokens.get(token)
+        if known_pack is None:
+            known_pack = self.tokens[token] = Pack(token, len(self.packs), salt_of(token))
+            self.packs.append(known_pack)
+        return known_pack
 
     def rows(self, pack: Pack, keys: npt.NDArray[np.uint8], offsets: Heads) -> Part:
         """What to `push` for records of a pack."""
@@ -107,20 +107,20 @@ class KeyIndex:
         order = np.argsort(heads, kind="stable")
         # One assignment of a new tuple: a reader in another thread goes on with the tables that it has.
         table = heads[order], locations[order]
-        self.tables = (*tables, table if size < MOST_ROWS else _mapped(table))
+        self.tables = (*tables, table if size < MOST_ROWS else _map_table(table))
 
-    def _sorted(self, locations: Iterable[int]) -> list[Location]:
-        found = [
+    def _sort_locations(self, locations: Iterable[int]) -> list[Location]:
+        records = [
             Location(self.packs[location >> _OFFSET_BITS], location & _OFFSET_MASK) for location in locations
         ]
-        if len(found) > 1:
-            found.sort(key=lambda location: (location.pack.token, location.offset))
-        return found
+        if len(records) > 1:
+            records.sort(key=lambda location: (location.pack.token, location.offset))
+        return records
 
     def find(self, key: bytes) -> list[Location]:
         """Records that may be the key's, the one to take first; of those that are known."""
         # In this order, since no lock is taken: a record moves from the dictionary to the tables, never back.
-        found = list(self.recent.get(key, ()))
+        matches = list(self.recent.get(key, ()))
         head = int.from_bytes(key[:8])
         for heads, locations in self.tables:
             rows = len(heads)
@@ -129,19 +129,19 @@ class KeyIndex:
             mapped = rows >= MOST_ROWS
             row = int(heads.searchsorted(np.uint64(head))) if mapped else bisect_left(heads.data, head)
             while row < rows and heads.item(row) == head:
-                found.append(locations.item(row))
+                matches.append(locations.item(row))
                 row += 1
-        return self._sorted(found) if found else []
+        return self._sort_locations(matches) if matches else []
 
     def find_many(self, keys: bytes) -> dict[int, list[Location]]:
         """`find` for many keys, given one behind another: what is found, by their number."""
-        found: dict[int, list[int]] = {}
+        matches: dict[int, list[int]] = {}
         recent, count = self.recent, len(keys) // 32
         if recent:
             for number in range(count):
-                known = recent.get(keys[32 * number : 32 * number + 32])
-                if known:
-                    found[number] = list(known)
+                recent_locations = recent.get(keys[32 * number : 32 * number + 32])
+                if recent_locations:
+                    matches[number] = list(recent_locations)
         wanted = heads_of(np.frombuffer(keys, np.uint8).reshape(-1, 32))
         for heads, locations in self.tables:
             rows = np.searchsorted(heads, wanted)
@@ -149,12 +149,12 @@ class KeyIndex:
             for number in hits.tolist():
                 row = int(rows[number])
                 while row < len(heads) and heads[row] == wanted[number]:
-                    found.setdefault(number, []).append(int(locations[row]))
+                    matches.setdefault(number, []).append(int(locations[row]))
                     row += 1
-        return {number: self._sorted(locations) for number, locations in found.items()}
+        return {number: self._sort_locations(locations) for number, locations in matches.items()}
 
 
-def _mapped(table: Part) -> Part:
+def _map_table(table: Part) -> Part:
     """The same in a file without a name; as it is, where no file can be written."""
     # A file of this process alone: nobody can cut short what is mapped.
     with suppress(OSError), tempfile.TemporaryFile(prefix="evalcube-index-") as file:

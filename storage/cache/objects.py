@@ -24,7 +24,7 @@ from evalcube.storage.cube.bucket.conditions import PROBES, probe_once
 from evalcube.storage.cube.bucket.objects import Bucket
 from evalcube.storage.cube.space import Version, When
 from evalcube.storage.errors import StorageError
-from evalcube.storage.object_stores import translated
+from evalcube.storage.object_stores import store_errors
 from evalcube.storage.urls import object_prefix
 
 _T = TypeVar("_T")
@@ -67,7 +67,7 @@ class ObjectBackend:
 
     def read(self, keys: Sequence[str]) -> list[Stored | None]:
         """Read entries, many at once; the version is the store's own."""
-        return self._each(self._read, keys)
+        return self._each(self._read_entry, keys)
 
     def replace(self, key: str, seen: Stored, content: bytes) -> bool:
         """Replace an object, if the store still has the version that was seen."""
@@ -75,14 +75,14 @@ class ObjectBackend:
 
     def discard(self, key: str, seen: Stored) -> bool:
         """Delete what was seen. Stores have no conditional delete: whoever heals it at this instant asks again."""
-        if self._read(key) != seen:
+        if self._read_entry(key) != seen:
             return False
         self._space.delete(_path(key))
         return True
 
     def set_aside(self, key: str) -> None:
         """Copy an object to ``damaged/``, within the store."""
-        with translated(self.address, "copy a damaged entry"):
+        with store_errors(self.address, "copy a damaged entry"):
             obstore.copy(self._space.store, _path(key), f"{_ASIDE}{key}.{secrets.token_hex(4)}")
 
     def entries(self, *, there_now: bool = False) -> Iterator[EntryInfo]:
@@ -90,7 +90,7 @@ class ObjectBackend:
         return self._entries(self._clock() if there_now else math.inf)
 
     def _entries(self, before: float) -> Iterator[EntryInfo]:
-        for meta in self._space.listed():
+        for meta in self._space.list_objects():
             modified = meta["last_modified"].timestamp()
             # Stores count in whole seconds: what came in the same one stays for the next time.
             if modified < before and (match := _ENTRY.fullmatch(meta["path"])):
@@ -110,7 +110,7 @@ class ObjectBackend:
         """Count, or delete, probes and the like that killed processes left."""
         # By the store's own clock: another process may be about to use its probe at this moment.
         before = (self._clock() if delete else time.time()) - _STALE_SECONDS
-        metas = (meta for folder in ("tmp/", PROBES) for meta in self._space.listed(folder))
+        metas = (meta for folder in ("tmp/", PROBES) for meta in self._space.list_objects(folder))
         stale = [meta["path"] for meta in metas if meta["last_modified"].timestamp() < before]
         if delete:
             self._space.delete_each(stale)
@@ -125,17 +125,17 @@ class ObjectBackend:
         with ThreadPoolExecutor(min(_THREADS, len(items)), thread_name_prefix="evalcube-objects") as pool:
             return list(pool.map(function, items))
 
-    def _read(self, key: str) -> Stored | None:
-        found = self._space.get(_path(key), MOST_BYTES + 1)
-        if found is None:
+    def _read_entry(self, key: str) -> Stored | None:
+        entry = self._space.get(_path(key), MOST_BYTES + 1)
+        if entry is None:
             return None
-        return Stored(found.data if found.size <= MOST_BYTES else None, found.version)
+        return Stored(entry.data if entry.size <= MOST_BYTES else None, entry.version)
 
     def _clock(self) -> float:
         """What time it is by the store's clock, which objects have their times by; before all where nobody knows."""
         key = f"{PROBES}{secrets.token_hex(12)}"
         self._space.put(key, b"")
-        now = self._space.stamped(key)
+        now = self._space.stored_at(key)
         with suppress(StorageError):  # not everybody who may write may delete; `evalcube cache gc` finds it
             self._space.delete(key)
         return -math.inf if now is None else now

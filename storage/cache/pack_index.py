@@ -108,11 +108,11 @@ class PackIndex:
             self._own[token] = None
             self._key_index.pack(token).own = True
 
-    def opened(self, pack: PackWriter) -> None:
+    def attach_writer(self, pack: PackWriter) -> None:
         """The pack's file is there, and its writer answers for its records."""
         self._own[pack.token] = pack
 
-    def indexed(self, token: str, keys: Sequence[bytes], offsets: Sequence[int]) -> None:
+    def add_records(self, token: str, keys: Sequence[bytes], offsets: Sequence[int]) -> None:
         """Records are in the pack."""
         with self._lock:
             key_index = self._key_index
@@ -120,7 +120,7 @@ class PackIndex:
             for key, offset in zip(keys, offsets, strict=True):
                 key_index.add(pack, key, offset)
 
-    def sealed(self, token: str, size: int) -> None:
+    def mark_sealed(self, token: str, size: int) -> None:
         """The pack has its index, or will never be there."""
         with self._lock:
             self._own.pop(token, None)
@@ -138,7 +138,7 @@ class PackIndex:
         Costs, if there is nothing, opening the directory and each pack that another process writes.
         """
         with self._refreshing:
-            names = self._directory.changed()
+            names = self._directory.names_if_changed()
             # A pack that is gone was merged or rewritten: its records are elsewhere now, and only a new start finds
             # them all. Own packs may be registered and not made yet.
             gone = names is not None and not self._key_index.tokens.keys() <= {*tokens_in(names), *self._own}
@@ -158,8 +158,8 @@ class PackIndex:
         for token in own:
             key_index.pack(token).own = True
         self._absorb(key_index, names)
-        # Under the lock, which `indexed` takes as well: what this object writes meanwhile is in the old index or, by
-        # the columns of its writer, in the new one, and so are packs that were begun or sealed during the scan.
+        # Under the lock, which `add_records` takes as well: what this object writes meanwhile is in the old index or,
+        # by the columns of its writer, in the new one, and so are packs that were begun or sealed during the scan.
         with self._lock:
             for token, writing in {**own, **self._own}.items():
                 if writing is None:
@@ -179,17 +179,17 @@ class PackIndex:
                 for token in tokens_in(names):
                     key_index.pack(token)  # numbered in the order of names; `find` sorts by name in any case
                 self._growing = [pack for pack in key_index.packs if not (pack.own or pack.indexed)]
-        found, parts = False, []
+        any_new, parts = False, []
         for pack in self._growing:
             parts += [part for part in self._new_records(key_index, pack, names) if len(part[0])]
-            found = found or bool(parts)
+            any_new = any_new or bool(parts)
             # Not all at once: a table is sorted in memory.
             if sum(len(part[0]) for part in parts) >= MOST_ROWS or pack is self._growing[-1]:
                 with self._lock:
                     key_index.push(parts)
                 parts = []
         self._complete = True
-        return found
+        return any_new
 
     def _new_records(self, key_index: KeyIndex, pack: Pack, names: set[str] | None) -> list[Part]:
         """Records of a pack that were not known."""
@@ -266,9 +266,9 @@ class Listing:
     def names(self) -> set[str]:
         """All names."""
         self.forget()
-        return self.changed() or set()
+        return self.names_if_changed() or set()
 
-    def changed(self) -> set[str] | None:
+    def names_if_changed(self) -> set[str] | None:
         """All names; None if they are surely the same as at the last call."""
         try:
             handle = OpenFile(self._path)

@@ -80,7 +80,7 @@ class Columns:
         )
 
     @classmethod
-    def joined(cls, parts: Sequence[Columns]) -> Columns:
+    def concatenate(cls, parts: Sequence[Columns]) -> Columns:
         """The records of several columns, one behind another."""
         names = ("keys", "offsets", "lengths", "times")
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
@@ -93,7 +93,7 @@ class Columns:
         """Those whose offsets are not corrupt."""
         return self.take(np.array([not is_corrupt(offset) for offset in self.offsets.tolist()], bool))
 
-    def ordered(self) -> Columns:
+    def sort_by_head(self) -> Columns:
         """The same in the order of the heads of their keys."""
         return self.take(np.argsort(heads_of(self.keys), kind="stable"))
 
@@ -172,8 +172,8 @@ def read_content(descriptor: int, offset: int, key: bytes, salt: int) -> bytes |
     header = header_at(data, 0, salt) if len(data) >= HEADER_BYTES else None
     if header is None:
         return data[HEADER_BYTES:]
-    length, _, found = header
-    if found != key:
+    length, _, stored_key = header
+    if stored_key != key:
         return None
     end = HEADER_BYTES + length
     return data[HEADER_BYTES:end] + _read_at(descriptor, end - len(data), offset + len(data))
@@ -197,10 +197,10 @@ def walk(descriptor: int, start: int, stop: int, salt: int, *, resume: bool) -> 
                 return
         header = header_at(data, at - base, salt)
         if header is None:
-            found = _next_header(descriptor, at + 1, stop, salt) if resume else None
-            if found is None:
+            next_offset = _next_header(descriptor, at + 1, stop, salt) if resume else None
+            if next_offset is None:
                 return
-            at, base, data = found, found, b""
+            at, base, data = next_offset, next_offset, b""
             continue
         record = PackRecord(header[2], at, header[0], header[1])
         if record.end > stop:
@@ -219,8 +219,8 @@ def survey(descriptor: int, start: int, stop: int, salt: int) -> list[PackRecord
 
 def first_record(descriptor: int) -> int:
     """Where the first record is; 0, where none is, if the heading is damaged."""
-    known = read_heading(descriptor, PACK_MAGIC)
-    return 0 if known is None else known[1]
+    heading = read_heading(descriptor, PACK_MAGIC)
+    return 0 if heading is None else heading[1]
 
 
 def _next_header(descriptor: int, at: int, stop: int, salt: int) -> int | None:
@@ -230,11 +230,11 @@ def _next_header(descriptor: int, at: int, stop: int, salt: int) -> int | None:
         data = os.pread(descriptor, min(_BLOCK, stop - at), at)
         if len(data) < least:
             return None
-        found = data.find(MAGIC, HEADER_BYTES)
-        while found >= 0:
-            if header_at(data, found - HEADER_BYTES, salt) is not None:
-                return at + found - HEADER_BYTES
-            found = data.find(MAGIC, found + 1)
+        magic_at = data.find(MAGIC, HEADER_BYTES)
+        while magic_at >= 0:
+            if header_at(data, magic_at - HEADER_BYTES, salt) is not None:
+                return at + magic_at - HEADER_BYTES
+            magic_at = data.find(MAGIC, magic_at + 1)
         at += len(data) - least + 1
     return None
 
@@ -262,7 +262,7 @@ def heads_of(keys: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
 
 def write_index(path: Path, columns: Columns, covered: int, temporaries: Path) -> None:
     """Write a pack's index; it has its name, and both are on disk, when the call returns."""
-    rows = columns.ordered()
+    rows = columns.sort_by_head()
     parts = [
         rows.heads().astype("<u8"),
         rows.offsets.astype("<u8"),
@@ -307,11 +307,11 @@ class SealedIndex:
         size = count * _ROW
         if magic != _MAGIC or os.fstat(handle.descriptor).st_size != _HEADER.size + size:
             return None
-        found = zlib.crc32(header[_UNCHECKED:])
+        crc = zlib.crc32(header[_UNCHECKED:])
         # All of it is read once and checked here, so that later reads of a part need no check.
         for at in range(0, size, _CHUNK):
-            found = zlib.crc32(os.pread(handle.descriptor, min(_CHUNK, size - at), _HEADER.size + at), found)
-        return cls(handle, count, covered) if found == check else None
+            crc = zlib.crc32(os.pread(handle.descriptor, min(_CHUNK, size - at), _HEADER.size + at), crc)
+        return cls(handle, count, covered) if crc == check else None
 
     def heads(self) -> npt.NDArray[np.uint64]:
         """First 8 bytes of all keys, sorted."""

@@ -47,23 +47,23 @@ class PackReader:
         self._contexts = Contexts()
 
     @property
-    def damaged(self) -> int:
+    def damaged_count(self) -> int:
         """Records that were found to be damaged."""
         return self._index.corrupt
 
     def value(self, key: str, raw: bytes, locations: Sequence[Location]) -> bytes | None:
         """The first value that passes its check."""
-        return self._tried(self._first_value, key, raw, locations)
+        return self._read_with_retries(self._first_value, key, raw, locations)
 
     def content(self, key: str, raw: bytes, locations: Sequence[Location]) -> bytes | None:
         """The content that passes its check, if there are several, or the only one, unverified."""
-        return self._tried(self._first_content, key, raw, locations)
+        return self._read_with_retries(self._first_content, key, raw, locations)
 
     def holder(self, key: str, raw: bytes, locations: Sequence[Location]) -> tuple[bytes, bool] | None:
         """A whole content, and whether it is sure to outlive a power cut once this object has committed."""
-        return self._tried(self._whole, key, raw, locations)
+        return self._read_with_retries(self._whole, key, raw, locations)
 
-    def _tried(
+    def _read_with_retries(
         self,
         read: Callable[[str, bytes, Sequence[Location]], _T],
         key: str,
@@ -93,13 +93,13 @@ class PackReader:
         return None
 
     def _first_content(self, key: str, raw: bytes, locations: Sequence[Location]) -> bytes | None:
-        found = []
+        contents = []
         for location in locations:
             if not self._index.is_corrupt(location.pack.token, location.offset):
                 content = self._index.content(location, raw)
-                found += [] if content is None else [content]
-        whole = (content for content in found if len(found) == 1 or is_whole(key, content))
-        return next(whole, found[0] if found else None)
+                contents += [] if content is None else [content]
+        whole = (content for content in contents if len(contents) == 1 or is_whole(key, content))
+        return next(whole, contents[0] if contents else None)
 
     def _whole(self, key: str, raw: bytes, locations: Sequence[Location]) -> tuple[bytes, bool] | None:
         best: bytes | None = None
@@ -143,14 +143,14 @@ def _scan(sources: list[tuple[str, SealedIndex | Columns]], index: PackIndex) ->
     heads = [source.heads() for _, source in sources]
     shards = max(1, sum(map(len, heads)) // _SHARD_ROWS)
     bounds = [np.uint64(shard * 2**64 // shards) for shard in range(shards)]
-    cuts = [[*np.searchsorted(known, bounds).tolist(), len(known)] for known in heads]
+    cuts = [[*np.searchsorted(pack_heads, bounds).tolist(), len(pack_heads)] for pack_heads in heads]
     for shard in range(shards):
         parts = [
             source.columns(cut[shard], cut[shard + 1]).without(partial(index.is_corrupt, token))
             for (token, source), cut in zip(sources, cuts, strict=True)
         ]
         if parts:
-            yield Columns.joined(parts).take(first_rows(parts))
+            yield Columns.concatenate(parts).take(first_rows(parts))
 
 
 def _sources(folders: Folders, index: PackIndex) -> list[tuple[str, SealedIndex | Columns]]:
@@ -166,10 +166,10 @@ def _sources(folders: Folders, index: PackIndex) -> list[tuple[str, SealedIndex 
 def _source(folders: Folders, index: PackIndex, token: str) -> SealedIndex | Columns:
     own = index.own_columns(token)
     if own is not None:
-        return own.ordered()
+        return own.sort_by_head()
     sealed = SealedIndex.open(folders.index(token))
     if sealed is not None:
         return sealed.columns() if sealed.count <= _SHARD_ROWS else sealed
     handle = OpenFile(folders.pack(token))
     size, start = os.fstat(handle.descriptor).st_size, first_record(handle.descriptor)
-    return Columns.of(list(walk(handle.descriptor, start, size, salt_of(token), resume=True))).ordered()
+    return Columns.of(list(walk(handle.descriptor, start, size, salt_of(token), resume=True))).sort_by_head()

@@ -57,7 +57,7 @@ class RedisBackend:
         self.address = str(server)
         self._variable = server.password_env
         self._client = _client(server)
-        with self._translated("open the cache"):
+        with self._storage_errors("open the cache"):
             self._client.ping()
         # Whoever mistypes is told soon; a server that has answered is waited for while it restarts.
         self._client.set_retry(_retry(_PATIENT_RETRIES))
@@ -66,7 +66,7 @@ class RedisBackend:
 
     def create(self, items: Mapping[str, bytes]) -> list[bool]:
         """SET NX, all in one go."""
-        with self._translated("write the cache"):
+        with self._storage_errors("write the cache"):
             pipe = self._client.pipeline(transaction=False)
             for key, content in items.items():
                 pipe.set(_ENTRY + key, content, nx=True)
@@ -74,18 +74,18 @@ class RedisBackend:
 
     def read(self, keys: Sequence[str]) -> list[Stored | None]:
         """Read entries; sizes first, so that no more is read at once than is meant to be."""
-        found: list[Stored | None] = []
-        with self._translated("read the cache"):
+        entries: list[Stored | None] = []
+        with self._storage_errors("read the cache"):
             sizes = self._sizes(keys)
             names = [_ENTRY + key for key in keys]
-            for batch in batches(zip(names, sizes, strict=True), lambda one: one[1]):
+            for batch in batches(zip(names, sizes, strict=True), lambda sized: sized[1]):
                 pipe = self._client.pipeline(transaction=False)
                 for name, _ in batch:
                     pipe.exists(name)
                     pipe.getrange(name, 0, MOST_BYTES)  # it may have grown since
                 replies = _replies(pipe)
-                found += [_found(*pair) for pair in zip(replies[::2], replies[1::2], strict=True)]
-        return found
+                entries += [_stored_entry(*pair) for pair in zip(replies[::2], replies[1::2], strict=True)]
+        return entries
 
     def replace(self, key: str, seen: Stored, content: bytes) -> bool:
         """Replace what was seen, in a transaction."""
@@ -97,14 +97,14 @@ class RedisBackend:
 
     def set_aside(self, key: str) -> None:
         """Copy an entry, within the server."""
-        with self._translated("copy a damaged entry"):
+        with self._storage_errors("copy a damaged entry"):
             self._client.copy(_ENTRY + key, f"{_ASIDE}{key}:{secrets.token_hex(4)}")
 
     def entries(self, *, there_now: bool = False) -> Iterator[EntryInfo]:  # noqa: ARG002 - no times are kept
         """List the entries in no order; one may come twice while others write."""
         for names in self._scan(_ENTRY):
             keys = [key for name in names if KEY.fullmatch(key := name[len(_ENTRY) :])]
-            with self._translated("list the cache"):
+            with self._storage_errors("list the cache"):
                 sizes = self._sizes(keys)
             for key, size in zip(keys, sizes, strict=True):
                 yield EntryInfo(key, size, None)
@@ -114,7 +114,7 @@ class RedisBackend:
         wanted, copies = set(keys), chain.from_iterable(self._scan(_ASIDE))
         names = [name for name in copies if name.removeprefix(_ASIDE)[:64] in wanted]
         names += [_ENTRY + key for key in keys]
-        with self._translated("delete from the cache"):
+        with self._storage_errors("delete from the cache"):
             for start in range(0, len(names), _SCAN):
                 self._client.unlink(*names[start : start + _SCAN])
 
@@ -139,7 +139,7 @@ class RedisBackend:
     def _scan(self, prefix: str) -> Iterator[list[str]]:
         names: Iterator[bytes] = self._client.scan_iter(match=f"{prefix}*", count=_SCAN)
         while True:
-            with self._translated("list the cache"):
+            with self._storage_errors("list the cache"):
                 page = [name.decode("ascii", "replace") for name in islice(names, _SCAN)]
             if not page:
                 return
@@ -147,7 +147,7 @@ class RedisBackend:
 
     def _if_still(self, key: str, seen: Stored, change: Callable[[Any], object]) -> bool:
         transaction: Any = self._client.pipeline()
-        with self._translated("write the cache"), transaction as pipe:
+        with self._storage_errors("write the cache"), transaction as pipe:
             pipe.watch(_ENTRY + key)
             # Read through another connection, after the watch has begun: what changes later makes it fail.
             if self.read([key])[0] != seen:
@@ -162,19 +162,19 @@ class RedisBackend:
 
     def _refuse_eviction(self) -> None:
         try:
-            with self._translated("open the cache"):
+            with self._storage_errors("open the cache"):
                 memory: Any = self._client.info("memory")
         except NotWritableError:  # a user that may not ask
             return
         if memory.get("maxmemory") and str(memory.get("maxmemory_policy")).startswith("allkeys"):
-            what = f"the server evicts entries when its memory is full ({memory['maxmemory_policy']})"
+            problem = f"the server evicts entries when its memory is full ({memory['maxmemory_policy']})"
             remedy = (
                 "Set its maxmemory-policy to noeviction: then a full server refuses, and nothing is lost."
             )
-            raise StorageError(what, self.address, remedy)
+            raise StorageError(problem, self.address, remedy)
 
     @contextmanager
-    def _translated(self, doing: str) -> Iterator[None]:
+    def _storage_errors(self, doing: str) -> Iterator[None]:
         """Turn an error of the client into one of storage."""
         try:
             yield
@@ -222,7 +222,7 @@ def _replies(pipe: Any) -> list[Any]:  # noqa: ANN401 - a pipeline of the client
     return list(replies)
 
 
-def _found(there: int, content: bytes | str) -> Stored | None:
+def _stored_entry(there: int, content: bytes | str) -> Stored | None:
     if isinstance(content, str):
         return Stored(None, content)
     return Stored(content if len(content) <= MOST_BYTES else None, hash(content)) if there else None

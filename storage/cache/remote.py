@@ -92,7 +92,7 @@ class RemoteCache:
         self._damaged: set[tuple[str, object]] = set()
 
     @property
-    def damaged(self) -> int:
+    def damaged_count(self) -> int:
         """Entries that this object found damaged."""
         return len(self._damaged)
 
@@ -103,10 +103,10 @@ class RemoteCache:
     def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
         """`get` for many keys, several at a time."""
         values: list[bytes | None] = []
-        for key, found in zip(keys, self._read(keys), strict=True):
-            value = None if found is None else self._decoded(key, found)
-            if found is not None and value is None:
-                self._damaged.add((key, found.version))
+        for key, stored in zip(keys, self._read_stored(keys), strict=True):
+            value = None if stored is None else self._decode(key, stored)
+            if stored is not None and value is None:
+                self._damaged.add((key, stored.version))
             values.append(value)
         return values
 
@@ -181,15 +181,15 @@ class RemoteCache:
 
     def contents(self, keys: Sequence[str]) -> list[bytes | None]:
         """What is stored under each key, unverified; empty for what is too large to be an entry."""
-        return [None if found is None else found.content or b"" for found in self._read(keys)]
+        return [None if stored is None else stored.content or b"" for stored in self._read_stored(keys)]
 
     def quarantine(self, key: str) -> bool:
         """Move an entry away if it is damaged; False if it is whole, absent, or changes at this moment."""
-        found = self._read([key])[0]
-        if found is None or self._decoded(key, found) is not None:
+        stored = self._read_stored([key])[0]
+        if stored is None or self._decode(key, stored) is not None:
             return False
         self._backend.set_aside(key)
-        return self._backend.discard(key, found)
+        return self._backend.discard(key, stored)
 
     def remove(self, keys: Sequence[str]) -> int:
         """Delete entries; none stays."""
@@ -207,7 +207,7 @@ class RemoteCache:
             where = self._backend.address
             raise NotWritableError("the cache was opened for reading", where, "Open it for writing.")
 
-    def _read(self, keys: Sequence[str]) -> list[Stored | None]:
+    def _read_stored(self, keys: Sequence[str]) -> list[Stored | None]:
         for key in keys:
             check_key(key, self._backend.address)
         with self._lock:
@@ -216,30 +216,30 @@ class RemoteCache:
             self.commit()
         return self._backend.read(keys)
 
-    def _decoded(self, key: str, found: Stored) -> bytes | None:
-        return decode(key, found.content or b"", self._contexts.decompressor)
+    def _decode(self, key: str, stored: Stored) -> bytes | None:
+        return decode(key, stored.content or b"", self._contexts.decompressor)
 
     def _send(self, batch: Mapping[str, bytes]) -> dict[str, bool]:
         """Have each entry in the store, the first one or, where that is damaged, this one."""
         stored = dict(zip(batch, self._backend.create(batch), strict=True))
         taken = [key for key, new in stored.items() if not new]
-        for key, found in zip(taken, self._backend.read(taken), strict=True):
-            if found is None or self._decoded(key, found) is None:
-                stored[key] = self._heal(key, found, batch[key])
+        for key, present in zip(taken, self._backend.read(taken), strict=True):
+            if present is None or self._decode(key, present) is None:
+                stored[key] = self._heal(key, present, batch[key])
         return stored
 
-    def _heal(self, key: str, found: Stored | None, content: bytes) -> bool:
+    def _heal(self, key: str, present: Stored | None, content: bytes) -> bool:
         for _ in range(_ATTEMPTS):
-            if found is None:
+            if present is None:
                 if self._backend.create({key: content})[0]:
                     return True
-            elif self._decoded(key, found) is not None:
+            elif self._decode(key, present) is not None:
                 return False
             else:
                 self._backend.set_aside(key)
-                if self._backend.replace(key, found, content):
+                if self._backend.replace(key, present, content):
                     return True
-            found = self._backend.read([key])[0]
+            present = self._backend.read([key])[0]
         remedy = "Find out what else writes into the cache, then run again."
         raise StorageError(f"the entry {key} changes all the time", self._backend.address, remedy)
 

@@ -201,7 +201,9 @@ class PackWriters:
             if self._pack is None:
                 self._pack = self._new_pack()
             pack = self._pack
-            self._index.indexed(pack.token, [key for key, _ in records], pack.append(records, time.time()))
+            self._index.add_records(
+                pack.token, [key for key, _ in records], pack.append(records, time.time())
+            )
             much = pack.size > 2 * SEAL_BYTES or len(pack) > 2 * SEAL_RECORDS
         if much:  # nobody commits
             self.commit()
@@ -235,9 +237,9 @@ class PackWriters:
         try:
             pack = PackWriter(self._folders, token)
         except BaseException:
-            self._index.sealed(token, 0)
+            self._index.mark_sealed(token, 0)
             raise
-        self._index.opened(pack)
+        self._index.attach_writer(pack)
         return pack
 
     def _retire(self, pack: PackWriter | None) -> None:
@@ -251,7 +253,7 @@ class PackWriters:
             while self._full:
                 pack = self._full[0]
                 if pack.seal(partial(self._index.is_corrupt, pack.token)):
-                    self._index.sealed(pack.token, pack.size)
+                    self._index.mark_sealed(pack.token, pack.size)
                     self._full.remove(pack)
                 else:
                     self._move(pack)
@@ -263,7 +265,7 @@ class PackWriters:
             if pack not in self._full:
                 return
             self._full.remove(pack)
-            self._index.sealed(pack.token, pack.size)
+            self._index.mark_sealed(pack.token, pack.size)
         # Also what was committed: whoever deleted the pack copied it before, but perhaps without the newest records.
         try:
             for key, content, _ in pack.columns().contents(pack.descriptor):

@@ -57,8 +57,8 @@ def _objects(source: Space, keeps: Callable[[str], bool]) -> Iterator[tuple[str,
     keys = iter(sorted(filter(keeps, source.list()), key=lambda key: (key == METADATA, key)))
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="evalcube-copy") as pool:
         while some := list(itertools.islice(keys, _AT_ONCE)):
-            for key, found in zip(some, pool.map(source.get, some), strict=True):
-                if found is None:
+            for key, stored in zip(some, pool.map(source.get, some), strict=True):
+                if stored is None:
                     remedy = "Wait until whoever changes the cube has finished, then copy it again."
                     raise StorageError(f"{key} has gone while the cube was copied", source.address, remedy)
-                yield key, found.data
+                yield key, stored.data

@@ -39,8 +39,8 @@ class BatchNotes:
     def read(self, token: str) -> bytes | None:
         """A note; None if there is none."""
         with guarded(self._where, "read the notes of batches"):
-            found = self._records.get(_key(token))
-        return None if found is None else found.data
+            note = self._records.get(_key(token))
+        return None if note is None else note.data
 
     def write(self, token: str, data: bytes) -> None:
         """Store a note, or another version of it; it is durable when the call returns."""

@@ -39,15 +39,15 @@ def refuse_larger(size: int, most: int, where: str | Path) -> None:
         raise CubeDamagedError(f"an object has {size:,} bytes, and {most:,} are the most", where, _REMEDY)
 
 
-def parsed(data: bytes | str) -> Any:  # noqa: ANN401 - any JSON, in any form
+def parse_json(data: bytes | str) -> Any:  # noqa: ANN401 - any JSON, in any form
     """A document of JSON that anyone may have written."""
     with suppress(RecursionError):
         level = [document := json.loads(data)]
         for _ in range(DEEPEST):
             inner = (
-                one.values() if isinstance(one, dict) else one
-                for one in level
-                if isinstance(one, dict | list)
+                node.values() if isinstance(node, dict) else node
+                for node in level
+                if isinstance(node, dict | list)
             )
             level = list(chain.from_iterable(inner))
             if not level:
@@ -82,9 +82,9 @@ def refuse_bomb(key: str, data: bytes | bytearray, where: str, *, texts: bool = 
     elif len(head) >= _BLOSC_HEADER.size:
         (declared,) = _BLOSC_HEADER.unpack_from(head)
     if not 0 <= declared <= MOST_DECODED:
-        what = f"{declared:,} bytes" if declared >= 0 else "a length that is not told"
+        size_text = f"{declared:,} bytes" if declared >= 0 else "a length that is not told"
         raise CubeDamagedError(
-            f"{key} would decode to {what}, and {MOST_DECODED:,} bytes are the most", where, _REMEDY
+            f"{key} would decode to {size_text}, and {MOST_DECODED:,} bytes are the most", where, _REMEDY
         )
     if texts and _TEXT_BYTES * (1 + int.from_bytes(count, "little")) > declared:
         raise CubeDamagedError(f"{key} says to hold more texts than it has bytes for", where, _REMEDY)

@@ -156,17 +156,19 @@ class Cube(GrowingCube):
         self._need_writable("write")
         self.refresh()
         selection = self._slices(region)
-        known, shape = self.trial_arrays, self.region_shape(region)
-        said = [name for name in SAID if name in known]
-        silent = {name: np.full(shape, known[name].fill, known[name].dtype) for name in said}
-        arrays = silent | {name: array for name, array in arrays.items() if name in known or name not in SAID}
+        schema, shape = self.trial_arrays, self.region_shape(region)
+        reported = [name for name in SAID if name in schema]
+        silent = {name: np.full(shape, schema[name].fill, schema[name].dtype) for name in reported}
+        arrays = silent | {
+            name: array for name, array in arrays.items() if name in schema or name not in SAID
+        }
         self._check_region(region, arrays)
-        if self._space.trusted:
+        if self._space.is_trusted:
             self._group.fence(list(self.trial_arrays), selection)
             check()
         with guarded(self._where, f"write {region}"):
             keys = []
-            for _, names in groupby(known, lambda name: (name == "status", known[name].sparse)):
+            for _, names in groupby(schema, lambda name: (name == "status", schema[name].sparse)):
                 block = {name: arrays[name][np.newaxis] for name in names}
                 keys += self._group.write_chunks(selection, block)
             self._space.sync(keys)
@@ -174,17 +176,17 @@ class Cube(GrowingCube):
 
     def read_region(self, region: Region, names: Iterable[str] | None = None) -> dict[str, NDArray[Any]]:
         """Arrays of one region, each of shape `region_shape`; cells hold the fill where nobody wrote what they hold."""
-        known = self.trial_arrays
-        wanted = known if names is None else list(names)
-        if unknown := sorted(set(wanted) - set(known)):
-            raise self._mismatch(f"unknown arrays {unknown}", f"Known are {list(known)}.")
+        variables = self.trial_arrays
+        wanted = variables if names is None else list(names)
+        if unknown := sorted(set(wanted) - set(variables)):
+            raise self._mismatch(f"unknown arrays {unknown}", f"Known are {list(variables)}.")
         *_, trials, repeats = self._slices(region)
         return self.read_span(region.model, trials, repeats, wanted)
 
     def stored_arrays(self, region: Region, names: Iterable[str]) -> dict[str, NDArray[Any]]:
         """Arrays of one region as they are stored, whatever they hold, without those that cannot be decoded."""
-        found, _ = self._group.attempt(dict.fromkeys(names, self._slices(region)))
-        return {name: values[0] for name, values in found.items()}
+        arrays, _ = self._group.attempt(dict.fromkeys(names, self._slices(region)))
+        return {name: values[0] for name, values in arrays.items()}
 
     def read_span(
         self, model: int, trials: slice, repeats: slice, names: Iterable[str]
@@ -194,9 +196,9 @@ class Cube(GrowingCube):
         Many regions are sooner read this way than one by one.
         """
         selection = (slice(model, model + 1), slice(None), slice(None), trials, repeats)
-        known = self.trial_arrays
-        found = self._group.read_all(dict.fromkeys(names, selection))
-        return {name: known[name].as_read(values[0]) for name, values in found.items()}
+        variables = self.trial_arrays
+        arrays = self._group.read_all(dict.fromkeys(names, selection))
+        return {name: variables[name].as_read(values[0]) for name, values in arrays.items()}
 
     def chunk_problems(
         self, region: Region, shape: RegionShape | None = None, names: Sequence[str] | None = None
@@ -207,17 +209,17 @@ class Cube(GrowingCube):
 
     def apparent_problems(self, region: Region, shape: RegionShape | None = None) -> dict[str, str]:
         """`chunk_problems`, as far as looking costs nothing to speak of: nothing where the store keeps what it has."""
-        return {} if self._space.trusted else self.chunk_problems(region, shape)
+        return {} if self._space.is_trusted else self.chunk_problems(region, shape)
 
     @property
-    def trusted(self) -> bool:
+    def is_trusted(self) -> bool:
         """Whether what was written stays whole without anybody looking, as object stores promise."""
-        return self._space.trusted
+        return self._space.is_trusted
 
     def summary(self) -> Dataset:
         """What the cube holds beside its trial arrays, in memory: counters, plan, repeated prompts, labels of cells."""
         self.refresh()
-        return self._checked(in_memory(self._group))
+        return self._check_labels(in_memory(self._group))
 
     def dataset(self) -> xr.Dataset:
         """The cube as a lazy dataset, one Dask chunk per stored chunk.
@@ -231,28 +233,28 @@ class Cube(GrowingCube):
         Cube.before_lazy()
         self.refresh()
         opened = partial(Cube, self._space, self._space.address, writable=False)
-        return self._checked(lazy_dataset(self, opened))
+        return self._check_labels(lazy_dataset(self, opened))
 
-    def loaded(self) -> Dataset:
+    def load(self) -> Dataset:
         """As `dataset`, in memory and without xarray: of a small cube, which is read sooner than Dask is told to."""
         from evalcube.storage.cube.integrity import whole_dataset
 
         self.refresh()
-        return self._checked(whole_dataset(self))
+        return self._check_labels(whole_dataset(self))
 
     @property
     def group(self) -> CubeGroup:
         """The cube's arrays as of the last `refresh`, for readers of single selections."""
         return self._group
 
-    def _checked(self, dataset: DatasetT) -> DatasetT:
+    def _check_labels(self, dataset: DatasetT) -> DatasetT:
         """Return the dataset; raise CubeDamagedError if a label is gone."""
         for name, label in dataset.coords.items():
             self.whole_label(str(name), label.values)
         return dataset
 
     @property
-    def consolidated(self) -> bool:
+    def is_consolidated(self) -> bool:
         """Whether the cube's metadata are in one place, as `create` and `grow` leave them."""
         return self._group.consolidated
 
@@ -275,18 +277,18 @@ class Cube(GrowingCube):
             outside |= not 0 <= start < sizes[dim]
             spans.append(slice(start, min(start + chunks[dim], sizes[dim])))
         if outside:
-            known = {dim: sizes[dim] for dim in ("model", "trial", "repeat")}
-            what = f"{region} is outside of the cube with {known} in chunks {chunks}"
-            raise self._mismatch(what, "Take regions from `Cube.regions`, or grow the cube first.")
+            extent = {dim: sizes[dim] for dim in ("model", "trial", "repeat")}
+            problem = f"{region} is outside of the cube with {extent} in chunks {chunks}"
+            raise self._mismatch(problem, "Take regions from `Cube.regions`, or grow the cube first.")
         return spans[0], spans[1], spans[2], spans[3], spans[4]
 
     def _check_region(self, region: Region, arrays: Mapping[str, NDArray[Any]]) -> None:
-        known, shape = self.trial_arrays, self.region_shape(region)
+        variables, shape = self.trial_arrays, self.region_shape(region)
         problem: str | None = None
-        if set(arrays) != set(known):
-            missing, unknown = sorted(set(known) - set(arrays)), sorted(set(arrays) - set(known))
+        if set(arrays) != set(variables):
+            missing, unknown = sorted(set(variables) - set(arrays)), sorted(set(arrays) - set(variables))
             problem = f"arrays missing {missing}, unknown {unknown}"
-        for name, variable in known.items():
+        for name, variable in variables.items():
             more = (self._group.sizes[dim] for dim in variable.dims[len(REGION_DIMS) + 1 :])
             problem = problem or variable.problem(arrays[name], (*shape, *more))
         if problem:

@@ -21,12 +21,7 @@ from zarr.codecs import BloscCodec, Crc32cCodec
 from zarr.core.sync import sync
 
 from evalcube.storage.cube.bounds import MOST_ARRAY, MOST_DECODED
-from evalcube.storage.cube.layout import (
-    LABELS,
-    RESERVED_ATTRS,
-    SHAPES,
-    expected_warnings,
-)
+from evalcube.storage.cube.layout import LABELS, RESERVED_ATTRS, SHAPES, expected_warnings
 from evalcube.storage.cube.metadata import (
     LONGEST,
     REPAIR,
@@ -88,7 +83,9 @@ class CubeGroup:
             self.layers = tuple(variable for name, variable in LAYERS.items() if name in present)
             self._refuse_foreign_codecs()
             store: Any = self._group.store  # which refuses texts of more than they have bytes for
-            store.texts = frozenset(name for name, one in self._arrays().items() if one.dtype.kind in "OUT")
+            store.texts = frozenset(
+                name for name, array in self._arrays().items() if array.dtype.kind in "OUT"
+            )
             self.sizes = self._checked_sizes()
             self.shapes = shapes_from(self._group.attrs.get(SHAPES), self.sizes, self.layers)
             """What regions consisted of when the cube was made, and after each growth that changed it."""
@@ -111,11 +108,14 @@ class CubeGroup:
     def trial_arrays(self) -> dict[str, Variable]:
         """The arrays that a region has, in the order in which they are written: status last."""
         # Sparse ones after others: an object that is not to be there is deleted without asking whose it is.
-        known = (*self.layers, *VARIABLES.values())
-        return {one.name: one for one in sorted(known, key=lambda one: (one.name == "status", one.sparse))}
+        variables = (*self.layers, *VARIABLES.values())
+        return {
+            each.name: each
+            for each in sorted(variables, key=lambda each: (each.name == "status", each.sparse))
+        }
 
     @property
-    def outdated(self) -> bool:
+    def is_outdated(self) -> bool:
         """Whether the metadata were written again since this object read them."""
         with guarded(self.space.address, "open the cube"):
             return self.space.version(METADATA) != self._version
@@ -152,8 +152,8 @@ class CubeGroup:
         try:
             return self._array(name).attrs.asdict()
         except (TypeError, ValueError) as error:
-            what = f"the attributes of array '{name}' are damaged: {error}"
-            raise CubeDamagedError(what, self.space.address, REPAIR) from error
+            problem = f"the attributes of array '{name}' are damaged: {error}"
+            raise CubeDamagedError(problem, self.space.address, REPAIR) from error
 
     def read(self, name: str, selection: tuple[Any, ...]) -> NDArray[Any]:
         """Values of a selection; cells never written hold the fill."""
@@ -161,16 +161,16 @@ class CubeGroup:
 
     def read_all(self, selections: Mapping[str, tuple[Any, ...]]) -> dict[str, NDArray[Any]]:
         """As `read`, of several arrays at once."""
-        found, damaged = self.attempt(selections)
+        arrays, damaged = self.attempt(selections)
         for error in damaged.values():
             raise error
-        return found
+        return arrays
 
     def attempt(
         self, selections: Mapping[str, tuple[Any, ...]]
     ) -> tuple[dict[str, NDArray[Any]], dict[str, CubeDamagedError]]:
         """As `read_all`, and for arrays that cannot be decoded the reason."""
-        found, damaged = dict[str, NDArray[Any]](), dict[str, CubeDamagedError]()
+        decoded, damaged = dict[str, NDArray[Any]](), dict[str, CubeDamagedError]()
         arrays = dict[str, zarr.AsyncArray[Any]]()
         for name in selections:
             with self._noting(name, damaged):
@@ -178,8 +178,8 @@ class CubeGroup:
         outcomes = _together([array.getitem(selections[name]) for name, array in arrays.items()])
         for name, outcome in zip(arrays, outcomes, strict=True):
             with self._noting(name, damaged):
-                found[name] = np.asarray(_given(outcome))
-        return found, damaged
+                decoded[name] = np.asarray(_unwrap(outcome))
+        return decoded, damaged
 
     @contextmanager
     def _noting(self, name: str, damaged: dict[str, CubeDamagedError]) -> Iterator[None]:
@@ -190,66 +190,66 @@ class CubeGroup:
             except CubeDamagedError as error:
                 damaged[name] = error
             except UNREADABLE as error:
-                damaged[name] = undecodable(name, self.space.address, error)
+                damaged[name] = decoding_error(name, self.space.address, error)
                 damaged[name].__cause__ = error
 
     def chunk_problem(self, name: str, index: tuple[int, ...]) -> str | None:
         """What is wrong with a chunk as far as its first bytes and its length tell; None if nothing is."""
         array = self._array(name)
         with guarded(self.space.address, f"read {name}"):
-            found = self.space.get(f"{name}/{array.metadata.encode_chunk_key(index)}", _BLOSC_HEADER.size)
-        if found is None:
+            chunk = self.space.get(f"{name}/{array.metadata.encode_chunk_key(index)}", _BLOSC_HEADER.size)
+        if chunk is None:
             return _GONE
         codecs = tuple(type(codec) for codec in array.compressors)
         if codecs not in ((BloscCodec,), (BloscCodec, Crc32cCodec)):
-            return None if found.size else "is empty"
-        if len(found.data) < _BLOSC_HEADER.size:
+            return None if chunk.size else "is empty"
+        if len(chunk.data) < _BLOSC_HEADER.size:
             return "is cut off"
-        _, _, _, _, raw, _, stored = _BLOSC_HEADER.unpack(found.data)
+        _, _, _, _, raw, _, stored = _BLOSC_HEADER.unpack(chunk.data)
         stored += _CHECKSUM_BYTES * (Crc32cCodec in codecs)
-        if stored != found.size:
-            return "is cut off" if found.size < stored else "is longer than it was written"
+        if stored != chunk.size:
+            return "is cut off" if chunk.size < stored else "is longer than it was written"
         return None if raw == math.prod(array.chunks) * array.dtype.itemsize else "is not of its array's size"
 
     def region_problems(
         self, region: Region, shape: RegionShape, names: Sequence[str] | None = None
     ) -> dict[str, str]:
         """What is wrong with the chunks of a region of some shape, by array; see `chunk_problem`."""
-        found = {}
-        place = {"model": region.model, "trial": region.trial, "repeat": region.repeat}
+        problems = {}
+        origin = {"model": region.model, "trial": region.trial, "repeat": region.repeat}
         for name in self.trial_arrays if names is None else names:
             if name in LAYERS and name not in shape.layers:
                 continue
             steps = zip(("model", *dims_of(name)), self.chunks(name), strict=True)
-            counts = [(dim, 1 if dim in place else -(-shape.sizes[dim] // step)) for dim, step in steps]
-            grid = [range(place.get(dim, 0), place.get(dim, 0) + count) for dim, count in counts]
+            counts = [(dim, 1 if dim in origin else -(-shape.sizes[dim] // step)) for dim, step in steps]
+            grid = [range(origin.get(dim, 0), origin.get(dim, 0) + count) for dim, count in counts]
             allowed = (None, _GONE) if name in LAYERS and LAYERS[name].sparse else (None,)
             for index in itertools.product(*grid):
                 problem = self.chunk_problem(name, index)
                 if problem is not None and problem not in allowed:
-                    found[name] = problem
+                    problems[name] = problem
                     break
-        return found
+        return problems
 
     def shared_problems(self, names: Sequence[str]) -> dict[str, str]:
         """What is wrong with the chunks of arrays that all models share, by array."""
-        found = dict[str, str]()
+        problems = dict[str, str]()
         # One chunk of each at a time: nearly all have but one.
         for chunks in itertools.zip_longest(
             *(zip(itertools.repeat(name), self.grid(name)) for name in names)
         ):
             there = dict[str, tuple[slice, ...]]()
             for name, (index, cells) in filter(None, chunks):
-                if name in found:
+                if name in problems:
                     continue
                 problem = self.chunk_problem(name, index)
                 # Unknown flags, as far as the array itself tells: see `unwritten`.
                 if problem is None:
                     there[name] = cells
                 elif problem != _GONE or name != DUPLICATE.name:
-                    found[name] = problem
-            found |= dict.fromkeys(self.attempt(there)[1], "cannot be decoded")
-        return found
+                    problems[name] = problem
+            problems |= dict.fromkeys(self.attempt(there)[1], "cannot be decoded")
+        return problems
 
     def grid(self, name: str) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
         """Index of each chunk of an array, and its cells."""
@@ -261,11 +261,11 @@ class CubeGroup:
 
     def unwritten(self, name: str) -> NDArray[np.bool_]:
         """Which cells of an array are in a chunk that is not there, in the array's shape."""
-        found = np.zeros(self.shape(name), dtype=bool)
+        mask = np.zeros(self.shape(name), dtype=bool)
         for index, cells in self.grid(name):
             if self.chunk_problem(name, index) == _GONE:
-                found[cells] = True
-        return found
+                mask[cells] = True
+        return mask
 
     def shape(self, name: str) -> tuple[int, ...]:
         """Shape of an array."""
@@ -277,18 +277,18 @@ class CubeGroup:
 
     def metadata_problems(self) -> dict[str, str]:
         """Array -> what is wrong with its own metadata; see `evalcube.storage.cube.metadata.own_problem`."""
-        arrays = self._consolidated()
-        found = at_once(lambda name: own_problem(self.space, name, arrays.get(name, {})), self.names())
-        return {name: problem for name, problem in found.items() if problem is not None}
+        arrays = self._consolidated_metadata()
+        problems = at_once(lambda name: own_problem(self.space, name, arrays.get(name, {})), self.names())
+        return {name: problem for name, problem in problems.items() if problem is not None}
 
     def restore_metadata(self) -> list[str]:
         """Write the metadata of arrays anew that are gone, or not what the cube's say; names of these arrays."""
-        arrays = self._consolidated()
+        arrays = self._consolidated_metadata()
         names = [name for name in self.names() if name in arrays]
         put = at_once(lambda name: put_own(self.space, name, arrays[name]), names)
         return [name for name, changed in put.items() if changed]
 
-    def _consolidated(self) -> dict[str, Any]:
+    def _consolidated_metadata(self) -> dict[str, Any]:
         """What the cube's metadata say of its arrays."""
         document, _ = read_metadata(self.space)
         return dict((document.get("consolidated_metadata") or {}).get("metadata", {}))
@@ -318,10 +318,10 @@ class CubeGroup:
             # Whole chunks: zarr need not read the old ones, and two writers of neighbours never touch the same object.
             writes.append(array.async_array.setitem(selection, block))
             keys += _chunk_keys(array, selection)
-        failures = [one for one in _together(writes) if isinstance(one, BaseException)]
+        failures = [outcome for outcome in _together(writes) if isinstance(outcome, BaseException)]
         if failures:  # a lost lease before what else went wrong: it alone ends the run
-            raise next((one for one in failures if isinstance(one, LeaseLostError)), failures[0])
-        maybe = () if self.space.trusted else tuple(filter(is_sparse, values))
+            raise next((outcome for outcome in failures if isinstance(outcome, LeaseLostError)), failures[0])
+        maybe = () if self.space.is_trusted else tuple(filter(is_sparse, values))
         return [key for key in keys if key.partition("/")[0] not in maybe or self.space.version(key)]
 
     def _array(self, name: str) -> zarr.Array[Any]:
@@ -337,11 +337,11 @@ class CubeGroup:
         for name, array in self._arrays().items():
             # None in another format than 3, whose filters are any.
             codecs = getattr(array.metadata, "codecs", None)
-            found = [] if codecs is None else [str(codec.to_dict().get("name")) for codec in codecs]
-            known = _TEXT_CODECS if found[:1] == ["vlen-utf8"] else _CODECS
-            wanted = known[: max(2, len(found))]
-            if len(found) != len(wanted) or any(map(lambda a, b: a not in b, found, wanted)):
-                how = "in another format" if codecs is None else f"with {', '.join(found)}"
+            codec_names = [] if codecs is None else [str(codec.to_dict().get("name")) for codec in codecs]
+            allowed = _TEXT_CODECS if codec_names[:1] == ["vlen-utf8"] else _CODECS
+            wanted = allowed[: max(2, len(codec_names))]
+            if len(codec_names) != len(wanted) or any(map(lambda a, b: a not in b, codec_names, wanted)):
+                how = "in another format" if codecs is None else f"with {', '.join(codec_names)}"
                 raise ValueError(f"array {name!r} is stored {how}, which no cube is")
 
     def _refuse_bombs(self, name: str, array: zarr.Array[Any]) -> None:
@@ -384,22 +384,22 @@ def _chunk_keys(array: zarr.Array[Any], selection: tuple[slice, ...]) -> list[st
 def _together(requests: Sequence[Awaitable[T]]) -> list[T | BaseException]:
     """What requests to zarr give or raise once all have ended; each by itself would cost two switches of threads."""
 
-    async def gathered() -> list[T | BaseException]:
+    async def gather_all() -> list[T | BaseException]:
         return await asyncio.gather(*requests, return_exceptions=True)
 
-    return sync(gathered())
+    return sync(gather_all())
 
 
-def _given(outcome: T | BaseException) -> T:
+def _unwrap(outcome: T | BaseException) -> T:
     if isinstance(outcome, BaseException):
         raise outcome
     return outcome
 
 
-def undecodable(name: str, where: str, error: Exception) -> CubeDamagedError:
+def decoding_error(name: str, where: str, error: Exception) -> CubeDamagedError:
     """What is to be said of a chunk of an array that cannot be decoded; not raised."""
-    what = f"a chunk of array '{name}' cannot be decoded: {str(error).rstrip('.')}"
-    return CubeDamagedError(what, where, heal(where))
+    problem = f"a chunk of array '{name}' cannot be decoded: {str(error).rstrip('.')}"
+    return CubeDamagedError(problem, where, heal(where))
 
 
 def heal(where: str) -> str:

@@ -63,7 +63,9 @@ class Extension:
     def __init__(self, space: Space, group: CubeGroup, growth: Enlargement) -> None:
         self._space, self._group = space, group
         # Dims that only labels have are as long as these.
-        pairs = [pair for one in growth.coordinates for pair in zip(one.dims, one.values.shape, strict=True)]
+        pairs = [
+            pair for label in growth.coordinates for pair in zip(label.dims, label.values.shape, strict=True)
+        ]
         self._sizes = {**group.sizes, **growth.sizes, **{dim: n for dim, n in pairs if dim in _OF_LABELS}}
         self._changed = {dim for dim, size in self._sizes.items() if size != group.sizes.get(dim)}
         self._coordinates, self._attrs = list(growth.coordinates), growth.attrs
@@ -75,8 +77,8 @@ class Extension:
         where, present = self._space.address, self._group.sizes
         for dim, size in sizes.items():
             if size < present.get(dim, 0):
-                what = f"a cube never shrinks: {dim} is {present[dim]}, {size} was asked for"
-                raise CubeMismatchError(what, where, "Select when reading, or create another cube.")
+                problem = f"a cube never shrinks: {dim} is {present[dim]}, {size} was asked for"
+                raise CubeMismatchError(problem, where, "Select when reading, or create another cube.")
         lost = {variable.name for variable in self._group.layers} - set(self._layers)
         if lost:
             raise CubeMismatchError(f"a cube never loses arrays: {sorted(lost)}", where, "Name them, too.")
@@ -87,21 +89,21 @@ class Extension:
         document, version = read_metadata(self._space)
         arrays = document["consolidated_metadata"]["metadata"]
         set_sizes(document, self._sizes)
-        staged = self._staged(arrays)
+        staged = self._stage_arrays(arrays)
         for key, data in staged.items():
-            name, _, rest = key.partition("/")
-            if rest == METADATA:
+            name, _, subkey = key.partition("/")
+            if subkey == METADATA:
                 arrays[name] = json.loads(data)
             else:
                 self._space.put(key, data)
         attributes = document["attributes"]
         attributes.update(json.loads(json.dumps(dict(self._attrs))))
-        auxiliary = [one.name for one in self._coordinates if one.dims != (one.name,)]
-        known = attributes.get("coordinates", "").split()
-        attributes["coordinates"] = " ".join(dict.fromkeys([*known, *auxiliary]))
+        auxiliary = [label.name for label in self._coordinates if label.dims != (label.name,)]
+        label_names = attributes.get("coordinates", "").split()
+        attributes["coordinates"] = " ".join(dict.fromkeys([*label_names, *auxiliary]))
         shapes = self._shapes()
         if len(shapes) > 1:
-            attributes[SHAPES] = [{"sizes": dict(one.sizes), "layers": list(one.layers)} for one in shapes]
+            attributes[SHAPES] = [{"sizes": dict(past.sizes), "layers": list(past.layers)} for past in shapes]
         # The growth happens here: whoever is killed before leaves the old cube, and who is killed later the new one.
         commit(self._space, document, version)
         for name, metadata in arrays.items():
@@ -125,7 +127,7 @@ class Extension:
         after = RegionShape({dim: self._sizes[dim] for dim in sorted(dims)}, self._layers)
         return before if after == before[-1] else [*before, after]
 
-    def _staged(self, arrays: Mapping[str, Any]) -> dict[str, bytes]:
+    def _stage_arrays(self, arrays: Mapping[str, Any]) -> dict[str, bytes]:
         """Objects of the arrays that are made or written anew, by key."""
         held: dict[str, Buffer] = {}
         root = sync(create_group(store=MemoryStore(held), zarr_format=3))
@@ -140,13 +142,13 @@ class Extension:
                 chunks = {**self._sizes}
                 if variable is COUNTERS:
                     chunks["model"] = min(self._sizes["model"], MODELS_PER_COUNTER_CHUNK)
-                other = _other(arrays.get(variable.name))
-                made = sync(create_variable(root, variable, self._sizes, chunks, other))
-                sync(made.setitem(..., values))
+                separator = _other_separator(arrays.get(variable.name))
+                array = sync(create_variable(root, variable, self._sizes, chunks, separator))
+                sync(array.setitem(..., values))
         for coordinate in self._labels(arrays):
             if not self._is_there(coordinate):
-                other = _other(arrays.get(coordinate.name))
-                sync(create_coordinate(root, coordinate, self._sizes, other))
+                separator = _other_separator(arrays.get(coordinate.name))
+                sync(create_coordinate(root, coordinate, self._sizes, separator))
         return {key: data.to_bytes() for key, data in held.items() if key != METADATA}
 
     def _whole(self, variable: Variable) -> NDArray[Any] | None:
@@ -156,19 +158,19 @@ class Extension:
             return np.broadcast_to(self._shared[variable.name], shape)
         if self._changed.isdisjoint(variable.dims):
             return None
-        return _padded(self._group.read(variable.name, (...,)), shape, variable.fill)
+        return _pad(self._group.read(variable.name, (...,)), shape, variable.fill)
 
     def _labels(self, arrays: Mapping[str, Any]) -> list[Coordinate]:
         """The labels that are given, and others that the cube has, as they grow: empty for what is new."""
-        given = {coordinate.name for coordinate in self._coordinates}
-        known = {*VARIABLES, *LAYERS, *(variable.name for variable in SHARED), *_KEPT, *given}
-        found = list(self._coordinates)
+        given_names = {coordinate.name for coordinate in self._coordinates}
+        settled_names = {*VARIABLES, *LAYERS, *(variable.name for variable in SHARED), *_KEPT, *given_names}
+        labels = list(self._coordinates)
         for name in self._group.names():
             dims = self._group.dims(name)
-            if name not in known and not self._changed.isdisjoint(dims):
-                values = _padded(self._group.read(name, (...,)), tuple(self._shape(dims)))
-                found.append(Coordinate(name, dims, values, arrays[name]["attributes"]))
-        return found
+            if name not in settled_names and not self._changed.isdisjoint(dims):
+                values = _pad(self._group.read(name, (...,)), tuple(self._shape(dims)))
+                labels.append(Coordinate(name, dims, values, arrays[name]["attributes"]))
+        return labels
 
     def _is_there(self, coordinate: Coordinate) -> bool:
         """Whether the cube has these labels already."""
@@ -185,14 +187,14 @@ class Extension:
         return old.tobytes() == coordinate.values.astype(old.dtype).tobytes()
 
 
-def _other(metadata: Mapping[str, Any] | None) -> str:
+def _other_separator(metadata: Mapping[str, Any] | None) -> str:
     """The separator that an array's chunk keys do not have now."""
     if metadata is None:
         return "/"
     return "." if metadata["chunk_key_encoding"]["configuration"]["separator"] == "/" else "/"
 
 
-def _padded(old: NDArray[Any], shape: tuple[int, ...], fill: object = None) -> NDArray[Any]:
+def _pad(old: NDArray[Any], shape: tuple[int, ...], fill: object = None) -> NDArray[Any]:
     if fill is None:
         fill = {"f": np.nan, "b": False, "i": 0, "u": 0}.get(old.dtype.kind, "")
     new = np.full(shape, fill, dtype=object if old.dtype.kind in "OUT" else old.dtype)
@@ -236,8 +238,8 @@ class GrowingCube(SharedArrays):
         """
         self._need_writable("grow")
         self.refresh()
-        given = [one for one in coordinates if one.name not in _KEPT]
-        self._extend(Enlargement(sizes, given, attrs, layers, shared))
+        growing_labels = [coordinate for coordinate in coordinates if coordinate.name not in _KEPT]
+        self._extend(Enlargement(sizes, growing_labels, attrs, layers, shared))
 
     def _extend(self, growth: Enlargement) -> None:
         with guarded(self._where, "grow the cube"):
@@ -266,6 +268,6 @@ class GrowingCube(SharedArrays):
     def shape_of(self, receipt: Receipt) -> RegionShape:
         """What a region consisted of when it was recorded."""
         if receipt.shape >= len(self._group.shapes):
-            what = f"its ledger speaks of {receipt.shape} growths, and its zarr.json of {self.shape_number}"
-            raise CubeDamagedError(what, self._where, "Take both from the same copy of the cube.")
+            rule = f"its ledger speaks of {receipt.shape} growths, and its zarr.json of {self.shape_number}"
+            raise CubeDamagedError(rule, self._where, "Take both from the same copy of the cube.")
         return self._group.shapes[receipt.shape]

@@ -65,8 +65,8 @@ def holder_of(record: Renewed) -> Holder:
         names, numbers = (process.host, process.boot), (process.pid, process.start)
         machine = str(fields.get("machine", ""))
         holder = Holder(str(fields["token"]), process, float(fields["since"]), float(fields["ttl"]), machine)
-        known = all(type(name) is str for name in names) and all(type(n) is int for n in numbers)
-        if known and 0 < holder.ttl <= LONGEST_TTL and 0 < process.pid <= _GREATEST_PID:
+        well_typed = all(type(name) is str for name in names) and all(type(n) is int for n in numbers)
+        if well_typed and 0 < holder.ttl <= LONGEST_TTL and 0 < process.pid <= _GREATEST_PID:
             return holder
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         pass
@@ -88,9 +88,9 @@ class Watch:
         self._last: Renewed | None = None
         self._since = 0.0
 
-    def hold(self, found: Renewed, asked: float) -> Hold:
+    def hold(self, record: Renewed, asked: float) -> Hold:
         """What is known after one more reading."""
-        holder = holder_of(found)
+        holder = holder_of(record)
         life = life_of(holder.process)
         if life is Life.ENDED or is_before_restart(holder.process, holder.machine):
             return Hold.OVER
@@ -98,9 +98,9 @@ class Watch:
             # A part of this process that could not give its lease back, since the disk failed, never will.
             leaked = holder.process == this_process() and holder.token not in HELD_HERE
             return Hold.OVER if leaked else Hold.SURE
-        if self._last is None or not found.same(self._last):
+        if self._last is None or not record.same(self._last):
             # From after this reading to before the last one: what is in between was seen by nobody.
-            first, self._last, self._since = self._last is None, found, time.monotonic()
+            first, self._last, self._since = self._last is None, record, time.monotonic()
             return Hold.WATCHED if first else Hold.SURE
         ttl = min(holder.ttl, self._longest)
         return Hold.OVER if asked - self._since >= ttl else Hold.WATCHED
@@ -108,8 +108,8 @@ class Watch:
 
 def read_holder(records: Space) -> tuple[Holder, float] | None:
     """Holder of the lease, and when it renewed it (seconds since the epoch, by its clock); None if there is none."""
-    found = _read(records)
-    return None if found is None else (holder_of(found), found.at)
+    record = _read_record(records)
+    return None if record is None else (holder_of(record), record.at)
 
 
 def apparent_holder(records: Space) -> Holder | None:
@@ -118,15 +118,15 @@ def apparent_holder(records: Space) -> Holder | None:
     For display: of another machine's process, the store's time of its last renewal is compared with this machine's
     clock, which may be wrong.
     """
-    found = _read(records)
-    if found is None:
+    record = _read_record(records)
+    if record is None:
         return None
-    holder, hold = holder_of(found), Watch().hold(found, 0.0)
-    idle = time.time() - (found.at if found.stored is None else found.stored)
+    holder, hold = holder_of(record), Watch().hold(record, 0.0)
+    idle = time.time() - (record.at if record.stored is None else record.stored)
     return None if hold is Hold.OVER or (hold is Hold.WATCHED and idle > holder.ttl) else holder
 
 
-def _read(records: Space) -> Renewed | None:
+def _read_record(records: Space) -> Renewed | None:
     with guarded(where_of(records), "read the lease"):
         return records.lease(NAME).read()
 
@@ -136,7 +136,7 @@ def where_of(records: Space) -> str:
     return f"{records.address}/{NAME}"
 
 
-def watched(holder: Holder) -> str:
+def watch_notice(holder: Holder) -> str:
     """What is done while a holder on another machine is watched, for people."""
     return (
         f"{_name(holder)} has the lease of this cube, and whether it still runs is not known here: its renewals are"
@@ -144,25 +144,25 @@ def watched(holder: Holder) -> str:
     )
 
 
-def taken_over(holder: Holder) -> str:
+def takeover_notice(holder: Holder) -> str:
     """What was found out by watching a holder in vain, for people."""
     return f"{_name(holder)} has not renewed the lease for {holder.ttl:g} s: taken over"
 
 
-def held_error(records: Space, found: Renewed) -> LeaseHeldError:
+def held_error(records: Space, record: Renewed) -> LeaseHeldError:
     """The refusal of a lease that another process is known to hold; says what the user can do about it."""
-    holder = holder_of(found)
+    holder = holder_of(record)
     process, life = holder.process, life_of(holder.process)
-    what = f"{_name(holder)} works on it since {_utc(holder.since)} by its clock"
+    problem = f"{_name(holder)} works on it since {_utc(holder.since)} by its clock"
     again = "then run again: the lease of a process that ended is taken over."
     if process == this_process():
         remedy = "Another part of this process works on it: wait for that to finish."
     elif life is Life.STOPPED:
-        what += ", and is stopped, as by Ctrl-Z"
+        problem += ", and is stopped, as by Ctrl-Z"
         remedy = f"Have it go on (`kill -CONT {process.pid}`) or end it (`kill -KILL {process.pid}`), {again}"
     else:
         remedy = f"Wait for it to finish, or end it (`kill {process.pid}` on {process.host}), {again}"
-    return LeaseHeldError(what, where_of(records), remedy)
+    return LeaseHeldError(problem, where_of(records), remedy)
 
 
 def _name(holder: Holder) -> str:

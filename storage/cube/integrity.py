@@ -41,28 +41,28 @@ class RecordedChunks:
         trials, repeats = (
             np.unique(part // chunks[dim]) for dim, part in zip(("trial", "repeat"), places[3:5], strict=True)
         )
-        for place in product(places[0].tolist(), trials.tolist(), repeats.tolist()):
-            receipt = self._receipts.get(Region(*place))
+        for region_index in product(places[0].tolist(), trials.tolist(), repeats.tolist()):
+            receipt = self._receipts.get(Region(*region_index))
             if receipt is None:
                 continue
             problems = self._cube.chunk_problems(receipt.region, self._cube.shape_of(receipt), [name])
             if name in problems:
-                where, numbers = self._cube.space.address, "/".join(map(str, place))
-                what = f"region {numbers}: array '{name}' {problems[name]}"
-                raise CubeDamagedError(what, where, heal(where))
+                where, numbers = self._cube.space.address, "/".join(map(str, region_index))
+                problem = f"region {numbers}: array '{name}' {problems[name]}"
+                raise CubeDamagedError(problem, where, heal(where))
 
 
 def stored_problems(cube: Cube, receipt: Receipt) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
     """What is wrong with a recorded region, by array, and its arrays as far as they can be decoded."""
     shape = cube.shape_of(receipt)
     problems = cube.chunk_problems(receipt.region, shape)
-    known = cube.trial_arrays
-    arrays = cube.stored_arrays(receipt.region, [name for name in known if name not in problems])
+    variables = cube.trial_arrays
+    arrays = cube.stored_arrays(receipt.region, [name for name in variables if name not in problems])
     for name, values in arrays.items():
-        if known[name].allowed and not np.isin(values, known[name].allowed).all():
+        if variables[name].allowed and not np.isin(values, variables[name].allowed).all():
             problems[name] = "holds values that nobody writes"
-    problems |= {name: "cannot be decoded" for name in known if name not in problems | arrays}
-    recorded = shape.cropped(arrays, receipt.trials, receipt.repeats)
+    problems |= {name: "cannot be decoded" for name in variables if name not in problems | arrays}
+    recorded = shape.crop(arrays, receipt.trials, receipt.repeats)
     if not problems and region_digest(recorded) != receipt.digest:
         problems[CONTENT] = "is not what was recorded"
     return problems, arrays
@@ -90,8 +90,8 @@ def lazy_dataset(cube: Cube, opened: Callable[[], Cube]) -> xr.Dataset:
 def whole_dataset(cube: Cube) -> Dataset:
     """As `lazy_dataset`, all in memory and without xarray, as `evalcube.storage.cube.shared_arrays.in_memory`."""
     group = cube.group
-    found = group.read_all(dict.fromkeys(sorted(set(group.names()) - group.labels), (...,)))
-    data, coords = _variables(cube, lambda: cube, lambda array: array.checked(found[array.name]))
+    arrays = group.read_all(dict.fromkeys(sorted(set(group.names()) - group.labels), (...,)))
+    data, coords = _variables(cube, lambda: cube, lambda array: array.checked_values(arrays[array.name]))
     return PlainDataset(data, coords, group.all_attrs)
 
 
@@ -144,7 +144,7 @@ class StoredArray:
         self._refuse_lost(values, selection)
         return values if self._variable is None else self._variable.as_read(values)
 
-    def checked(self, values: NDArray[Any]) -> NDArray[Any]:
+    def checked_values(self, values: NDArray[Any]) -> NDArray[Any]:
         """All of it, as it was read."""
         for _, cells in self._opened().group.grid(
             self.name
@@ -158,7 +158,7 @@ class StoredArray:
     def _refuse_lost(self, values: NDArray[Any], selection: tuple[Any, ...]) -> None:
         """Refuse what reads as fill since its chunk is gone, though a receipt says that it was written."""
         # A store keeps what it has: only in a folder anybody deletes single files.
-        if not self._variable or self._opened().trusted or not _all_fill(values, self._variable.fill):
+        if not self._variable or self._opened().is_trusted or not _all_fill(values, self._variable.fill):
             return
         self._recorded = self._recorded or RecordedChunks(self._opened())
         places = [np.unique(np.arange(size)[part]) for size, part in zip(self.shape, selection, strict=True)]

@@ -87,7 +87,7 @@ def builder(
 ) -> Callable[[Store], None]:
     """What makes an empty cube in a store; arguments are those of `Cube.create`."""
     everything = _with_indexes(coordinates, sizes, counters)
-    tiers = {one.name: one.values.size for one in everything if one.dims == ("tier",)}
+    tiers = {label.name: label.values.size for label in everything if label.dims == ("tier",)}
     dims = {"counter": len(counters), **tiers, **sizes}
     short = [name for name in (*TRIAL_DIMS, "counter") if dims.get(name, 0) < 1]
     short += [f"{name} in a region" for name in ("trial", "repeat") if chunks.get(name, 0) < 1]
@@ -105,14 +105,14 @@ def consolidate(store: Store) -> None:
 
 
 @contextmanager
-def _expected() -> Iterator[None]:
+def _ignore_known_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         for message in _KNOWN:
             warnings.filterwarnings("ignore", message=message, category=ZarrUserWarning)
         yield
 
 
-expected_warnings = Together(_expected)
+expected_warnings = Together(_ignore_known_warnings)
 """A context in which zarr does not warn of what is so by design."""
 
 
@@ -120,15 +120,15 @@ def _with_indexes(
     coordinates: Sequence[Coordinate], sizes: Mapping[str, int], counters: Sequence[str]
 ) -> list[Coordinate]:
     """Coordinates, with an index for params, trial, repeat and counter where the caller gave none."""
-    given = {coordinate.name for coordinate in coordinates}
-    made = [
+    given_names = {coordinate.name for coordinate in coordinates}
+    indexes = [
         Coordinate(name, (name,), np.arange(sizes.get(name, 0)), {"long_name": long_name})
         for name, long_name in (("params", "slot"), ("trial", "trial"), ("repeat", "repeat"))
     ]
     comment = "; ".join(f"{label}: {COUNTER_LABELS.get(label, 'a sum')}" for label in counters)
     attrs = {"long_name": "counter", "comment": comment}
-    made.append(Coordinate("counter", ("counter",), np.array(list(counters), dtype=object), attrs))
-    return [*coordinates, *(coordinate for coordinate in made if coordinate.name not in given)]
+    indexes.append(Coordinate("counter", ("counter",), np.array(list(counters), dtype=object), attrs))
+    return [*coordinates, *(coordinate for coordinate in indexes if coordinate.name not in given_names)]
 
 
 def check_labels(
@@ -137,17 +137,17 @@ def check_labels(
     """Refuse coordinates that do not fit the sizes, and attributes that not every program reads."""
     if not _is_json(attrs):
         raise CubeMismatchError("its attributes are no JSON", where, "Give texts and finite numbers.")
-    for one in coordinates:
-        shape = tuple(dims.get(dim) for dim in one.dims)
-        if one.values.shape != shape:
-            problem = f"must have shape {shape}, got {one.values.shape}"
-        elif one.values.dtype.kind in "OUT" and (bad := [v for v in one.values.flat if not _is_text(v)]):
+    for label in coordinates:
+        shape = tuple(dims.get(dim) for dim in label.dims)
+        if label.values.shape != shape:
+            problem = f"must have shape {shape}, got {label.values.shape}"
+        elif label.values.dtype.kind in "OUT" and (bad := [v for v in label.values.flat if not _is_text(v)]):
             problem = f"has something else than valid text: {bad[0]!r}"
-        elif not _is_json(one.attrs):
+        elif not _is_json(label.attrs):
             problem = "has attributes that are no JSON"
         else:
             continue
-        raise CubeMismatchError(f"coordinate {one.name!r} {problem}", where, "Correct the values.")
+        raise CubeMismatchError(f"coordinate {label.name!r} {problem}", where, "Correct the values.")
 
 
 def _is_text(value: object) -> bool:

@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Self
 
-from evalcube.storage.clocks import elapsed
+from evalcube.storage.clocks import elapsed_seconds
 from evalcube.storage.cube.holder import (
     HELD_HERE,
     LONGEST_TTL,
@@ -32,8 +32,8 @@ from evalcube.storage.cube.holder import (
     held_error,
     holder_of,
     read_holder,
-    taken_over,
-    watched,
+    takeover_notice,
+    watch_notice,
     where_of,
 )
 from evalcube.storage.cube.ledger import NAME as LEDGER
@@ -48,11 +48,11 @@ _POLL_SECONDS = 0.25
 
 def check_holder(records: Space, token: str) -> None:
     """Make sure, in any process, that the holder of the lease is still the one with this token."""
-    found = read_holder(records)
+    current = read_holder(records)
     # The token alone counts, not the time: a lease that expired and that nobody took is the old holder's, who
     # renews it when it wakes up.
-    if found is None or found[0].token != token:
-        raise _lost("the lease of the run that this belongs to is over", where_of(records))
+    if current is None or current[0].token != token:
+        raise _lease_lost("the lease of the run that this belongs to is over", where_of(records))
 
 
 class Lease:
@@ -65,7 +65,7 @@ class Lease:
         """Set once another process has taken over; then nothing more may be written."""
         self._held: HeldRecord | None = held
         self._stamp = holder.since
-        self._renewed = elapsed()
+        self._renewed = elapsed_seconds()
         self._mutex = threading.Lock()
         self._stop = threading.Event()
         # A daemon: a process that ends without releasing its lease is not kept alive by it.
@@ -103,8 +103,8 @@ class Lease:
                     self._renew(touch=False)
             # Once lost it is lost, though the successor may have ended: it may have written what this one never saw.
             if self.lost.is_set() or self._stop.is_set():
-                what = f"it was released, or not renewed for {self.holder.ttl:g} s and taken over"
-                raise _lost(f"this process no longer holds the lease: {what}", self._where)
+                problem = f"it was released, or not renewed for {self.holder.ttl:g} s and taken over"
+                raise _lease_lost(f"this process no longer holds the lease: {problem}", self._where)
 
     def release(self) -> None:
         """Give the lease back; a lease that went to another process is left alone. May be repeated."""
@@ -147,7 +147,7 @@ class Lease:
         held = self._held
         if held is None:
             return
-        begun = elapsed()
+        begun = elapsed_seconds()
         # By a clock of this machine alone: others count from the last renewal that they saw, which is not earlier.
         late = begun - self._renewed >= self.holder.ttl
         if touch or late:
@@ -184,43 +184,43 @@ class _Attempt:
         # Before it is there: another thread of this process must not take it for one that nobody gives back.
         HELD_HERE.add(self._holder.token)
         try:
-            record, told = self._records.lease(NAME), False
+            lease, notified = self._records.lease(NAME), False
             while True:
                 self._asked = time.monotonic()
-                found = record.read()
-                holder = None if found is None else holder_of(found)
-                if found is not None and holder is not None and self._is_watched(found):
-                    if not told:
-                        self._notify(watched(holder))
-                    told = True
+                record = lease.read()
+                holder = None if record is None else holder_of(record)
+                if record is not None and holder is not None and self._is_watched(record):
+                    if not notified:
+                        self._notify(watch_notice(holder))
+                    notified = True
                     time.sleep(min(_POLL_SECONDS, holder.ttl / _RENEWALS))
                     continue
-                if told and holder is not None:
-                    self._notify(taken_over(holder))
+                if notified and holder is not None:
+                    self._notify(takeover_notice(holder))
                 self._asked = time.monotonic()
                 with suppress(_UndecidedError):
-                    return record.take(self._successor), self._holder
+                    return lease.take(self._successor), self._holder
         except BaseException:
             HELD_HERE.discard(self._holder.token)
             raise
 
-    def _successor(self, found: Renewed | None) -> Renewed:
-        if found is not None and self._is_watched(found):
+    def _successor(self, record: Renewed | None) -> Renewed:
+        if record is not None and self._is_watched(record):
             raise _UndecidedError
-        self.found = found
+        self.found = record
         # The time begins now: until then another one's hold may have been waited for.
         self._holder = replace(self._holder, since=time.time())
         return Renewed(json.dumps(asdict(self._holder), indent=1).encode(), self._holder.since)
 
-    def _is_watched(self, found: Renewed) -> bool:
+    def _is_watched(self, record: Renewed) -> bool:
         """Whether it is still unknown if a record has a holder; raises if it has."""
-        hold = self._watch.hold(found, self._asked)
+        hold = self._watch.hold(record, self._asked)
         if hold is Hold.SURE:
-            raise held_error(self._records, found)
+            raise held_error(self._records, record)
         return hold is Hold.WATCHED
 
 
-def _lost(rule: str, where: str) -> LeaseLostError:
+def _lease_lost(rule: str, where: str) -> LeaseLostError:
     return LeaseLostError(
         rule, where, "Let the other one finish, then run again: nothing that was recorded is lost."
     )

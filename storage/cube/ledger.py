@@ -84,10 +84,10 @@ def newest_of(receipts: Iterable[Receipt]) -> dict[Region, Receipt]:
     """Receipt of the greatest generation of each region; of equal ones the later."""
     newest: dict[Region, Receipt] = {}
     for receipt in receipts:
-        known = newest.get(receipt.region)
+        previous = newest.get(receipt.region)
         # Equal generations mean two drivers, one of which had lost the lease and did not notice: the later of the
         # two is more likely to have written what is stored.
-        if known is None or receipt.generation >= known.generation:
+        if previous is None or receipt.generation >= previous.generation:
             newest[receipt.region] = receipt
     return newest
 
@@ -147,11 +147,11 @@ def from_line(line: bytes) -> Receipt | None:
 
 def _can_be_written(receipt: Receipt) -> bool:
     """Whether a receipt has values that runs write: anyone may have made the ledger."""
-    region, others = receipt.region, (receipt.complete, receipt.digest, receipt.grader)
+    region, labels = receipt.region, (receipt.complete, receipt.digest, receipt.grader)
     numbers = [region.model, region.trial, region.repeat, *(getattr(receipt, name) for name in _NUMBERS)]
     numbers += [*receipt.causes.values(), *receipt.fingerprints.values()]
     whole = all(type(number) is int and 0 <= number < _MOST for number in numbers) and receipt.finished >= 0
-    return whole and receipt.at < LAST_YEAR and tuple(map(type, others)) == (bool, str, str)
+    return whole and receipt.at < LAST_YEAR and tuple(map(type, labels)) == (bool, str, str)
 
 
 def _check(text: str) -> str:
@@ -223,9 +223,9 @@ class Ledger:
             with guarded(self._where, "append to the ledger"):
                 yield
         except LogConflictError:
-            what = "another process has written to the ledger since it was opened"
+            problem = "another process has written to the ledger since it was opened"
             remedy = "Only the holder of the sweep's lease may append: stop one of the two and run again."
-            raise StorageError(what, self._where, remedy) from None
+            raise StorageError(problem, self._where, remedy) from None
 
     def __enter__(self) -> Self:
         return self

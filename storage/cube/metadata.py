@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeGuard, TypeVar
 
-from evalcube.storage.cube.bounds import MOST_METADATA, parsed
+from evalcube.storage.cube.bounds import MOST_METADATA, parse_json
 from evalcube.storage.cube.layout import SIDE
 from evalcube.storage.cube.schema import FORMAT
 from evalcube.storage.cube.space import METADATA, Space, Version, When
@@ -31,23 +31,23 @@ def read_metadata(space: Space) -> tuple[dict[str, Any], Version]:
     """Content of the group's metadata, with their version."""
     where = space.address
     with guarded(where, "open the cube"):
-        found = space.get(METADATA, MOST_METADATA)
+        stored = space.get(METADATA, MOST_METADATA)
         # A cube appears whole, with this object: without it there is none, whatever else there is.
-        if found is None and not space.is_there():
+        if stored is None and not space.is_there():
             remedy = "Check the path's spelling, or run the sweep that creates it."
             raise CubeNotFoundError("there is no cube", where, remedy)
-        if found is None and any(True for _ in space.list(f"{SIDE}/")):
+        if stored is None and any(True for _ in space.list(f"{SIDE}/")):
             raise CubeDamagedError("its zarr.json is gone", where, REPAIR)
-    if found is None:
+    if stored is None:
         remedy = "Check the path's spelling; a sweep makes its cube only where nothing is."
         raise CubeNotFoundError("this is not a cube: it has no zarr.json", where, remedy)
     try:
-        raw = parsed(found.data)
+        raw = parse_json(stored.data)
     except ValueError as error:
         raise CubeDamagedError(f"its zarr.json is damaged: {error}", where, REPAIR) from error
     if not isinstance(raw, dict):
         raise CubeDamagedError("its zarr.json is damaged: not an object", where, REPAIR)
-    return raw, found.version
+    return raw, stored.version
 
 
 def check_version(space: Space, raw: Mapping[str, Any]) -> None:
@@ -85,7 +85,7 @@ def commit(space: Space, document: Mapping[str, Any], version: Version) -> None:
     # Only the holder of the lease comes here, so that this finds who lost it. A directory could put on this condition
     # under a lock only, which would leave a file behind in every cube.
     same = space.version(METADATA) == version
-    when = version if space.trusted else When.ALWAYS
+    when = version if space.is_trusted else When.ALWAYS
     if not same or space.put(METADATA, json.dumps(document, indent=2).encode(), when=when) is None:
         raise StorageError(
             "another process has changed the cube's metadata meanwhile",
@@ -134,11 +134,11 @@ def _same(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
 
 def _own(space: Space, name: str) -> dict[str, Any] | None:
     """What an array's own metadata say, nothing if that cannot be read; None if they are gone."""
-    found = space.get(f"{name}/{METADATA}", MOST_METADATA)
-    if found is None:
+    stored = space.get(f"{name}/{METADATA}", MOST_METADATA)
+    if stored is None:
         return None
     try:
-        document = parsed(found.data)
+        document = parse_json(stored.data)
     except ValueError:
         return {}
     return document if isinstance(document, dict) else {}

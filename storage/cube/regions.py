@@ -39,9 +39,7 @@ class RegionShape:
     layers: tuple[str, ...]
     """Names of the arrays that it has beside those of every region."""
 
-    def cropped(
-        self, arrays: Mapping[str, NDArray[Any]], trials: int, repeats: int
-    ) -> dict[str, NDArray[Any]]:
+    def crop(self, arrays: Mapping[str, NDArray[Any]], trials: int, repeats: int) -> dict[str, NDArray[Any]]:
         """The cells of a region's arrays that a region of this shape has, of so many trials and repeats."""
         long = {**self.sizes, "trial": trials, "repeat": repeats}
         return {
@@ -60,7 +58,7 @@ def shapes_from(
     today = RegionShape({dim: sizes[dim] for dim in dims}, names)
     if attribute is None:
         return (today,)
-    found = []
+    shapes = []
     listed: Any = attribute
     for item in listed:
         shape = RegionShape(dict(item["sizes"]), tuple(item["layers"]))
@@ -68,10 +66,10 @@ def shapes_from(
         fits = needed == set(shape.sizes) and set(shape.layers) <= set(names)
         if not fits or not all(type(n) is int and 0 < n <= sizes[dim] for dim, n in shape.sizes.items()):
             raise ValueError(f"no region of the cube has had the shape {item}")
-        found.append(shape)
-    if not found or found[-1] != today:
+        shapes.append(shape)
+    if not shapes or shapes[-1] != today:
         raise ValueError("the last of the shapes that its regions have had is not today's")
-    return tuple(found)
+    return tuple(shapes)
 
 
 def dims_of(name: str) -> tuple[str, ...]:

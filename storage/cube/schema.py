@@ -128,13 +128,15 @@ _MORE: dict[str, dict[str, Any]] = {
 }
 
 
-def _made(rows: Iterable[tuple[str, str, float, str, str]], *, sparse: bool = False) -> dict[str, Variable]:
+def _from_rows(
+    rows: Iterable[tuple[str, str, float, str, str]], *, sparse: bool = False
+) -> dict[str, Variable]:
     """Variables of rows of name, dtype, fill, units and long name."""
     return {row[0]: Variable(*row, _COMMENTS[row[0]], **_MORE.get(row[0], {}), sparse=sparse) for row in rows}
 
 
 VARIABLES: Mapping[str, Variable] = MappingProxyType(
-    _made(
+    _from_rows(
         [
             ("tokens", "int32", -1, "1", "completion tokens"),
             ("prompt_tokens", "int32", -1, "1", "prompt tokens"),
@@ -169,7 +171,7 @@ _SAID = [
 SAID = tuple(row[0] for row in _SAID)
 """What few replies have beside an answer, by their endpoints or for their text; earlier cubes are without it."""
 
-LAYERS: Mapping[str, Variable] = MappingProxyType(_made(_LAYERS) | _made(_SAID, sparse=True))
+LAYERS: Mapping[str, Variable] = MappingProxyType(_from_rows(_LAYERS) | _from_rows(_SAID, sparse=True))
 """Further trial arrays, of cubes whose sweep declares assertions or a rubric; readings only where it has judges. The
 clusters are there where a data set names its field of them, second outcomes where a task has a second reader; what
 endpoints say, in all new cubes."""
@@ -180,7 +182,7 @@ def is_sparse(name: str) -> bool:
     return name in LAYERS and LAYERS[name].sparse
 
 
-_BESIDE = _made(
+_BESIDE = _from_rows(
     [
         ("counters", "float64", 0.0, "1", "sums over the trials of a cell"),
         ("duplicate", "uint8", 255, "1", "whether the prompt occurred before"),
@@ -189,7 +191,7 @@ _BESIDE = _made(
 COUNTERS, DUPLICATE = _BESIDE["counters"], _BESIDE["duplicate"]
 
 
-def _planned(dim: str) -> Variable:
+def _planned_variable(dim: str) -> Variable:
     comment = (
         f"The cell is to be measured with the first so many {dim}s; cells of one cube may differ."
         " Beyond them nothing is missing. A padded slot is 0."
@@ -198,7 +200,7 @@ def _planned(dim: str) -> Variable:
 
 
 PLANNED: Mapping[str, Variable] = MappingProxyType(
-    {f"planned_{dim}s": _planned(dim) for dim in ("trial", "repeat")}
+    {f"planned_{dim}s": _planned_variable(dim) for dim in ("trial", "repeat")}
 )
 """How far each cell is to be measured; it only grows, and the driver alone writes it."""
 

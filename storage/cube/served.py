@@ -44,7 +44,7 @@ class ServedFiles:
     """Of the keys, empty or with a slash at its end."""
 
     @property
-    def trusted(self) -> bool:
+    def is_trusted(self) -> bool:
         """Always: each look is a request."""
         return True
 
@@ -76,7 +76,7 @@ class ServedFiles:
         answer = ask(self._url(key))
         return None if answer is None else _version(answer)
 
-    def stamped(self, key: str) -> float | None:
+    def stored_at(self, key: str) -> float | None:
         """When a file was written, by the server's clock; None if there is none."""
         answer = ask(self._url(key))
         return None if answer is None else answer.modified
@@ -127,8 +127,8 @@ class ServedLog(BucketLog):
 
     def lines(self) -> Iterator[bytes]:
         """All lines, in their order."""
-        found = self._space.get(f"{self._folder}.{self._ending}")
-        return super().lines() if found is None else lines_in(io.BytesIO(found.data), self._space.address)
+        file = self._space.get(f"{self._folder}.{self._ending}")
+        return super().lines() if file is None else lines_in(io.BytesIO(file.data), self._space.address)
 
     def append(self, line: bytes) -> None:
         """Refused by the space, at once."""
@@ -147,13 +147,13 @@ class ServedLease:
 
     def read(self) -> Renewed | None:
         """The record as it is, from a file that is its holder's record or from an object with a line before that."""
-        found = self._files.get(self._key, MOST_LEASE)
-        if found is None:
+        record = self._files.get(self._key, MOST_LEASE)
+        if record is None:
             return None
-        if found.data.startswith(b'{"epoch"'):
+        if record.data.startswith(b'{"epoch"'):
             return BucketLease(self._files, self._key).read()
-        at = self._files.stamped(self._key)
-        return None if at is None else Renewed(found.data, at, at)
+        at = self._files.stored_at(self._key)
+        return None if at is None else Renewed(record.data, at, at)
 
 
 def _version(answer: ServerAnswer) -> Version:
@@ -199,9 +199,9 @@ class _SameOrigin(request.HTTPRedirectHandler):
     ) -> request.Request | None:
         if _origin(newurl) != _origin(req.full_url):
             fp.close()
-            what = f"the server leads to another one, {redacted(newurl)[:200]}, where nobody said to look"
+            problem = f"the server leads to another one, {redacted(newurl)[:200]}, where nobody said to look"
             remedy = "Give the address that it leads to, if you trust it."
-            raise StorageError(what, redacted(req.full_url), remedy)
+            raise StorageError(problem, redacted(req.full_url), remedy)
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
@@ -237,40 +237,40 @@ def ask(
                 text = "cannot read from the server: it does not give it to everybody"
                 remedy = "Ask whoever runs the server, or copy the cube."
                 raise NotWritableError(text, redacted(url), remedy) from None
-            said = f"it answers {error.code}"
+            reason = f"it answers {error.code}"
             if error.code < _SERVERS_FAULT and error.code != _TOO_MANY:
                 break
         except (OSError, http.client.HTTPException, ValueError) as error:
-            said = str(getattr(error, "reason", error))[:200] or type(error).__name__
+            reason = str(getattr(error, "reason", error))[:200] or type(error).__name__
         if pause is not None:
             time.sleep(pause)
-    raise _failed(url, said)
+    raise _server_error(url, reason)
 
 
-def _failed(url: str, said: str) -> StorageError:
-    text = f"cannot read from the server: {said}"
+def _server_error(url: str, reason: str) -> StorageError:
+    text = f"cannot read from the server: {reason}"
     return StorageError(text, redacted(url), "Check the network and the address, then run again.")
 
 
 def _once(url: str, method: str, headers: dict[str, str], most: int) -> ServerAnswer:
-    asked = request.Request(url, headers=headers, method=method)  # noqa: S310 - http: or https:, see the opener
-    with _opener().open(asked, timeout=_SECONDS) as said:
-        length = _number(said.headers.get("Content-Length"))
-        partial = said.status == http.HTTPStatus.PARTIAL_CONTENT
-        whole = _number((said.headers.get("Content-Range") or "").rpartition("/")[2]) if partial else length
+    http_request = request.Request(url, headers=headers, method=method)  # noqa: S310 - http: or https:, see the opener
+    with _opener().open(http_request, timeout=_SECONDS) as reply:
+        length = _number(reply.headers.get("Content-Length"))
+        partial = reply.status == http.HTTPStatus.PARTIAL_CONTENT
+        whole = _number((reply.headers.get("Content-Range") or "").rpartition("/")[2]) if partial else length
         data, wanted, since = bytearray(), most if length is None else min(length, most), time.monotonic()
         # In parts, as they come: a length that is only claimed takes no memory, and a byte now and then is no answer.
-        while len(data) < wanted and (part := said.read1(min(_PART_BYTES, wanted - len(data)))):
+        while len(data) < wanted and (part := reply.read1(min(_PART_BYTES, wanted - len(data)))):
             data += part
             if time.monotonic() - since > _SECONDS + len(data) / _LEAST_RATE:
-                raise _failed(url, f"it sends less than {_LEAST_RATE:,} bytes per second")
+                raise _server_error(url, f"it sends less than {_LEAST_RATE:,} bytes per second")
         if method == "GET" and length is not None and len(data) < wanted:
             raise http.client.IncompleteRead(b"", length - len(data))
         modified = 0.0
         with suppress(TypeError, ValueError, OverflowError):
-            modified = parsedate_to_datetime(said.headers.get("Last-Modified", "")).timestamp()
+            modified = parsedate_to_datetime(reply.headers.get("Last-Modified", "")).timestamp()
         size = whole if whole is not None else len(data)
-        return ServerAnswer(bytes(data), size, said.headers.get("ETag") or "", modified)
+        return ServerAnswer(bytes(data), size, reply.headers.get("ETag") or "", modified)
 
 
 def _number(text: str | None) -> int | None:

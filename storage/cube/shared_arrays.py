@@ -39,12 +39,12 @@ class SharedArrays:
         # One chunk at a time: a kill leaves whole chunks, and counters that are behind the ledger are summed again.
         for chunk in sorted({index // step for index in values}):
             rows = slice(chunk * step, min((chunk + 1) * step, models))
-            given = {index - rows.start: array for index, array in values.items() if index // step == chunk}
-            if len(given) == rows.stop - rows.start:
-                block = np.stack([given[row] for row in range(len(given))])
+            by_row = {index - rows.start: array for index, array in values.items() if index // step == chunk}
+            if len(by_row) == rows.stop - rows.start:
+                block = np.stack([by_row[row] for row in range(len(by_row))])
             else:
                 block = self._group.read(COUNTERS.name, (rows,))
-                for row, array in given.items():
+                for row, array in by_row.items():
                     block[row] = array
             with guarded(self._where, "write counters"):
                 self._space.sync(self._group.write_chunks((rows,), {COUNTERS.name: block}))
@@ -109,13 +109,13 @@ class SharedArrays:
 
     def whole_label(self, name: str, values: NDArray[Any] | None = None) -> NDArray[Any]:
         """`read_label`, refused if it is gone: it is written when the cube is made, and reads as its fill then."""
-        found = self.read_label(name) if values is None else values
+        label = self.read_label(name) if values is None else values
         # Only one that is all fill can be gone: so nothing is asked of a store for the others.
-        problem = None if found.astype(bool).any() else self.label_problems([name]).get(name)
+        problem = None if label.astype(bool).any() else self.label_problems([name]).get(name)
         if problem is not None:
             remedy = "See what else is: evalcube cube verify; with --heal it is made again."
             raise CubeDamagedError(f"its label `{name}` {problem}", self._where, remedy)
-        return found
+        return label
 
     def write_label(self, name: str, values: NDArray[Any]) -> None:
         """Replace a coordinate, such as a price that has changed. For the driver only; not for trial and repeat."""
@@ -134,8 +134,8 @@ class SharedArrays:
 
     def read_targets(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """`read_planned` of trials and of repeats, at once."""
-        found = self._group.read_all({name: (slice(None),) for name in PLANNED})
-        return found["planned_trials"], found["planned_repeats"]
+        targets = self._group.read_all({name: (slice(None),) for name in PLANNED})
+        return targets["planned_trials"], targets["planned_repeats"]
 
     def write_planned(self, dim: Literal["trial", "repeat"], values: NDArray[Any]) -> None:
         """Replace the plan along one dim. For the driver only."""
@@ -165,8 +165,8 @@ class SharedArrays:
         sizes, step = self._group.sizes, self._group.chunks(DUPLICATE.name)[2]
         problem = DUPLICATE.problem(flags, (sizes["params"], sizes["trial"]))
         if problem or not 0 <= task < sizes["task"]:
-            what = problem or f"there are {sizes['task']} tasks"
-            raise self._mismatch(what, "Correct the index or the array.")
+            problem = problem or f"there are {sizes['task']} tasks"
+            raise self._mismatch(problem, "Correct the index or the array.")
         with guarded(self._where, "write duplicates"):
             files = []
             for start in range(0, sizes["trial"], step):
@@ -190,7 +190,7 @@ class SharedArrays:
 
     def refresh(self) -> None:
         """Follow a growth: a write with outdated sizes would set the cells of a grown chunk to missing."""
-        if self._group.outdated:
+        if self._group.is_outdated:
             self._group = CubeGroup(self._space, writable=self._writable)
 
     def _need_writable(self, verb: str) -> None:
@@ -208,7 +208,7 @@ def in_memory(group: CubeGroup) -> Dataset:
     # Labels of single trials can be many, and say nothing of cells.
     many = {name for name in labels if "trial" in dims[name] and len(dims[name]) > 1}
     arrays = group.read_all({name: (...,) for name in dims if name not in {*group.trial_arrays, *many}})
-    found = {name: (dims[name], array, group.array_attrs(name)) for name, array in arrays.items()}
-    coords = {name: one for name, one in found.items() if name in labels}
-    data = {name: one for name, one in found.items() if name not in labels}
+    variables = {name: (dims[name], array, group.array_attrs(name)) for name, array in arrays.items()}
+    coords = {name: variable for name, variable in variables.items() if name in labels}
+    data = {name: variable for name, variable in variables.items() if name not in labels}
     return PlainDataset(data, coords, group.all_attrs)

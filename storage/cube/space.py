@@ -139,7 +139,7 @@ class Space(Protocol):
         """Where it is, for messages."""
 
     @property
-    def trusted(self) -> bool:
+    def is_trusted(self) -> bool:
         """Whether what was put stays whole without anybody looking: stores promise that, and each look is a request."""
 
     def at(self, name: str) -> Space:

@@ -64,12 +64,12 @@ class SpaceStore(Store):
         # In a thread: it may wait for a server, and zarr's loop asks for others meanwhile.
         # A space refuses by itself, before it reads any of it, what is larger than any object.
         most = MOST_METADATA if key.endswith(METADATA) else None
-        found = await asyncio.to_thread(self._space.get, key, most)
-        if found is None:
+        stored = await asyncio.to_thread(self._space.get, key, most)
+        if stored is None:
             return None
-        refuse_larger(max(found.size, len(found.data)), most or MOST_OBJECT, f"{self._space.address}/{key}")
-        refuse_bomb(key, found.data, self._space.address, texts=key.partition("/")[0] in self.texts)
-        return prototype.buffer.from_bytes(found.data[_part(byte_range, found.size)])
+        refuse_larger(max(stored.size, len(stored.data)), most or MOST_OBJECT, f"{self._space.address}/{key}")
+        refuse_bomb(key, stored.data, self._space.address, texts=key.partition("/")[0] in self.texts)
+        return prototype.buffer.from_bytes(stored.data[_part(byte_range, stored.size)])
 
     async def get_partial_values(
         self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]
@@ -87,9 +87,9 @@ class SpaceStore(Store):
         when = (self._expected.pop(key) or When.ABSENT) if key in self._expected else When.ALWAYS
         put = partial(self._space.put, key, value.to_bytes(), when=when, durable=False)
         # In this thread where a file is written: those are small, and another thread costs more.
-        if (await asyncio.to_thread(put) if self._space.trusted else put()) is None:
-            what = f"another process has written {key} since the lease was asked for"
-            raise LeaseLostError(what, self._space.address, "Let it finish, then run again.")
+        if (await asyncio.to_thread(put) if self._space.is_trusted else put()) is None:
+            problem = f"another process has written {key} since the lease was asked for"
+            raise LeaseLostError(problem, self._space.address, "Let it finish, then run again.")
 
     async def delete(self, key: str) -> None:
         """Delete an object, if it is there."""

@@ -86,7 +86,7 @@ def copied(config, folder):
 
 def loaded(url):
     """A cube as `dataset` has it, without the detour of Dask."""
-    return as_xarray(Cube.open(url).loaded())
+    return as_xarray(Cube.open(url).load())
 
 
 def stored(cube, name):

@@ -27,8 +27,8 @@ def test_tokens__are_answered_where_they_are_seen_and_leave_nothing(tmp_path, pl
     tokens = leave_tokens("run", *places)
 
     assert [token.answer("worker") for token in tokens] == ["", ""]
-    assert all(token.answered("worker") for token in tokens)
-    assert not any(token.answered("other") for token in tokens)
+    assert all(token.has_answer("worker") for token in tokens)
+    assert not any(token.has_answer("other") for token in tokens)
     for token in tokens:
         token.remove(["worker"])
     assert files(tmp_path) == []

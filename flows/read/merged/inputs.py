@@ -188,7 +188,7 @@ class Input:
             arrays = self.cube.read_region(receipt.region)
         except CubeDamagedError:
             return None
-        known = self.cube.shape_of(receipt).cropped(arrays, receipt.trials, receipt.repeats)
+        known = self.cube.shape_of(receipt).crop(arrays, receipt.trials, receipt.repeats)
         # No digest has latencies: where all are missing their chunk may be gone.
         lost = np.isnan(known["latency"]).all()
         return None if lost or region_digest(known) != receipt.digest else arrays
@@ -196,7 +196,7 @@ class Input:
     def _vouched(self, arrays: Mapping[str, Array], receipt: Receipt) -> dict[str, Array]:
         """What a receipt speaks of, with all cells of the cube as it is now, and fills where it says nothing."""
         shape = self.cube.shape_of(receipt)
-        known = shape.cropped(arrays, receipt.trials, receipt.repeats)
+        known = shape.crop(arrays, receipt.trials, receipt.repeats)
         if shape == self.cube.shapes[-1]:
             return known
         found = {}

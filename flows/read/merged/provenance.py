@@ -17,7 +17,7 @@ from evalcube.flows.plan.evaluations import labels_of
 from evalcube.flows.read.merged.inputs import Input
 from evalcube.flows.read.merged.union import given_name
 from evalcube.flows.state.records import MERGED
-from evalcube.storage.cube.bounds import parsed
+from evalcube.storage.cube.bounds import parse_json
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import graders_of
 
@@ -105,7 +105,7 @@ def write_ledger_digest(cube: Cube, digest: str) -> None:
 def _merged_ledger(cube: Cube) -> str:
     found = cube.records.get(RECORD, _READ_BYTES)
     try:
-        document = parsed(found.data) if found else None
+        document = parse_json(found.data) if found else None
     except ValueError:
         return ""
     ledger = document.get("ledger") if isinstance(document, dict) else None

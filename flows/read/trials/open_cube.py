@@ -158,7 +158,7 @@ class OpenCube:
         """Refuse an array of one model's trials and repeats if a chunk of it is gone: it reads as never asked."""
         fill = {**VARIABLES, **LAYERS}[name].fill
         # A store keeps what it has: only in a folder anybody deletes single files.
-        if self.cube.trusted or not (np.isnan(values) if np.isnan(fill) else values == fill).any():
+        if self.cube.is_trusted or not (np.isnan(values) if np.isnan(fill) else values == fill).any():
             return
         model, trials, repeats = span
         model_place, trial, repeat = (

@@ -81,7 +81,7 @@ def _kept_arrays(work: Workspace, window: Window, kept: Kept) -> Arrays:
     if kept != NOTHING_KEPT:
         trials, repeats, shape = kept
         stored = work.cube.read_region(window.region)
-        for name, values in work.cube.shapes[shape].cropped(stored, trials, repeats).items():
+        for name, values in work.cube.shapes[shape].crop(stored, trials, repeats).items():
             arrays[name][tuple(map(slice, values.shape))] = values
     return arrays
 

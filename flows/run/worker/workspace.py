@@ -30,7 +30,7 @@ from evalcube.stages.infer.engine import Engine
 from evalcube.stages.infer.jobs import Job, Result, Slowdown
 from evalcube.stages.named_code import allow_code
 from evalcube.storage.cache.cache import Cache, open_cache
-from evalcube.storage.clocks import elapsed
+from evalcube.storage.clocks import elapsed_seconds
 from evalcube.storage.cube.address import space_of
 from evalcube.storage.cube.batch_notes import BatchNotes
 from evalcube.storage.cube.cube import Cube
@@ -212,7 +212,7 @@ class Workspace:
                     workers=workers,
                     runs=runs,
                     lent=self._lent,
-                    clock=elapsed,
+                    clock=elapsed_seconds,
                     batches=book,
                 )
                 self._began = time.monotonic()

@@ -21,7 +21,7 @@ from evalcube.flows.state.caches import replies_name
 from evalcube.flows.state.records import NOTES
 from evalcube.flows.state.verify import verify_unseen
 from evalcube.storage.cube.address import space_of
-from evalcube.storage.cube.bounds import MOST_OBJECT, parsed, refuse_larger
+from evalcube.storage.cube.bounds import MOST_OBJECT, parse_json, refuse_larger
 from evalcube.storage.cube.cube import PUBLISHED, Cube
 from evalcube.storage.cube.layout import SIDE
 from evalcube.storage.cube.ledger import NAME as LEDGER
@@ -283,7 +283,7 @@ def _few(pool: ThreadPoolExecutor, function: Callable[[str], T], keys: Sequence[
 def _changed(data: bytes, change: Callable[[dict[str, Any]], object], source: str) -> bytes:
     """An object of JSON with a change, such as the notes with the name of the cache that has the replies."""
     try:
-        document = parsed(data)
+        document = parse_json(data)
         change(document)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise _damaged("its metadata or notes are none of a cube", source, "Find out who made it.") from None

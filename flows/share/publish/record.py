@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from evalcube.flows.errors import SweepError, need_text
 from evalcube.flows.state.records import read_record
 from evalcube.storage.clocks import LAST_YEAR
-from evalcube.storage.cube.bounds import parsed
+from evalcube.storage.cube.bounds import parse_json
 from evalcube.storage.cube.space import Space
 from evalcube.storage.errors import CubeDamagedError, StorageError
 
@@ -134,7 +134,7 @@ def hashed(space: Space, keys: Iterable[str]) -> dict[str, PublishedObject]:
 def decode(data: bytes, where: str) -> Publication:
     """The publication that a record describes; anyone may have written it."""
     try:
-        document = parsed(data)
+        document = parse_json(data)
         written = document.get("format") if isinstance(document, dict) else None
         newer = type(written) is int and written > FORMAT
         found = None if newer else Publication.model_validate(document)

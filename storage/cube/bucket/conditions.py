@@ -17,7 +17,7 @@ from obstore import exceptions
 
 from evalcube.storage.cube.space import Version, When
 from evalcube.storage.errors import StorageError
-from evalcube.storage.object_stores import answered, has_no_place, translated
+from evalcube.storage.object_stores import has_no_place, mark_reachable, store_errors
 from evalcube.storage.urls import store_at
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _TRUSTED: set[str] = set()
 
 def put_always(store: ObjectStore, address: str, path: str, data: bytes) -> Version:
     """Store an object whatever is there; obstore repeats it as often as needed, since that changes nothing."""
-    with translated(address, "write to the store"):
+    with store_errors(address, "write to the store"):
         return version_of(address, obstore.put(store, path, data, use_multipart=False))
 
 
@@ -56,19 +56,19 @@ def _put_if(store: ObjectStore, address: str, path: str, data: bytes, when: When
     mode = "create" if isinstance(when, When) else {store_at(address).version: when.mark}
     for attempt in range(_ATTEMPTS):
         last = attempt == _ATTEMPTS - 1
-        with translated(address, "write to the store"):
+        with store_errors(address, "write to the store"):
             try:
                 marked: Any = {"mode": mode, "attributes": {_MARK: mark}, "use_multipart": False}
                 return version_of(address, obstore.put(store, path, data, **marked))
             except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
-                there, version = _stored(store, address, path, mark)
+                there, version = _stored_version(store, address, path, mark)
                 # Nothing is there although it "exists": the store says so as well while another one deletes or puts.
                 if there or when is not When.ABSENT or last:
                     return version
             except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError, FileNotFoundError):
                 raise
             except exceptions.BaseError:
-                there, version = _stored(store, address, path, mark)
+                there, version = _stored_version(store, address, path, mark)
                 if version is not None:
                     return version
                 if last:
@@ -77,16 +77,16 @@ def _put_if(store: ObjectStore, address: str, path: str, data: bytes, when: When
     return None
 
 
-def _stored(store: ObjectStore, address: str, path: str, mark: str) -> tuple[bool, Version | None]:
+def _stored_version(store: ObjectStore, address: str, path: str, mark: str) -> tuple[bool, Version | None]:
     """Whether there is an object, and its version if it is the one with this mark."""
     try:
-        found = obstore.get(store, path, options={"head": True})
+        answer = obstore.get(store, path, options={"head": True})
     except FileNotFoundError as error:
         if has_no_place(error):
             raise
         return False, None
-    mine = found.attributes.get(_MARK) == mark
-    return True, version_of(address, found.meta) if mine else None
+    mine = answer.attributes.get(_MARK) == mark
+    return True, version_of(address, answer.meta) if mine else None
 
 
 def probe_once(store: ObjectStore, address: str) -> None:
@@ -108,8 +108,8 @@ def probe_once(store: ObjectStore, address: str) -> None:
         with suppress(StorageError, exceptions.BaseError, OSError):  # not everybody who may write may delete
             obstore.delete(store, path)
     if ignored is not None:
-        what = f"the store ignores {ignored}, so that two runs would overwrite each other's records"
+        problem = f"the store ignores {ignored}, so that two runs would overwrite each other's records"
         remedy = "Use a store that honours it, such as S3, GCS, Azure or a current MinIO, or a directory."
-        raise StorageError(what, address, remedy)
+        raise StorageError(problem, address, remedy)
     _TRUSTED.add(address)
-    answered(address)
+    mark_reachable(address)

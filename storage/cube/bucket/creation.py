@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evalcube.storage.clocks import elapsed
+from evalcube.storage.clocks import elapsed_seconds
 from evalcube.storage.cube.bucket.conditions import put_always, put_if
 from evalcube.storage.cube.bucket.records import BucketLog
 from evalcube.storage.cube.directory import Directory
@@ -53,42 +53,42 @@ class _Claim:
         self._space = space
         self.holder = _this_holder()
         self._version: Version | None = None
-        self._renewed = elapsed()
+        self._renewed = elapsed_seconds()
 
     def take(self) -> None:
         """Take the place, over from a creator that ended or has not been heard of for a minute."""
         watch = Watch(_STALE_SECONDS)
         while self._version is None:
             asked = time.monotonic()
-            found = self._space.found(METADATA)
-            if found is None or not is_claim(found.data):
+            present = self._space.read_object(METADATA)
+            if present is None or not is_claim(present.data):
                 _refuse_taken(self._space)
                 self._version = self._put(When.ABSENT)
                 continue
-            record = Renewed(found.data.removeprefix(_CLAIM).removesuffix(b"}"), 0.0)
+            record = Renewed(present.data.removeprefix(_CLAIM).removesuffix(b"}"), 0.0)
             hold = watch.hold(record, asked)
             if hold is Hold.SURE:
                 process = holder_of(record).process
-                raise _taken(self._space, f"a cube that process {process.pid} on {process.host} makes")
+                raise _taken_error(self._space, f"a cube that process {process.pid} on {process.host} makes")
             if hold is Hold.WATCHED:
                 time.sleep(_POLL_SECONDS)
                 continue
-            self._version = self._put(found.version)
+            self._version = self._put(present.version)
             if self._version is not None:
                 self._space.delete_all(but=METADATA)
 
     def renew(self) -> None:
         """Say that the cube is still being made, if that was not said for some seconds."""
-        if self._version is not None and elapsed() - self._renewed >= _RENEW_SECONDS:
-            self._version, self._renewed = self._put(self._version), elapsed()
+        if self._version is not None and elapsed_seconds() - self._renewed >= _RENEW_SECONDS:
+            self._version, self._renewed = self._put(self._version), elapsed_seconds()
         if self._version is None:
-            raise _taken(self._space, "another process's cube")
+            raise _taken_error(self._space, "another process's cube")
 
     def commit(self, metadata: bytes) -> None:
         """Put the metadata into the place."""
         version, self._version = self._version, None
         if version is None or not put_if(self._space.store, self._space.cube, METADATA, metadata, version):
-            raise _taken(self._space, "another process's cube")
+            raise _taken_error(self._space, "another process's cube")
 
     def give_up(self) -> None:
         """Leave nothing behind, unless another one has taken over."""
@@ -140,9 +140,9 @@ def create_objects(space: Bucket, fill: Callable[[Space], object]) -> None:
 @contextmanager
 def _folder() -> Iterator[Path]:
     """A folder of this machine, for this user alone; what a killed process left of such ones goes first."""
-    place = Path(tempfile.gettempdir()) / "evalcube-draft"
-    sweep_creations(place)
-    folder = temporary_beside(place)
+    base = Path(tempfile.gettempdir()) / "evalcube-draft"
+    sweep_creations(base)
+    folder = temporary_beside(base)
     folder.mkdir(mode=0o700)
     try:
         yield folder
@@ -164,15 +164,15 @@ def _put_all(space: Bucket, draft: Directory, claim: _Claim) -> None:
 
 
 def _put_new(space: Bucket, draft: Directory, key: str) -> None:
-    found = draft.get(key)
+    stored = draft.get(key)
     # Nothing was here when the place was taken: a creator that was taken over from has woken up.
-    if found is not None and put_if(space.store, space.cube, key, found.data, When.ABSENT) is None:
-        raise _taken(space, "another process's cube")
+    if stored is not None and put_if(space.store, space.cube, key, stored.data, When.ABSENT) is None:
+        raise _taken_error(space, "another process's cube")
 
 
 def remove_objects(space: Bucket) -> bool:
     """Remove a cube: first it is none any more, then its objects go; a kill leaves what the next creation removes."""
-    if space.found(METADATA) is None:
+    if space.read_object(METADATA) is None:
         return False
     put_always(space.store, space.cube, METADATA, _claim(_this_holder()))
     space.delete_all(but=METADATA)
@@ -182,9 +182,9 @@ def remove_objects(space: Bucket) -> bool:
 
 def _refuse_taken(space: Bucket) -> None:
     if space.is_there():
-        raise _taken(space, "something else" if space.get(METADATA) is None else "a cube")
+        raise _taken_error(space, "something else" if space.get(METADATA) is None else "a cube")
 
 
-def _taken(space: Bucket, what: str) -> CubeExistsError:
-    what = f"cannot create the cube: {what} is already there"
-    return CubeExistsError(what, space.address, "Open it, move it away, or choose another address.")
+def _taken_error(space: Bucket, occupant: str) -> CubeExistsError:
+    problem = f"cannot create the cube: {occupant} is already there"
+    return CubeExistsError(problem, space.address, "Open it, move it away, or choose another address.")

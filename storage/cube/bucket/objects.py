@@ -18,7 +18,7 @@ from evalcube.storage.cube.bucket import creation
 from evalcube.storage.cube.bucket.conditions import PROBES, put_always, put_if, version_of
 from evalcube.storage.cube.bucket.records import BucketLease, BucketLog
 from evalcube.storage.cube.space import METADATA, Found, Space, Version, When
-from evalcube.storage.object_stores import answered, connected, first_bytes, has_no_place, translated
+from evalcube.storage.object_stores import connect, first_bytes, has_no_place, mark_reachable, store_errors
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
@@ -43,7 +43,7 @@ class Bucket:
     prefix: str = ""
     """Of the keys, empty or with a slash at its end: of which part of the cube this is the space."""
 
-    trusted = True
+    is_trusted = True
 
     @property
     def address(self) -> str:
@@ -53,8 +53,8 @@ class Bucket:
     @property
     def store(self) -> ObjectStore:
         """The connection, whose paths begin where the cube does."""
-        with translated(self.address, "open the store"):
-            return connected(self.cube)
+        with store_errors(self.address, "open the store"):
+            return connect(self.cube)
 
     def at(self, name: str) -> Bucket:
         """The objects whose keys begin with a name and a slash."""
@@ -62,9 +62,9 @@ class Bucket:
 
     def is_there(self) -> bool:
         """Whether there is a cube, or anything else that is no creation under way."""
-        found = self.found(self.prefix + METADATA)
-        if found is not None:
-            return bool(self.prefix) or not creation.is_claim(found.data)
+        metadata = self.read_object(self.prefix + METADATA)
+        if metadata is not None:
+            return bool(self.prefix) or not creation.is_claim(metadata.data)
         return any(True for _ in self.list())
 
     def is_writable(self) -> bool:
@@ -73,33 +73,33 @@ class Bucket:
 
     def get(self, key: str, most: int | None = None) -> Found | None:
         """An object, or its first `most` bytes; None if there is none."""
-        found = self.found(self.prefix + key, most)
+        stored = self.read_object(self.prefix + key, most)
         # What holds the place of a cube that is being made is no object to anybody else.
-        hidden = found is not None and not self.prefix and key == METADATA and creation.is_claim(found.data)
-        return None if hidden else found
+        hidden = stored is not None and not self.prefix and key == METADATA and creation.is_claim(stored.data)
+        return None if hidden else stored
 
-    def found(self, path: str, most: int | None = None) -> Found | None:
+    def read_object(self, path: str, most: int | None = None) -> Found | None:
         """An object of the cube, also one that holds the place of its metadata; `path` begins where the cube does."""
         options = {"range": (0, max(most, 1))} if most is not None and most <= _RANGE_BYTES else None
         store = self.store
-        with translated(self.address, "read from the store"):
+        with store_errors(self.address, "read from the store"):
             try:
-                found = obstore.get(store, path, options=options)  # type: ignore[arg-type]
+                answer = obstore.get(store, path, options=options)  # type: ignore[arg-type]
             except FileNotFoundError as error:
                 if has_no_place(error):
                     raise
-                answered(self.cube)
+                mark_reachable(self.cube)
                 return None
             except exceptions.GenericError:
                 # An empty object has no first byte, which stores say in different ways.
                 if options is None:
                     raise
-                found = obstore.get(store, path)
+                answer = obstore.get(store, path)
             if most is None:
-                refuse_larger(found.meta["size"], MOST_OBJECT, f"{self.cube}/{path}")
-            data = first_bytes(found, most)
-            answered(self.cube)
-            return Found(data, version_of(self.cube, found.meta), found.meta["size"])
+                refuse_larger(answer.meta["size"], MOST_OBJECT, f"{self.cube}/{path}")
+            data = first_bytes(answer, most)
+            mark_reachable(self.cube)
+            return Found(data, version_of(self.cube, answer.meta), answer.meta["size"])
 
     def version(self, key: str) -> Version | None:
         """What the store calls this content of an object; None if there is none."""
@@ -108,7 +108,7 @@ class Bucket:
 
     def _meta(self, path: str) -> ObjectMeta | None:
         store = self.store
-        with translated(self.address, "read from the store"):
+        with store_errors(self.address, "read from the store"):
             try:
                 return obstore.head(store, path)
             except FileNotFoundError as error:
@@ -132,7 +132,7 @@ class Bucket:
     def delete_each(self, paths: list[str]) -> None:
         """Delete objects, as far as they are there; paths begin where the cube does."""
         store = self.store
-        with translated(self.address, "delete from the store"):
+        with store_errors(self.address, "delete from the store"):
             try:
                 if paths:
                     obstore.delete(store, paths)
@@ -143,25 +143,25 @@ class Bucket:
 
     def list(self, prefix: str = "") -> Iterator[str]:
         """Keys below a prefix, in no order; probes, which are there for a moment, are none."""
-        paths = (meta["path"] for meta in self.listed(self.prefix + prefix))
+        paths = (meta["path"] for meta in self.list_objects(self.prefix + prefix))
         return (path.removeprefix(self.prefix) for path in paths if not path.startswith(PROBES))
 
-    def listed(self, prefix: str = "") -> Iterator[ObjectMeta]:
+    def list_objects(self, prefix: str = "") -> Iterator[ObjectMeta]:
         """What the store says of the objects below a prefix; paths begin where the cube does."""
-        with translated(self.address, "list the store"):
+        with store_errors(self.address, "list the store"):
             for page in obstore.list(self.store, prefix or None, chunk_size=_LIST_SIZE):
                 yield from page
 
     def clear(self, prefix: str) -> None:
         """Delete all below a prefix."""
-        self.delete_each([meta["path"] for meta in self.listed(self.prefix + prefix)])
+        self.delete_each([meta["path"] for meta in self.list_objects(self.prefix + prefix)])
 
     def delete_all(self, *, but: str) -> None:
         """Delete all objects but one."""
-        paths = [meta["path"] for meta in self.listed(self.prefix)]
+        paths = [meta["path"] for meta in self.list_objects(self.prefix)]
         self.delete_each([path for path in paths if path != self.prefix + but])
 
-    def stamped(self, key: str) -> float | None:
+    def stored_at(self, key: str) -> float | None:
         """When an object was put, seconds since the epoch by the store's clock; None if there is none."""
         meta = self._meta(self.prefix + key)
         return None if meta is None else meta["last_modified"].timestamp()
@@ -194,7 +194,9 @@ class Bucket:
     def sweep(self, prefixes: Iterable[str], older_than: float, *, delete: bool) -> int:
         """Count, or delete, probes that killed writers left: no other object is ever on its way."""
         before = time.time() - older_than
-        stale = [meta["path"] for meta in self.listed(PROBES) if meta["last_modified"].timestamp() < before]
+        stale = [
+            meta["path"] for meta in self.list_objects(PROBES) if meta["last_modified"].timestamp() < before
+        ]
         if delete:
             self.delete_each(stale)
         return len(stale)

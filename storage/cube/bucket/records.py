@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, Protocol
 
-from evalcube.storage.clocks import elapsed
-from evalcube.storage.cube.bounds import MOST_LEASE, MOST_LINES, lines_in, parsed, refuse_larger
+from evalcube.storage.clocks import elapsed_seconds
+from evalcube.storage.cube.bounds import MOST_LEASE, MOST_LINES, lines_in, parse_json, refuse_larger
 from evalcube.storage.cube.space import Found, LogConflictError, Renewed, Space, Version, When
 from evalcube.storage.errors import CubeDamagedError
 
@@ -20,7 +20,7 @@ _ATTEMPTS = 3
 class Stamped(Space, Protocol):
     """A space that knows when an object was put."""
 
-    def stamped(self, key: str) -> float | None:
+    def stored_at(self, key: str) -> float | None:
         """When an object was put, seconds since the epoch by the store's clock; None if there is none."""
 
 
@@ -49,7 +49,7 @@ class BucketLease:
         entry = _entry(self._space.get(self._key, MOST_LEASE))
         if entry is None or entry.record is None:
             return None
-        return entry.record._replace(stored=self._space.stamped(self._key))
+        return entry.record._replace(stored=self._space.stored_at(self._key))
 
     def take(self, successor: Callable[[Renewed | None], Renewed]) -> HeldObject:
         """Put the successor over what is there, again if somebody was faster."""
@@ -58,7 +58,7 @@ class BucketLease:
             record = successor(None if entry is None else entry.record)
             epoch = 1 if entry is None else entry.epoch + 1
             when = When.ABSENT if entry is None else entry.version
-            version = self._space.put(self._key, _encoded(epoch, record), when=when)
+            version = self._space.put(self._key, _encode_entry(epoch, record), when=when)
             if version is not None:
                 return HeldObject(self._space, self._key, _Entry(epoch, record, version))
 
@@ -96,7 +96,7 @@ class HeldObject:
 
     def _put(self, record: Renewed) -> bool:
         for _ in range(_ATTEMPTS):
-            data = _encoded(self._entry.epoch, record)
+            data = _encode_entry(self._entry.epoch, record)
             version = self._space.put(self._key, data, when=self._entry.version)
             if version is not None:
                 self._entry = self._entry._replace(record=record if record.data else None, version=version)
@@ -109,21 +109,21 @@ class HeldObject:
         """Nothing is open."""
 
 
-def _encoded(epoch: int, record: Renewed) -> bytes:
+def _encode_entry(epoch: int, record: Renewed) -> bytes:
     return json.dumps({"epoch": epoch, "at": record.at}).encode() + b"\n" + record.data
 
 
-def _entry(found: Found | None) -> _Entry | None:
-    if found is None:
+def _entry(stored: Found | None) -> _Entry | None:
+    if stored is None:
         return None
-    line, _, data = found.data.partition(b"\n")
+    line, _, data = stored.data.partition(b"\n")
     try:
-        fields = parsed(line)
+        fields = parse_json(line)
         epoch, at = int(fields["epoch"]), float(fields["at"])
     except (ValueError, TypeError, KeyError, OverflowError):
         # Not ours, or damaged: somebody's all the same, whose renewals are watched.
-        epoch, at, data = 0, 0.0, found.data
-    return _Entry(epoch, Renewed(data, at) if data else None, found.version)
+        epoch, at, data = 0, 0.0, stored.data
+    return _Entry(epoch, Renewed(data, at) if data else None, stored.version)
 
 
 LINES_OF_OBJECT = 64
@@ -160,26 +160,26 @@ class BucketLog:
             # A short log costs two requests, a long one is soon asked for in full breadth.
             for wave in itertools.chain((1, 4, 16), itertools.repeat(_THREADS)):
                 if number > MOST_OBJECTS:
-                    what, where = f"its ledger has more than {MOST_OBJECTS:,} objects", self._space.address
-                    raise CubeDamagedError(what, where, "Find out who answers under this address.")
-                for found in pool.map(self._object, range(number, number + wave)):
-                    if found is None:
+                    problem, where = f"its ledger has more than {MOST_OBJECTS:,} objects", self._space.address
+                    raise CubeDamagedError(problem, where, "Find out who answers under this address.")
+                for stored in pool.map(self._object, range(number, number + wave)):
+                    if stored is None:
                         if self._next is None:
                             self._next = number
                         return
                     number += 1
-                    yield from lines_in(io.BytesIO(found.data), self._space.address)
+                    yield from lines_in(io.BytesIO(stored.data), self._space.address)
 
     def append(self, line: bytes) -> None:
         """Add a line, which waits for others for a moment; it is durable after `flush`."""
         if not self._waiting:
-            self._since = elapsed()
+            self._since = elapsed_seconds()
         self._waiting.append(line)
         self.flush(older_than=0.0 if len(self._waiting) >= LINES_OF_OBJECT else WAITING_SECONDS)
 
     def flush(self, older_than: float = 0.0) -> None:
         """Put the lines that wait, if the first one has done so for as many seconds."""
-        if not self._waiting or elapsed() - self._since < older_than:
+        if not self._waiting or elapsed_seconds() - self._since < older_than:
             return
         if self._next is None:
             self._next = self._end()
@@ -214,10 +214,10 @@ class BucketLog:
         return low
 
     def _object(self, number: int) -> Found | None:
-        found = self._space.get(self._key(number), MOST_LINES)
-        if found is not None:
-            refuse_larger(found.size, MOST_LINES, f"{self._space.address}/{self._key(number)}")
-        return found
+        stored = self._space.get(self._key(number), MOST_LINES)
+        if stored is not None:
+            refuse_larger(stored.size, MOST_LINES, f"{self._space.address}/{self._key(number)}")
+        return stored
 
     def _is_there(self, number: int) -> bool:
         return self._space.version(self._key(number)) is not None

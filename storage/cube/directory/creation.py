@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from evalcube.storage.clocks import aged
+from evalcube.storage.clocks import older_files
 from evalcube.storage.errors import CubeExistsError
 from evalcube.storage.files import make_directory, sync_path, sync_tree
 from evalcube.storage.processes import Life, ProcessIdentity, life_of, this_process
@@ -69,8 +69,8 @@ def _refuse_taken(path: Path) -> None:
     if not os.path.lexists(path) or (path.is_dir() and not any(path.iterdir())):
         return
     kind = "a cube" if (path / "zarr.json").exists() else "something else"
-    what = f"cannot create the cube: {kind} is already there"
-    raise CubeExistsError(what, path, "Open it, move it away, or choose another path.")
+    problem = f"cannot create the cube: {kind} is already there"
+    raise CubeExistsError(problem, path, "Open it, move it away, or choose another path.")
 
 
 def sweep_creations(path: Path) -> None:
@@ -83,6 +83,6 @@ def sweep_creations(path: Path) -> None:
         if machine == _machine(me) and len(numbers) == 3:
             with suppress(ValueError):  # anybody may have made it
                 life = life_of(ProcessIdentity(me.host, me.boot, int(numbers[0]), int(numbers[1])))
-        old = life is Life.UNKNOWN and any(aged([stale], path.parent, _STALE_SECONDS, sure=True))
+        old = life is Life.UNKNOWN and any(older_files([stale], path.parent, _STALE_SECONDS, sure=True))
         if old or life is Life.ENDED:
             shutil.rmtree(stale, ignore_errors=True)

@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evalcube.storage.clocks import swept
+from evalcube.storage.clocks import sweep_old_files
 from evalcube.storage.cube.bounds import MOST_OBJECT, refuse_larger
 from evalcube.storage.cube.directory.creation import create_directory, remove_directory
 from evalcube.storage.cube.directory.records import DirectoryLease, DirectoryLog
 from evalcube.storage.cube.space import Found, Log, Space, Version, When
 from evalcube.storage.errors import CubeDamagedError
-from evalcube.storage.files import inside, link_new, locked, make_directory, sync_path, sync_paths, write_new
+from evalcube.storage.files import inside, link_new, locking, make_directory, sync_path, sync_paths, write_new
 
 if TYPE_CHECKING:
     from zarr.abc.store import Store
@@ -38,7 +38,7 @@ class Directory:
     draft: bool = False
     """Whether it is put on disk as a whole, when it is finished, and so nothing in it one by one."""
 
-    trusted = False
+    is_trusted = False
 
     @property
     def address(self) -> str:
@@ -127,9 +127,9 @@ class Directory:
                 return False
         # No system call replaces a file only if it is a certain one. So all who put on a condition take a lock, which
         # the kernel frees if they are killed.
-        with locked(path.with_name(f".{path.name}.lock")):
-            found = self.version(path.relative_to(self.path).as_posix())
-            if found != (None if when is When.ABSENT else when):
+        with locking(path.with_name(f".{path.name}.lock")):
+            current = self.version(path.relative_to(self.path).as_posix())
+            if current != (None if when is When.ABSENT else when):
                 return False
             temporary.replace(path)
             return True
@@ -205,7 +205,7 @@ class Directory:
         """Count, or delete, temporary files of killed writers, from an age that no living writer's has."""
         partial = [*self.path.glob("*.partial")]
         partial += [file for prefix in prefixes for file in self._file(prefix).rglob("*.partial")]
-        return swept(partial, self.path, older_than, delete=delete)
+        return sweep_old_files(partial, self.path, older_than, delete=delete)
 
     def log(self, key: str) -> Log:
         """A file that grows by lines."""

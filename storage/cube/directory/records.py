@@ -11,7 +11,15 @@ from pathlib import Path
 
 from evalcube.storage.cube.bounds import MOST_LEASE, lines_in
 from evalcube.storage.cube.space import LogConflictError, Renewed
-from evalcube.storage.files import link_new, locked, make_directory, share, sync_path, write_all_at, write_new
+from evalcube.storage.files import (
+    link_new,
+    locking,
+    make_directory,
+    share,
+    sync_path,
+    write_all_at,
+    write_new,
+)
 
 
 class DirectoryLease:
@@ -36,19 +44,19 @@ class DirectoryLease:
     def take(self, successor: Callable[[Renewed | None], Renewed]) -> HeldFile:
         """Replace the file under the lock, or make it, with its directory, where there is none."""
         make_directory(self._path.parent)
-        with locked(_lock_of(self._path)):
+        with locking(_lock_of(self._path)):
             # Read under the lock: what was read before may have been taken over since.
-            found = self.read()
+            record = self.read()
             try:
-                return self._placed(successor(found), absent=found is None)
+                return self._place_file(successor(record), absent=record is None)
             except FileExistsError:
                 # The link is a second guard where a mount only pretends to lock: another one was faster.
-                found = self.read()
-                if found is None:
+                record = self.read()
+                if record is None:
                     raise
-                return self._placed(successor(found), absent=False)
+                return self._place_file(successor(record), absent=False)
 
-    def _placed(self, record: Renewed, *, absent: bool) -> HeldFile:
+    def _place_file(self, record: Renewed, *, absent: bool) -> HeldFile:
         """Put a new file in place, by a hard link where there was none."""
         path = self._path
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
@@ -93,7 +101,7 @@ class HeldFile:
     def renew(self, now: float, *, late: bool = False) -> bool:
         """Set the modification time, to this one: a file system's own may have too few digits to be seen to change."""
         # In time, nobody may take over, so that no lock is needed. Late, one may be taking over at this moment.
-        with locked(_lock_of(self._path)) if late else nullcontext():
+        with locking(_lock_of(self._path)) if late else nullcontext():
             mine = self.is_mine()
             if mine:
                 os.utime(self._descriptor, (now, now))
@@ -102,7 +110,7 @@ class HeldFile:
     def withdraw(self) -> None:
         """Delete the file if it is this one."""
         # Under the lock, so that nobody takes over between the question whose it is and its removal.
-        with locked(_lock_of(self._path)):
+        with locking(_lock_of(self._path)):
             if self.is_mine():
                 self._path.unlink()
                 sync_path(self._path.parent)
@@ -139,7 +147,7 @@ class DirectoryLog:
 
     def append(self, line: bytes) -> None:
         """Add a line; it is on disk on return, and a failure leaves the file as it was."""
-        descriptor = self._opened()
+        descriptor = self._open_for_append()
         # Its writer holds the lease, so that nobody else appends: this notices one who lost it and did not see that.
         if os.fstat(descriptor).st_size != self._end:
             raise LogConflictError
@@ -172,7 +180,7 @@ class DirectoryLog:
     def __del__(self) -> None:
         self.close()
 
-    def _opened(self) -> int:
+    def _open_for_append(self) -> int:
         """Descriptor for appending, any torn last line cut off."""
         if self._descriptor is None:
             make_directory(self._path.parent)
@@ -184,7 +192,7 @@ class DirectoryLog:
                     # The name of a new file is on disk with its folder only.
                     sync_path(self._path.parent)
                 size = os.fstat(descriptor).st_size
-                self._end = _whole(descriptor, size)
+                self._end = _end_of_lines(descriptor, size)
                 if self._end != size:
                     # On disk before an append: after a power cut a new line must not follow a torn one.
                     os.ftruncate(descriptor, self._end)
@@ -196,13 +204,13 @@ class DirectoryLog:
         return self._descriptor
 
 
-def _whole(descriptor: int, size: int) -> int:
+def _end_of_lines(descriptor: int, size: int) -> int:
     """Offset after the last line break among the first `size` bytes."""
     end = size
     while end > 0:
         start = max(0, end - _WINDOW)
-        found = os.pread(descriptor, end - start, start).rfind(b"\n")
-        if found >= 0:
-            return start + found + 1
+        line_break = os.pread(descriptor, end - start, start).rfind(b"\n")
+        if line_break >= 0:
+            return start + line_break + 1
         end = start
     return 0

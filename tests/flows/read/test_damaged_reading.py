@@ -141,7 +141,7 @@ def test_run__mends_metadata_that_are_not_consolidated(sweep):
     code, _, errors = evalcube("run", "sweep.yaml", "--quiet", cwd=sweep)
 
     assert (code, errors) == (0, "")
-    assert Cube.open(sweep / "cube.zarr").consolidated
+    assert Cube.open(sweep / "cube.zarr").is_consolidated
     assert arrays(sweep / "cube.zarr").keys() == before.keys()
 
 

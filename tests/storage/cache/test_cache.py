@@ -164,7 +164,7 @@ def test_disk_full__acknowledged_entries_stay(small_disk, workers):
 
     assert len(acknowledged) > 16
     assert all(cache.get(key) == value for key, value in acknowledged)
-    assert cache.damaged == 0
+    assert cache.damaged_count == 0
     assert files_in(cache.path / "tmp") == []
 
 
@@ -191,4 +191,4 @@ def test_kill__acknowledged_entries_are_there_and_none_is_torn(tmp_path, workers
             key, value = workers.entry(seed, number)
             found = cache.get(key)
             assert found == value or (found is None and number >= count)
-        assert cache.damaged == 0
+        assert cache.damaged_count == 0

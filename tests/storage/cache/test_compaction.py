@@ -243,5 +243,5 @@ def test_memory__a_million_entries(tmp_path):
 
     assert kept < 25 * 2**20
     assert reader.get_many([names[7].tobytes().hex()]) == [None]  # found, but there is a hole in its place
-    assert reader.damaged == 1
+    assert reader.damaged_count == 1
     cache.close()

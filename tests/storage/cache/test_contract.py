@@ -135,7 +135,7 @@ def test_damage__is_noticed_reported_and_healed(cache, place, damage):
 
     assert cache.get(KEY) is None
     assert cache.get_many([KEY]) == [None]
-    assert cache.damaged == 1
+    assert cache.damaged_count == 1
     assert cache.put_many([(KEY, b"new"), (OTHER, b"new")]) == [True, False]
 
     assert cache.get_many([KEY, OTHER]) == [b"new", b"fine"]
@@ -148,7 +148,7 @@ def test_damage__an_entry_under_another_name(cache, place):
     place.overwrite(KEY, place.raw(OTHER))
 
     assert cache.get(KEY) is None
-    assert cache.damaged == 1
+    assert cache.damaged_count == 1
 
 
 class Meddled:
@@ -231,7 +231,7 @@ def test_read_only__changes_nothing(cache, place):
 
     reader = opened(place, writable=False)
     assert reader.get(KEY) is None
-    assert reader.damaged == 1
+    assert reader.damaged_count == 1
     for call in (reader.put, lambda key, value: reader.put_many([(key, value)])):
         with pytest.raises(NotWritableError, match="opened for reading"):
             call(OTHER, b"x")
@@ -325,4 +325,4 @@ def test_kill__acknowledged_entries_are_there(cache, place, tmp_path, workers, p
 
     entries = [workers.entry("kill", number) for number in range(len(lines))]
     assert [cache.get(key) for key, _ in entries] == [value for _, value in entries]
-    assert cache.damaged == 0
+    assert cache.damaged_count == 0

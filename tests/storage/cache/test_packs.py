@@ -11,18 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from packed import (
-    KEY,
-    OTHER,
-    copied,
-    indexes,
-    keys,
-    packs,
-    recorded,
-    records,
-    tree,
-    unindexed,
-)
+from packed import KEY, OTHER, copied, indexes, keys, packs, recorded, records, tree, unindexed
 
 from evalcube.storage.cache import key_index as key_index_module
 from evalcube.storage.cache import pack_index as pack_index_module
@@ -189,7 +178,7 @@ def test_get__keys_with_equal_beginnings(cache, monkeypatch):
         assert [one.get(key) for key in names] == [str(number).encode() for number in range(20)]
         assert one.get(f"{'ab' * 8}{99:048x}") is None
         assert one.stats().entries == 20
-    assert cache.damaged == 0
+    assert cache.damaged_count == 0
 
 
 def test_commit__begins_another_pack_when_its_own_was_deleted(cache, workers):
@@ -249,7 +238,7 @@ def test_put__a_full_disk_leaves_no_torn_record(small_disk, workers):
     cache.put_many(entries)
 
     assert [cache.get(key) for key, _ in entries] == [value for _, value in entries]
-    assert cache.damaged == 0
+    assert cache.damaged_count == 0
     assert sorted(recorded(packs(cache.path)[0])) == sorted(key for key, _ in entries)
 
 

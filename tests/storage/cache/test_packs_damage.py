@@ -7,19 +7,7 @@ import pytest
 import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from packed import (
-    EARLIER_BOOT,
-    KEY,
-    OTHER,
-    copied,
-    find,
-    indexes,
-    make_pack,
-    overwrite,
-    packs,
-    raw,
-    records,
-)
+from packed import EARLIER_BOOT, KEY, OTHER, copied, find, indexes, make_pack, overwrite, packs, raw, records
 
 from evalcube.storage.cache import pack_index as pack_index_module
 from evalcube.storage.cache.cache import DirectoryCache
@@ -47,7 +35,7 @@ def test_get__refuses_a_bomb_that_passes_the_checksum(cache):
     found = DirectoryCache(cache.path)
 
     assert found.get(KEY) is None
-    assert found.damaged == len(payloads)
+    assert found.damaged_count == len(payloads)
 
 
 def test_damage__copied_once_healed_by_a_put_and_gone_when_all_is_closed(cache):
@@ -82,7 +70,7 @@ def test_damage__of_one_of_two_records_costs_nothing(cache):
 
     assert reader.get_many([KEY]) == [b"value"]
     assert reader.contents([KEY]) == [content(KEY, b"value")]
-    assert reader.damaged == 1
+    assert reader.damaged_count == 1
 
 
 @pytest.mark.parametrize("sealed", [False, True])

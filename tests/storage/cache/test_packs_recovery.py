@@ -55,7 +55,7 @@ def test_power_cut__at_every_byte_of_the_tail_all_committed_entries_are_there(ca
         assert reader.get_many([key for key, _ in committed]) == [value for _, value in committed]
         expected = [value if cut >= end else None for (_, value), end in zip(late, ends, strict=True)]
         assert [reader.get(key) for key, _ in late] == expected
-        assert reader.damaged == 0
+        assert reader.damaged_count == 0
         assert reader.stats().entries == 20 + sum(cut >= end for end in ends)
 
 
@@ -79,7 +79,7 @@ def test_power_cut__with_zeros_or_rubbish_behind_it(cache, tmp_path, workers, se
     for after in (DirectoryCache(path, writable=False), DirectoryCache(path)):
         assert after.get_many([key for key, _ in entries]) == [value for _, value in entries]
         assert all(after.get(key) in (None, value) for key, value in late)
-        assert after.damaged == 0
+        assert after.damaged_count == 0
     assert unindexed(path) == []
     after.put_many(late)
     assert [after.get(key) for key, _ in late] == [value for _, value in late]
@@ -230,7 +230,7 @@ def test_kill__nothing_that_a_put_returned_for_is_lost(tmp_path, workers, proces
                 key, value = workers.entry(f"{seed}-{writer}", number)
                 found = cache.get(key)
                 assert found == value or (found is None and number >= count)
-        assert cache.damaged == 0
+        assert cache.damaged_count == 0
     assert left > 0
 
 
@@ -247,7 +247,7 @@ def test_kill__while_packs_are_rewritten_loses_no_entry(cache, tmp_path, workers
 
         assert after.get_many([key for key, _ in entries]) == [value for _, value in entries]
         assert [cache.get(key) for key, _ in entries] == [value for _, value in entries]
-        assert (after.damaged, cache.damaged) == (0, 0)
+        assert (after.damaged_count, cache.damaged_count) == (0, 0)
     assert after.stats().entries >= 200
 
 
@@ -267,4 +267,4 @@ def test_sweep__while_others_put_loses_no_entry(cache, tmp_path, workers, proces
     processes.end()
 
     assert DirectoryCache(cache.path).get_many([key for key, _ in alien[::10]]) == [v for _, v in alien[::10]]
-    assert cache.damaged == 0
+    assert cache.damaged_count == 0

@@ -123,7 +123,7 @@ def test_objects__are_all_there_later_than_a_time_that_nobody_knows(monkeypatch)
     buckets.in_memory(monkeypatch)
     cache = open_cache("s3://bucket/cache")
     cache.put_many([(KEY, b"1")])
-    monkeypatch.setattr(Bucket, "stamped", lambda *_: None)  # what was put to learn it is gone
+    monkeypatch.setattr(Bucket, "stored_at", lambda *_: None)  # what was put to learn it is gone
 
     assert list(cache.entries(there_now=True)) == []
     assert [one.key for one in cache.entries()] == [KEY]
@@ -236,7 +236,7 @@ def test_redis__what_is_no_string_is_damaged_and_healed(redis_place):
 
     assert [info.key for info in cache.entries()] == [KEY]
     assert cache.get(KEY) is None
-    assert cache.damaged == 1
+    assert cache.damaged_count == 1
     assert cache.put_many([(KEY, b"new")]) == [True]
     assert cache.get(KEY) == b"new"
 

@@ -259,7 +259,7 @@ def test_remove__leaves_nothing(space):
 
 def test_log__puts_many_lines_as_one_object(space, monkeypatch):
     now = [100.0]
-    monkeypatch.setattr("evalcube.storage.cube.bucket.records.elapsed", lambda: now[0])
+    monkeypatch.setattr("evalcube.storage.cube.bucket.records.elapsed_seconds", lambda: now[0])
     log = space.log("ledger.jsonl")
     lines = [b"%d\n" % number for number in range(LINES_OF_OBJECT + 3)]
     for line in lines:

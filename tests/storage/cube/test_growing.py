@@ -81,7 +81,7 @@ def grown(cube, **changes):
 def whole(url):
     """All that readers see of a cube; it is read a hundred times."""
     cube = Cube.open(url)
-    return as_xarray(cube.loaded()), cube.attrs, cube.sizes, cube.shapes
+    return as_xarray(cube.load()), cube.attrs, cube.sizes, cube.shapes
 
 
 def same(left, right):
@@ -263,7 +263,7 @@ def test_extend__refuses_what_no_cube_does(tmp_path):
         patch.setattr(cube, "refresh", lambda: None)
         same = other.space.get("zarr.json").data
         again = lambda *_: other.space.put("zarr.json", same) and {}  # noqa: E731
-        patch.setattr("evalcube.storage.cube.growing.Extension._staged", again)
+        patch.setattr("evalcube.storage.cube.growing.Extension._stage_arrays", again)
         with pytest.raises(StorageError, match="another process has changed"):
             grown(cube)
 
@@ -307,7 +307,7 @@ def test_region_digest__of_what_was_recorded_is_the_same_after_growth(tmp_path):
     before = region_digest(cube.read_region(region))
     grown(cube)
 
-    assert region_digest(cube.shapes[0].cropped(cube.read_region(region), 8, 1)) == before
+    assert region_digest(cube.shapes[0].crop(cube.read_region(region), 8, 1)) == before
 
 
 def test_extend__in_a_bucket_a_kill_at_any_put_leaves_it_old_or_new(tmp_path, monkeypatch):

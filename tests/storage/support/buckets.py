@@ -29,7 +29,7 @@ class MemoryStores(dict):
 def in_memory(monkeypatch):
     """Have each bucket of this process be in its memory; returns the stores by address."""
     stores = MemoryStores()
-    monkeypatch.setattr(object_stores, "_connected", lambda address, *_: stores[address])
+    monkeypatch.setattr(object_stores, "_cached_connection", lambda address, *_: stores[address])
     monkeypatch.setattr(conditions, "_TRUSTED", set())
     monkeypatch.setattr(object_stores, "_ANSWERED", set())
     return stores

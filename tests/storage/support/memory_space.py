@@ -79,7 +79,7 @@ class Buffers(MutableMapping):
 class MemorySpace:
     """A `evalcube.storage.cube.space.Space`."""
 
-    trusted = True
+    is_trusted = True
 
     def __init__(self, address, bucket=None, prefix=""):
         self.address = address

@@ -195,7 +195,7 @@ def content(url: object, *, timed: bool = True) -> dict[str, Any]:
     Not the counter of missing trials: it speaks of regions that are recorded, and so depends on their size.
     """
     cube = Cube.open(str(url))
-    dataset = as_xarray(cube.loaded())
+    dataset = as_xarray(cube.load())
     names = [name for name in cube.trial_arrays if timed or name not in ("latency", "first_token")]
     # Plain arrays: taking each trial out of a labelled one takes a thousand times as long.
     cells = ("model", "task", "params", ...)
