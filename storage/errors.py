@@ -103,6 +103,7 @@ _NOT_WRITABLE = frozenset(
 
 def storage_error(error: OSError, path: str | Path, doing: str) -> StorageError:
     """Say what an ``OSError`` means to a user."""
+    # The failing file may be one inside, such as a chunk, and helps whoever looks.
     inner = "" if error.filename in (None, str(path)) else f" ({error.filename})"
     kind: type[StorageError] = StorageError
     reason, remedy = (error.strerror or str(error)).lower(), "Check the disk or mount, then run again."

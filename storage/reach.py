@@ -53,6 +53,7 @@ class Token:
                     remedy = f"or give the {self.what} an address that all reach (such as s3://...)"
                     problem = f"does not see the sweep's {self.what} at {location}"
                     return f"{problem}. Mount the same file system there, {remedy}"
+                # Not at once refused: a mount may show a file of another machine seconds late.
                 time.sleep(_PAUSE_SECONDS)
             self._put(*self._answer_of(who))
         except (OSError, StorageError) as error:

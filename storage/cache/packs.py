@@ -124,6 +124,7 @@ class OpenFile:
 
     def __init__(self, path: str | Path, flags: int = os.O_RDONLY) -> None:
         self.descriptor = -1
+        # Without waiting: opening a pipe that lies under a pack's name would block until somebody writes into it.
         self.descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
         if flags & os.O_CREAT:
             share(path, self.descriptor)
@@ -172,6 +173,7 @@ def read_content(descriptor: int, offset: int, key: bytes, salt: int) -> bytes |
     header = header_at(data, 0, salt) if len(data) >= HEADER_BYTES else None
     if header is None:
         return data[HEADER_BYTES:]
+    # Heads of keys are 8 bytes, so that a look-up may lead to the record of another key.
     length, _, stored_key = header
     if stored_key != key:
         return None
@@ -203,6 +205,7 @@ def walk(descriptor: int, start: int, stop: int, salt: int, *, resume: bool) -> 
             at, base, data = next_offset, next_offset, b""
             continue
         record = PackRecord(header[2], at, header[0], header[1])
+        # Torn by a kill, or being written at this moment.
         if record.end > stop:
             return
         yield record
@@ -212,6 +215,7 @@ def walk(descriptor: int, start: int, stop: int, salt: int, *, resume: bool) -> 
 def survey(descriptor: int, start: int, stop: int, salt: int) -> list[PackRecord]:
     """Records of a pack that nobody writes any more, without what is torn at its end."""
     records = list(walk(descriptor, start, stop, salt, resume=True))
+    # From the end: what a power cut takes of a file is what was written last.
     while records and not _is_intact(descriptor, records[-1], salt):
         records.pop()
     return records

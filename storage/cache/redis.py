@@ -69,6 +69,7 @@ class RedisBackend:
         with self._storage_errors("write the cache"):
             pipe = self._client.pipeline(transaction=False)
             for key, content in items.items():
+                # One round trip, and no transaction: each entry stands for itself.
                 pipe.set(_ENTRY + key, content, nx=True)
             return [reply is not None for reply in pipe.execute()]
 

@@ -115,6 +115,7 @@ class RemoteCache:
         self._check(key, value)
         content = encode(key, value, self._contexts.compressor)
         with self._lock:
+            # What is being sent is as good as stored: a second value for its key must not count as new.
             if key in self._waiting or key in self._sending:
                 return False
             self._waiting[key] = content
@@ -136,6 +137,7 @@ class RemoteCache:
         # Held until all is sent: a commit that comes later may rely on what this one took.
         with self._committing:
             with self._lock:
+                # Not dropped yet: until the store acknowledges, puts and reads must still see these keys.
                 self._sending, self._waiting, self._bytes = self._waiting, {}, 0
             try:
                 # Of a copy, since what was sent is taken out meanwhile.
@@ -146,6 +148,7 @@ class RemoteCache:
                             del self._sending[key]
             except BaseException:
                 with self._lock:
+                    # Perhaps stored, perhaps not: the next commit sends them again, which put-if-absent makes harmless.
                     self._waiting = {**self._waiting, **self._sending}
                     self._bytes = sum(map(len, self._waiting.values()))
                     self._sending = {}
@@ -156,6 +159,7 @@ class RemoteCache:
         for key, value in items:
             self._check(key, value)
         self.commit()
+        # Of equal keys the first value counts, as if they had been put one by one.
         first = dict(reversed(items))
         contents = {key: encode(key, value, self._contexts.compressor) for key, value in first.items()}
         stored: dict[str, bool] = {}
@@ -222,6 +226,7 @@ class RemoteCache:
     def _send(self, batch: Mapping[str, bytes]) -> dict[str, bool]:
         """Have each entry in the store, the first one or, where that is damaged, this one."""
         stored = dict(zip(batch, self._backend.create(batch), strict=True))
+        # A key that is taken may hold a damaged entry, which nobody can read and this value may replace.
         taken = [key for key, new in stored.items() if not new]
         for key, present in zip(taken, self._backend.read(taken), strict=True):
             if present is None or self._decode(key, present) is None:
@@ -233,10 +238,12 @@ class RemoteCache:
             if present is None:
                 if self._backend.create({key: content})[0]:
                     return True
+            # Another process was faster, and its entry is whole.
             elif self._decode(key, present) is not None:
                 return False
             else:
                 self._backend.set_aside(key)
+                # Copied aside before, as it is evidence; if somebody replaced it meanwhile, the new content is judged.
                 if self._backend.replace(key, present, content):
                     return True
             present = self._backend.read([key])[0]

@@ -78,6 +78,7 @@ class Cube(GrowingCube):
         space = space_of(url)
         can_write = space.is_writable()
         cube = cls(space, str(url), writable=writable and can_write)
+        # Also where its files could be written: others have the published content by its digest.
         if writable and PUBLISHED in cube.attrs:
             remedy = f"Make a copy of your own: evalcube pull {url} DIRECTORY."
             raise NotWritableError("the cube is published, and stays as it is", space.address, remedy)
@@ -157,6 +158,8 @@ class Cube(GrowingCube):
         self.refresh()
         selection = self._slices(region)
         schema, shape = self.trial_arrays, self.region_shape(region)
+        # What the writer does not report is written as the fill: a chunk of an earlier generation must not stay under
+        # the new receipt.
         reported = [name for name in SAID if name in schema]
         silent = {name: np.full(shape, schema[name].fill, schema[name].dtype) for name in reported}
         arrays = silent | {
@@ -164,13 +167,18 @@ class Cube(GrowingCube):
         }
         self._check_region(region, arrays)
         if self._space.is_trusted:
+            # The versions are noted before the lease is asked for: whoever takes over in between changes one of them,
+            # and the put is refused.
             self._group.fence(list(self.trial_arrays), selection)
             check()
         with guarded(self._where, f"write {region}"):
             keys = []
+            # Status in a write of its own, after the others: no reader, and no kill, finds an outcome without its
+            # values.
             for _, names in groupby(schema, lambda name: (name == "status", schema[name].sparse)):
                 block = {name: arrays[name][np.newaxis] for name in names}
                 keys += self._group.write_chunks(selection, block)
+            # Before the caller writes a receipt, which must not outlive a power cut that took its chunks.
             self._space.sync(keys)
         return region_digest(arrays)
 
@@ -232,6 +240,7 @@ class Cube(GrowingCube):
 
         Cube.before_lazy()
         self.refresh()
+        # A recipe, not this object: workers open the cube by themselves, each once.
         opened = partial(Cube, self._space, self._space.address, writable=False)
         return self._check_labels(lazy_dataset(self, opened))
 

@@ -86,12 +86,14 @@ class Extension:
 
     def write(self) -> None:
         """Write what is new, and make it the cube; the arrays' own metadata follow."""
+        # Their version is the condition of the commit: a second driver that grows the cube at the same time is noticed.
         document, version = read_metadata(self._space)
         arrays = document["consolidated_metadata"]["metadata"]
         set_sizes(document, self._sizes)
         staged = self._stage_arrays(arrays)
         for key, data in staged.items():
             name, _, subkey = key.partition("/")
+            # Metadata wait for the commit; chunks go under keys that neither readers nor the cube after a kill look at.
             if subkey == METADATA:
                 arrays[name] = json.loads(data)
             else:
@@ -106,6 +108,7 @@ class Extension:
             attributes[SHAPES] = [{"sizes": dict(past.sizes), "layers": list(past.layers)} for past in shapes]
         # The growth happens here: whoever is killed before leaves the old cube, and who is killed later the new one.
         commit(self._space, document, version)
+        # They may lag behind after a kill: the consolidated metadata overrule them, and `own_problem` knows such a lag.
         for name, metadata in arrays.items():
             if metadata.get("node_type") == "array":
                 put_own(self._space, name, metadata)
@@ -121,6 +124,7 @@ class Extension:
 
     def _shapes(self) -> list[RegionShape]:
         before = list(self._group.shapes)
+        # Receipts name a shape by its number, so that shapes are only ever added.
         dims = list(before[-1].sizes)
         if "judge_readings" in self._layers:
             dims += [dim for dim in ("judge_name", "judge_repeat") if dim not in dims]
@@ -129,6 +133,7 @@ class Extension:
 
     def _stage_arrays(self, arrays: Mapping[str, Any]) -> dict[str, bytes]:
         """Objects of the arrays that are made or written anew, by key."""
+        # In memory: zarr makes the bytes, and the order in which they reach the space is decided here.
         held: dict[str, Buffer] = {}
         root = sync(create_group(store=MemoryStore(held), zarr_format=3))
         _, _, _, trial, repeat = self._group.chunks("status")
@@ -243,6 +248,7 @@ class GrowingCube(SharedArrays):
 
     def _extend(self, growth: Enlargement) -> None:
         with guarded(self._where, "grow the cube"):
+            # Without consolidated metadata there is no object whose replacement could commit the growth.
             if not self._group.consolidated:
                 consolidate(self._space.zarr())
                 self._space.sync([METADATA])

@@ -65,6 +65,7 @@ def holder_of(record: Renewed) -> Holder:
         names, numbers = (process.host, process.boot), (process.pid, process.start)
         machine = str(fields.get("machine", ""))
         holder = Holder(str(fields["token"]), process, float(fields["since"]), float(fields["ttl"]), machine)
+        # Anybody may have made the file. Exact types: True would pass for a process id.
         well_typed = all(type(name) is str for name in names) and all(type(n) is int for n in numbers)
         if well_typed and 0 < holder.ttl <= LONGEST_TTL and 0 < process.pid <= _GREATEST_PID:
             return holder

@@ -224,6 +224,7 @@ def ask(
     headers = {"Accept-Encoding": "identity", "User-Agent": "evalcube"}
     if part is not None:
         headers["Range"] = f"bytes={part[0]}-{part[1] - 1}"
+    # No pause after the last attempt.
     for pause in (*(min(_PAUSES[0] * 2**attempt, _PAUSES[1]) for attempt in range(RETRIES)), None):
         try:
             return _once(url, method, headers, most)
@@ -231,6 +232,7 @@ def ask(
             error.close()
             if error.code in _GONE:
                 return None
+            # An empty file has no first byte to give: it is there all the same.
             if error.code == _EMPTY_RANGE:
                 return ServerAnswer(b"", 0, "", 0.0)
             if error.code in _REFUSED:
@@ -264,6 +266,7 @@ def _once(url: str, method: str, headers: dict[str, str], most: int) -> ServerAn
             data += part
             if time.monotonic() - since > _SECONDS + len(data) / _LEAST_RATE:
                 raise _server_error(url, f"it sends less than {_LEAST_RATE:,} bytes per second")
+        # `http.client` ends a cut body like a whole one.
         if method == "GET" and length is not None and len(data) < wanted:
             raise http.client.IncompleteRead(b"", length - len(data))
         modified = 0.0

@@ -67,12 +67,14 @@ def _put_if(store: ObjectStore, address: str, path: str, data: bytes, when: When
                     return version
             except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError, FileNotFoundError):
                 raise
+            # The request may have succeeded and only its answer be lost: the mark tells before it is sent again.
             except exceptions.BaseError:
                 there, version = _stored_version(store, address, path, mark)
                 if version is not None:
                     return version
                 if last:
                     raise
+        # On top of obstore's own retries: here the store answers, and contradicts itself for a moment.
         time.sleep(_PAUSE_SECONDS * 2**attempt)
     return None
 

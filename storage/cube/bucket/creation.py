@@ -63,6 +63,7 @@ class _Claim:
             present = self._space.read_object(METADATA)
             if present is None or not is_claim(present.data):
                 _refuse_taken(self._space)
+                # Several creators may come here at once; the condition lets one of them win.
                 self._version = self._put(When.ABSENT)
                 continue
             record = Renewed(present.data.removeprefix(_CLAIM).removesuffix(b"}"), 0.0)
@@ -73,6 +74,7 @@ class _Claim:
             if hold is Hold.WATCHED:
                 time.sleep(_POLL_SECONDS)
                 continue
+            # Over the very claim that was watched: a creator that woke up has renewed it, and this put is refused.
             self._version = self._put(present.version)
             if self._version is not None:
                 self._space.delete_all(but=METADATA)
@@ -154,6 +156,7 @@ def _put_all(space: Bucket, draft: Directory, claim: _Claim) -> None:
     keys = [key for key in draft.list() if key != METADATA]
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="evalcube-create") as pool:
         for start in range(0, len(keys), _AT_ONCE):
+            # Before each batch: a slow upload must not pass for one whose process is gone.
             claim.renew()
             for _ in pool.map(partial(_put_new, space, draft), keys[start : start + _AT_ONCE]):
                 pass

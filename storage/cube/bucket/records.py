@@ -101,6 +101,7 @@ class HeldObject:
             if version is not None:
                 self._entry = self._entry._replace(record=record if record.data else None, version=version)
                 return True
+            # Refused because an own put was stored whose answer got lost: its version is known now, so try over that.
             if not self._is_found():
                 return False
         return False
@@ -183,6 +184,7 @@ class BucketLog:
             return
         if self._next is None:
             self._next = self._end()
+        # The number is the lock: of two that append under it, the store takes one.
         if self._space.put(self._key(self._next), b"".join(self._waiting), when=When.ABSENT) is None:
             # Not tried again: the regions were written by somebody who no longer had the right to.
             self._waiting.clear()
@@ -204,6 +206,7 @@ class BucketLog:
 
     def _end(self) -> int:
         """Number of objects, found by doubling and halving."""
+        # Not by a list: servers of files have none, and a list costs as many requests as there are thousands.
         high = 1
         while self._is_there(high - 1):
             high *= 2
