@@ -31,7 +31,7 @@ class PendingAnswer(Generic[T]):
     def __init__(self, client: Client, asking: Coroutine[Any, Any, T]) -> None:
         loop: Any = client.loop
         self._future: concurrent.futures.Future[T] = asyncio.run_coroutine_threadsafe(
-            _asked(client, asking), loop.asyncio_loop
+            _os_errors_only(client, asking), loop.asyncio_loop
         )
 
     @property
@@ -58,7 +58,7 @@ class PendingAnswer(Generic[T]):
             raise OSError("the connection to the scheduler is closed") from None
 
 
-async def _asked(client: Client, asking: Coroutine[Any, Any, T]) -> T:
+async def _os_errors_only(client: Client, asking: Coroutine[Any, Any, T]) -> T:
     """What is asked; whatever Dask stumbles over while its scheduler is away is an `OSError`."""
     try:
         return await asking
@@ -85,8 +85,8 @@ async def ask_each(
     async def ask(addresses: Sequence[str]) -> dict[str, T]:
         # The public `run` waits for good: for a worker that hangs, and so for all.
         asking = client._run(function, *args, workers=list(addresses), on_error=on_error)  # noqa: SLF001
-        found: dict[str, T] = await asyncio.wait_for(asking, seconds)
-        return found
+        answers: dict[str, T] = await asyncio.wait_for(asking, seconds)
+        return answers
 
     if not workers:
         return {}
@@ -95,16 +95,14 @@ async def ask_each(
     except OSError:  # among them `TimeoutError`
         # One that hangs holds back the answers of all others, which Dask returns together.
         each = await asyncio.gather(*(ask([address]) for address in workers), return_exceptions=True)
-    return {
-        address: value for one in each if not isinstance(one, BaseException) for address, value in one.items()
-    }
+    return {address: value for part in each if isinstance(part, dict) for address, value in part.items()}
 
 
 async def ask_scheduler(client: Client, function: Callable[..., T], *args: object) -> T:
     """What the scheduler returns; to be awaited on the client's loop."""
     check_connected(client)
-    found: T = await client._run_on_scheduler(function, *args)  # noqa: SLF001
-    return found
+    answer: T = await client._run_on_scheduler(function, *args)  # noqa: SLF001
+    return answer
 
 
 def check_connected(client: Client) -> None:

@@ -55,7 +55,7 @@ class Connection:
         return str(self.client.dashboard_link)
 
     @contextmanager
-    def told_if_lost(self) -> Iterator[None]:
+    def explain_if_lost(self) -> Iterator[None]:
         """A context in which nothing fails for want of a scheduler but by an error that says so."""
         try:
             yield
@@ -64,8 +64,8 @@ class Connection:
         except Exception as error:
             if not is_gone(self.client):
                 raise
-            told = "the cluster's scheduler went away. Look at its log, and run the same command again to resume."
-            raise ClusterError(told) from error
+            problem = "the cluster's scheduler went away. Look at its log, and run the same command again to resume."
+            raise ClusterError(problem) from error
 
     def tend(self, present: Mapping[str, str]) -> Sequence[str]:  # noqa: ARG002 - for clusters that start workers
         """Look after the cluster: replace workers that were taken away, for one.
@@ -113,7 +113,7 @@ EVERYTHING = (*CLIENTS, "distributed", "bokeh")
 
 
 @contextmanager
-def _muted(name: str) -> Iterator[None]:
+def _mute(name: str) -> Iterator[None]:
     # Dask's own silence lies on the handlers, and is undone by each cluster for itself.
     logger = logging.getLogger(name)
     level, handlers = logger.level, [(handler, handler.level) for handler in logger.handlers]
@@ -126,7 +126,7 @@ def _muted(name: str) -> Iterator[None]:
             handler.setLevel(before)
 
 
-_MUTED = {name: Together(partial(_muted, name)) for name in EVERYTHING}
+_MUTED = {name: Together(partial(_mute, name)) for name in EVERYTHING}
 
 
 @contextmanager

@@ -188,7 +188,7 @@ class Code:
         return str(scheduler.address)
 
     @property
-    def gone(self) -> bool:
+    def is_gone(self) -> bool:
         """Whether the scheduler is away for good."""
         return is_gone(self.client)
 

@@ -64,16 +64,16 @@ class ExistingScheduler(Cluster):
             # What Dask says of an address with TLS, and of one without where encryption is required.
             file = "name them in a file of Dask's own configuration (distributed.comm.tls)"
             needs = f"needs certificates: {file} that the variable DASK_CONFIG names"
-            said = needs if self.address.startswith("tls:") else f"cannot be used: {error}"
-            raise ClusterError(f"scheduler '{self.address}' {said}.") from None
+            trouble = needs if self.address.startswith("tls:") else f"cannot be used: {error}"
+            raise ClusterError(f"scheduler '{self.address}' {trouble}.") from None
         except ValueError:  # no port, another protocol
             form = "Write it like tcp://host:8786"
             raise ClusterError(f"scheduler '{self.address}' is no address of a scheduler. {form}.") from None
         except OSError as error:
-            what = f"cannot be reached within {self.timeout:g} s ({type(error).__name__})"
+            problem = f"cannot be reached within {self.timeout:g} s ({type(error).__name__})"
             remedy = "Check the address, and that `dask scheduler` runs there."
             # A traceback of Dask's says no more than that.
-            raise ClusterError(f"scheduler '{self.address}' {what}. {remedy}") from None
+            raise ClusterError(f"scheduler '{self.address}' {problem}. {remedy}") from None
 
 
 def connection_elsewhere(
@@ -123,7 +123,7 @@ class MadeCluster(Cluster):
     @contextmanager
     def connect(self) -> Iterator[Connection]:
         """A context with a connection; leaving it ends the cluster."""
-        kind = _found(self.name)
+        kind = _import_class(self.name)
         with ExitStack() as stack:
             stack.enter_context(quiet())
             # They hold for as long as the cluster: workers that are added later read them, too.
@@ -137,7 +137,7 @@ class MadeCluster(Cluster):
                     if self.scale is not None and not isinstance(cluster, SpecCluster):
                         cluster.scale(self.scale)
                 if self.scale is not None and isinstance(cluster, SpecCluster):
-                    cluster.sync(_scaled, cluster, self.scale)
+                    cluster.sync(_scale_to, cluster, self.scale)
                 client = stack.enter_context(Client(cluster, set_as_default=False))
             except Exception as error:
                 raise ClusterError(f"{self.name} cannot be made: {_words(error)}") from error
@@ -146,11 +146,11 @@ class MadeCluster(Cluster):
     def _options(self, kind: Callable[..., Any], stack: ExitStack) -> dict[str, Any]:
         """Its own, and those that encrypt connections and keep Dask's dashboard on its machine."""
         options = dict(self.options)
-        known = inspect.signature(kind).parameters
-        if "scheduler_options" in known:
+        parameters = inspect.signature(kind).parameters
+        if "scheduler_options" in parameters:
             local = {"dashboard_address": "127.0.0.1:0", **(options.get("scheduler_options") or {})}
             options["scheduler_options"] = local
-        elif "dashboard_address" in known:
+        elif "dashboard_address" in parameters:
             options.setdefault("dashboard_address", "127.0.0.1:0")
         if kind is SSHCluster:
             # Nothing else ends what runs on other hosts once this process is killed.
@@ -167,14 +167,14 @@ class MadeCluster(Cluster):
                 "distributed.comm.tls.ca-file": own["ca_file"],
             }
             for role in ("client", "scheduler", "worker"):
-                protocol |= {f"distributed.comm.tls.{role}.{what}": own[what] for what in ("cert", "key")}
+                protocol |= {f"distributed.comm.tls.{role}.{part}": own[part] for part in ("cert", "key")}
             stack.enter_context(dask.config.set(protocol))
             options["scheduler_options"] = {"protocol": "tls://", **options["scheduler_options"]}
-        elif "security" in known:
+        elif "security" in parameters:
             options |= {"security": _temporary()}
-            if "protocol" in known:
+            if "protocol" in parameters:
                 options.setdefault("protocol", "tls://")
-            if "shared_temp_directory" in known:
+            if "shared_temp_directory" in parameters:
                 parent = os.path.expandvars(options.get("shared_temp_directory") or ".")
                 options["shared_temp_directory"] = str(stack.enter_context(_key_folder(Path(parent))))
         return options
@@ -193,19 +193,19 @@ class GivenCluster(Cluster):
     @contextmanager
     def connect(self) -> Iterator[Connection]:
         """A context with a connection."""
-        given = self.given
-        if getattr(given, "asynchronous", False):
+        cluster = self.given
+        if getattr(cluster, "asynchronous", False):
             raise ClusterError("`cluster` is asynchronous, and a run is not. Make it with asynchronous=False")
         # A client of our own, also where one is given: what it is subscribed to ends with it.
-        place: Any = given
+        target: Any = cluster
         security = None
-        if isinstance(given, Client):
-            scheduler: Any = given.scheduler
-            place, security = given.cluster or scheduler.address, given.security
-        _refuse_dead(given)
+        if isinstance(cluster, Client):
+            scheduler: Any = cluster.scheduler
+            target, security = cluster.cluster or scheduler.address, cluster.security
+        _refuse_dead(cluster)
         with quiet():
             try:
-                client = Client(place, security=security, set_as_default=False)
+                client = Client(target, security=security, set_as_default=False)
             except (OSError, RuntimeError, TypeError, ValueError) as error:
                 raise ClusterError(f"`cluster` cannot be reached: {_words(error)}") from error
             with client:
@@ -255,8 +255,8 @@ class _Tended(Connection):
         for key in gone:
             del self._seen[key]
         self._beginning = asyncio.run_coroutine_threadsafe(_begin_anew(cluster, gone), _loop_of(self.client))
-        said = f"{len(gone)} jobs ended, as at a time limit: others are started in their place"
-        return (said,) if gone else ()
+        notice = f"{len(gone)} jobs ended, as at a time limit: others are started in their place"
+        return (notice,) if gone else ()
 
 
 def open_client() -> GivenCluster | None:
@@ -278,8 +278,8 @@ def _refuse_dead(given: Any) -> None:  # noqa: ANN401 - a cluster of anybody's
         loop.call_soon_threadsafe(alive.set)
         alive.wait(_LIVING_SECONDS)
     if not alive.is_set():
-        what = "the Dask client or cluster is closed, or was made before this process was forked"
-        raise ClusterError(f"{what}. Make one here")
+        problem = "the Dask client or cluster is closed, or was made before this process was forked"
+        raise ClusterError(f"{problem}. Make one here")
 
 
 def _loop_of(client: Client) -> asyncio.AbstractEventLoop:
@@ -322,10 +322,10 @@ def _drop_keys(cluster: Any) -> None:  # noqa: ANN401 - of any class
             file.close()
 
 
-async def _scaled(cluster: SpecCluster, workers: int) -> None:
+async def _scale_to(cluster: SpecCluster, workers: int) -> None:
     """Start workers, and raise what a batch system refuses, which else stands in a log only."""
     cluster.scale(workers)
-    await _corrected(cluster)
+    await _start_missing(cluster)
 
 
 async def _begin_anew(cluster: SpecCluster, gone: Sequence[Any]) -> None:
@@ -333,10 +333,10 @@ async def _begin_anew(cluster: SpecCluster, gone: Sequence[Any]) -> None:
         worker = cluster.workers.pop(key, None)
         if worker is not None:
             await worker.close()
-    await _corrected(cluster)
+    await _start_missing(cluster)
 
 
-async def _corrected(cluster: SpecCluster) -> None:
+async def _start_missing(cluster: SpecCluster) -> None:
     """Begin what is missing; what could not be begun is missing again, which Dask takes for there."""
     try:
         await cluster._correct_state()  # noqa: SLF001 - what `scale` begins, and nobody hears of
@@ -348,21 +348,21 @@ async def _corrected(cluster: SpecCluster) -> None:
         raise
 
 
-def _found(name: str) -> Callable[..., Any]:
+def _import_class(name: str) -> Callable[..., Any]:
     """A class of clusters, or a function that makes one."""
     module, _, last = name.rpartition(".")
     handler = signal.getsignal(signal.SIGINT)
     try:
-        found = getattr(importlib.import_module(module), last)
+        constructor = getattr(importlib.import_module(module), last)
     except (ImportError, AttributeError, ValueError) as error:
         form = "Write the class with its module, such as dask_jobqueue.SLURMCluster, and install its package"
         raise ClusterError(f"cluster.class: {name} cannot be imported here ({error}). {form}") from None
     if signal.getsignal(signal.SIGINT) is not handler:
         # dask-jobqueue takes Ctrl-C as it is imported, and ends with 0 then.
         signal.signal(signal.SIGINT, handler)
-    if not callable(found):
+    if not callable(constructor):
         raise ClusterError(f"cluster.class: {name} is no class. Write that of a Dask cluster")
-    return cast("Callable[..., Any]", found)
+    return cast("Callable[..., Any]", constructor)
 
 
 def _temporary() -> Security:
@@ -373,11 +373,11 @@ def _temporary() -> Security:
     try:
         return cast("Security", Security.temporary())
     except ImportError:
-        what = "clusters that are made encrypt their connections, for which the package cryptography is missing here"
-        raise ClusterError(f"{what}: pip install cryptography, or write `tls: false`") from None
+        problem = "clusters that are made encrypt their connections, for which the package cryptography is missing here"
+        raise ClusterError(f"{problem}: pip install cryptography, or write `tls: false`") from None
 
 
 def _words(error: BaseException) -> str:
     """What a cluster or a batch system says: of dask-jobqueue's account of a command, that command's own words."""
-    said = printable(str(error).rpartition("stderr:\n")[2], sys.maxsize)
-    return said[-_LONGEST:] or type(error).__name__  # the reason stands at the end
+    words = printable(str(error).rpartition("stderr:\n")[2], sys.maxsize)
+    return words[-_LONGEST:] or type(error).__name__  # the reason stands at the end

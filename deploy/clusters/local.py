@@ -62,7 +62,7 @@ class _OnThisMachine(Cluster):
         # The settings hold for as long as the cluster: workers that are added later read them, too.
         with settled(), quiet(EVERYTHING), ExitStack() as stack:
             try:
-                stack.enter_context(self._prepared())
+                stack.enter_context(self._setting_up())
                 # Blocked only while starting: Dask's loop thread keeps the mask, and workers restarted later get it.
                 with interrupts_blocked():
                     cluster = self._start()
@@ -72,7 +72,7 @@ class _OnThisMachine(Cluster):
             with cluster, Client(cluster, set_as_default=False) as client:
                 yield Connection(client)
 
-    def _prepared(self) -> AbstractContextManager[None]:
+    def _setting_up(self) -> AbstractContextManager[None]:
         """A context for the cluster's life, in which there is what must be there before signals are blocked."""
         return nullcontext()
 
@@ -97,7 +97,7 @@ class LocalProcesses(_OnThisMachine):
     dashboard: bool = True
     """Whether Dask's dashboard is served, on a free local port."""
 
-    def _prepared(self) -> AbstractContextManager[None]:
+    def _setting_up(self) -> AbstractContextManager[None]:
         # Else Dask, too, chooses what is imported there, and imports it here first: pandas and more.
         distributed.utils._forkserver_preload_set = True  # noqa: SLF001
         return _forked() if fork_server.begin() else nullcontext()

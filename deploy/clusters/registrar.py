@@ -88,15 +88,15 @@ class Registrar(SchedulerPlugin):
 
     def shares(self) -> dict[str, tuple[int, int]]:
         """For each endpoint, how many runs ask it at the moment, and this one's place among them."""
-        others = [plugin for plugin in self._scheduler.plugins.values() if isinstance(plugin, Registrar)]
-        found = {}
+        registrars = [plugin for plugin in self._scheduler.plugins.values() if isinstance(plugin, Registrar)]
+        by_endpoint = {}
         for endpoint in self.endpoints:
-            asking = [plugin for plugin in others if endpoint in plugin.endpoints]
+            asking = [plugin for plugin in registrars if endpoint in plugin.endpoints]
             asking.sort(key=lambda plugin: (plugin.since, plugin.run))
             names = [plugin.run for plugin in asking]
             if self.run in names:
-                found[endpoint] = (len(names), names.index(self.run))
-        return found
+                by_endpoint[endpoint] = (len(names), names.index(self.run))
+        return by_endpoint
 
     def allow(self, addresses: Sequence[str], silent: Sequence[str] = ()) -> None:
         """Let the run's tasks go to these workers, and keep them away from all others.
@@ -114,16 +114,16 @@ class Registrar(SchedulerPlugin):
             for worker in self._scheduler.workers.values()
             for task in {*worker.executing, *worker.long_running}
         )
-        own = others = 0
+        own = foreign = 0
         for group in self._scheduler.task_groups.values():
             if group.name.startswith(WANTED):
                 continue
-            found = sum(group.states.get(state, 0) for state in ("processing", "queued", "no-worker"))
+            open_tasks = sum(group.states.get(state, 0) for state in ("processing", "queued", "no-worker"))
             if group.name.endswith(self._group):
-                own += found
+                own += open_tasks
             else:
-                others += found
-        return Queue(running, max(own - running, 0), others)
+                foreign += open_tasks
+        return Queue(running, max(own - running, 0), foreign)
 
     def _kept_away(self) -> set[str]:
         """Workers that are there and that the run's tasks must not go to."""
@@ -183,10 +183,10 @@ class Registrar(SchedulerPlugin):
         self._scheduler.worker_send(address, {"op": "free-keys", "keys": keys, "stimulus_id": stimulus})
         # Whoever waits for data of it, on a connection that is open, would wait for good.
         self._scheduler.rpc.remove(address)
-        for other in list(self._scheduler.workers):
-            if other != address:
+        for peer in list(self._scheduler.workers):
+            if peer != address:
                 message = {"op": "remove-worker", "worker": address, "stimulus_id": stimulus}
-                self._scheduler.worker_send(other, message)
+                self._scheduler.worker_send(peer, message)
 
     def log_event(self, topic: Any, msg: Any) -> None:  # noqa: ANN401 - as Dask hands it over
         """Count crashes; `remove_worker` does not say whether a worker was told to go."""
@@ -227,11 +227,11 @@ def look(name: str, names: Sequence[str], resource: str, dask_scheduler: Any = N
     """Runs on the scheduler: the workers that a run uses, and the run itself."""
     registrar = dask_scheduler.plugins.get(f"{name}-registrar")
     workers: dict[str, Any] = {}
-    others: list[str] = []
+    barred: list[str] = []
     leaving: set[str] = set()
     for address, worker in sorted(dask_scheduler.workers.items()):
         if not is_chosen(address, worker.name, worker.resources, names, resource):
-            others.append(str(worker.name))
+            barred.append(str(worker.name))
         elif worker.status.name in SERVING:
             workers[address] = worker
         else:
@@ -242,7 +242,7 @@ def look(name: str, names: Sequence[str], resource: str, dask_scheduler: Any = N
         {address: worker.last_seen for address, worker in workers.items()},
         frozenset(address for address, worker in workers.items() if worker.status.name == "paused"),
         Queue() if registrar is None else registrar.queue(),
-        others[:5],
+        barred[:5],
         frozenset(leaving),
         0 if registrar is None else registrar.crashes,
         {address: worker.server_id for address, worker in workers.items()},

@@ -76,12 +76,12 @@ def context_length(answer_tokens: int) -> int:
     return -(-(_PROMPT_TOKENS + (answer_tokens or _UNKNOWN_TOKENS)) // 1024) * 1024
 
 
-def filled(text: str, words: Mapping[str, object]) -> str:
+def fill_in(text: str, words: Mapping[str, object]) -> str:
     """A text with ``{port}`` and the like replaced; other braces stay, as arguments may be JSON.
 
     Examples
     --------
-    >>> filled('--port={port} {"a": 1}', {"port": 8000})
+    >>> fill_in('--port={port} {"a": 1}', {"port": 8000})
     '--port=8000 {"a": 1}'
     """
     for name, value in words.items():
@@ -125,11 +125,11 @@ class CommandServer(ManagedServer):
     ) -> None:
         hidden = {variable: _secret(source, name) for variable, source in (secrets or {}).items()}
         self.port, self._reserved = _free_port()
-        known = {**(words or {}), "host": HOST, "port": str(self.port)}
-        plain = {variable: filled(text, known) for variable, text in (env or {}).items()}
+        fields = {**(words or {}), "host": HOST, "port": str(self.port)}
+        plain = {variable: fill_in(text, fields) for variable, text in (env or {}).items()}
         outer = os.environ.get("PYTHONPATH", "")
         super().__init__(
-            python_module("evalcube.deploy.servers.guard", *(filled(word, known) for word in command)),
+            python_module("evalcube.deploy.servers.guard", *(fill_in(word, fields) for word in command)),
             name=name,
             env={**plain, **hidden, **module_path(), OUTER_PATH: plain.get("PYTHONPATH", outer)},
             start_timeout=start_timeout,
@@ -159,8 +159,8 @@ class CommandServer(ManagedServer):
 def _secret(variable: str, name: str) -> str:
     value = os.environ.get(variable, "")
     if not value:
-        what = f"{name} needs the environment variable {variable}, which is not set"
-        raise DeployError(what, remedy="Export it in this shell, and run the same command again.")
+        problem = f"{name} needs the environment variable {variable}, which is not set"
+        raise DeployError(problem, remedy="Export it in this shell, and run the same command again.")
     return value
 
 

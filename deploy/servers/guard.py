@@ -86,9 +86,9 @@ def main(command: Sequence[str] | None = None) -> int:
 
 def _environment() -> dict[str, str]:
     """Variables for the server: those of this process, but not the path on which this module was found."""
-    found = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", OUTER_PATH)}
+    variables = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", OUTER_PATH)}
     outer = os.environ.get(OUTER_PATH, "")
-    return {**found, "PYTHONPATH": outer} if outer else found
+    return {**variables, "PYTHONPATH": outer} if outer else variables
 
 
 def _end_group(server: subprocess.Popen[bytes]) -> None:

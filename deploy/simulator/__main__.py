@@ -69,13 +69,13 @@ async def _chat(request: web.Request) -> web.Response:
     if seconds > 0.0:
         await asyncio.sleep(seconds)
     size, tools = reply.prompt_tokens(messages), bool(fields.get("tools"))
-    found = reply.completion(fields["model"], digest, text, size, tools=tools)
-    return web.json_response(found, dumps=partial(json.dumps, separators=(",", ":")))
+    completion = reply.completion(fields["model"], digest, text, size, tools=tools)
+    return web.json_response(completion, dumps=partial(json.dumps, separators=(",", ":")))
 
 
 def _messages(fields: Mapping[str, Any]) -> list[Mapping[str, object]]:
     messages = fields["messages"]
-    if not isinstance(messages, list) or not messages or not all(isinstance(one, dict) for one in messages):
+    if not isinstance(messages, list) or not messages or not all(isinstance(turn, dict) for turn in messages):
         raise ValueError("messages must be a list of objects")
     return messages
 
@@ -96,18 +96,18 @@ def stops(fields: Mapping[str, object]) -> list[str]:
     if fields.get("response_format") not in (None, {"type": "text"}):
         raise ValueError("response_format is not supported")
     value = fields.get("stop") or []
-    found = [value] if isinstance(value, str) else value
-    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise ValueError("stop must be a text or a list of texts")
-    return found
+    return texts
 
 
 def identity(fields: Mapping[str, object], body: bytes) -> bytes:
     """What the reply to a request follows from, by its fields and its body: streamed or whole, it is the same."""
     if "stream" not in fields:
         return body
-    rest = {name: value for name, value in fields.items() if name not in ("stream", "stream_options")}
-    return json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()
+    fields_kept = {name: value for name, value in fields.items() if name not in ("stream", "stream_options")}
+    return json.dumps(fields_kept, sort_keys=True, separators=(",", ":")).encode()
 
 
 def _error(status: int, message: str, code: str) -> web.Response:

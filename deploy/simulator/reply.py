@@ -156,10 +156,10 @@ def speak(
     room = tokens * CHARS_PER_TOKEN - len(conclusion) - _OVERHEAD[profile.reasoning]
     filler = filler_slice(draw.choice, room)
     finish = "length" if spoken < tokens else "stop"
-    return _stopped(_written(profile.reasoning, filler, conclusion, spoken, finish), stop)
+    return _cut_at_stop(_compose(profile.reasoning, filler, conclusion, spoken, finish), stop)
 
 
-def _stopped(text: Text, stop: Sequence[str]) -> Text:
+def _cut_at_stop(text: Text, stop: Sequence[str]) -> Text:
     """A text as far as the first of its stops."""
     ends = [at for at in map(text.content.find, filter(None, stop)) if at >= 0]
     if not ends:
@@ -173,7 +173,7 @@ _OPEN, _CLOSE = "<think>\n", "\n</think>\n\n"
 _OVERHEAD = {"none": 1, "think": len(_OPEN + _CLOSE), "field": 0}
 
 
-def _written(style: str, filler: str, conclusion: str, tokens: int, finish: str) -> Text:
+def _compose(style: str, filler: str, conclusion: str, tokens: int, finish: str) -> Text:
     size = tokens * CHARS_PER_TOKEN
     if style == "none":
         return Text(f"{filler}\n{conclusion}"[:size], None, tokens, 0, finish)
@@ -203,7 +203,7 @@ def judgement(quality: float, right: bool, draw: float) -> str:
     """
     score = 1 + int(4 * quality + 0.5)
     if not right:
-        score = [other for other in range(1, 6) if other != score][int(draw * 4)]
+        score = [wrong for wrong in range(1, 6) if wrong != score][int(draw * 4)]
     reason = f"It {_MEETS[score - 1]} of it."
     return json.dumps({"reasoning": "It was compared with the rubric.", "score": score, "reason": reason})
 
@@ -235,9 +235,9 @@ def wrong_answer(answer: str, options: Sequence[str], draw: float) -> str:
     >>> wrong_answer("41", [], 0.9), wrong_answer("[1, 2]", [], 0.0)
     ('43', '[2, 3]')
     """
-    others = [option for option in options if option.strip().casefold() != answer.strip().casefold()]
-    if others:
-        return others[int(draw * len(others))]
+    alternatives = [option for option in options if option.strip().casefold() != answer.strip().casefold()]
+    if alternatives:
+        return alternatives[int(draw * len(alternatives))]
     digits = answer.strip().removeprefix("-")
     if digits.isascii() and digits.isdecimal() and len(digits) <= 1000:
         return str(int(answer) + (-3, -2, -1, 1, 2)[int(draw * 5)])
@@ -255,11 +255,13 @@ def calls_in(answer: str) -> list[dict[str, Any]]:
     if not answer.startswith("[{"):
         return []
     try:
-        found = json.loads(answer)
+        calls = json.loads(answer)
     except (ValueError, RecursionError):
         return []
-    good = all(isinstance(one.get("name"), str) and isinstance(one.get("arguments"), dict) for one in found)
-    return found if good else []
+    good = all(
+        isinstance(call.get("name"), str) and isinstance(call.get("arguments"), dict) for call in calls
+    )
+    return calls if good else []
 
 
 def _wrong_calls(calls: list[dict[str, Any]], draw: float) -> str:
@@ -293,7 +295,7 @@ def completion(
     model: str, digest: bytes, text: Text, prompt_tokens: int, *, tools: bool = False
 ) -> dict[str, object]:
     """The body of a chat completion, as OpenAI's API has it."""
-    said, _, answer = text.content.rpartition("Answer: ")
+    preface, _, answer = text.content.rpartition("Answer: ")
     calls = calls_in(answer) if tools else []
     message: dict[str, object] = {"role": "assistant", "content": text.content}
     usage: dict[str, object] = {
@@ -302,7 +304,7 @@ def completion(
         "total_tokens": prompt_tokens + text.tokens,
     }
     if calls:
-        message |= {"content": said, "tool_calls": list(map(_tool_call, range(len(calls)), calls))}
+        message |= {"content": preface, "tool_calls": list(map(_tool_call, range(len(calls)), calls))}
     if text.reasoning is not None:
         message["reasoning_content"] = text.reasoning
     if text.reasoning_tokens:

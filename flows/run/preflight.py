@@ -94,7 +94,7 @@ class Members:
         while ((waiting := self._unknown(addresses)) or not addresses) and not stopped():
             with suppress(OSError):
                 self._take(self._code.states(self._name, waiting).answer())
-            if self._code.gone:
+            if self._code.is_gone:
                 raise ClusterError(
                     "the cluster's scheduler went away before any request. Look at its log, and run the same command "
                     "again."

@@ -203,7 +203,7 @@ class Session:
             cluster = self._cluster or default_cluster(self._workers, work.trials, self._store.plan)
             with interrupt.held():
                 connection = stack.enter_context(cluster.connect())
-            stack.enter_context(connection.told_if_lost())
+            stack.enter_context(connection.explain_if_lost())
             self._note_place(cluster, connection)
             addresses = wait_for_workers(cluster, connection, self._lease, self._note, self._is_stopped)
             if self._is_stopped():

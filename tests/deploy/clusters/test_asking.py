@@ -73,12 +73,12 @@ def test_told_if_lost__says_that_the_scheduler_went_away(loop):
     client = Client(loop)
     client.scheduler, client.status = None, "closed"
 
-    with pytest.raises(ClusterError, match="scheduler went away"), Connection(client).told_if_lost():
+    with pytest.raises(ClusterError, match="scheduler went away"), Connection(client).explain_if_lost():
         raise RuntimeError("no comm")
-    with pytest.raises(StorageError, match="full"), Connection(client).told_if_lost():
+    with pytest.raises(StorageError, match="full"), Connection(client).explain_if_lost():
         raise StorageError("full", "here", "Look.")
     client.scheduler, client.status = object(), "running"
-    with pytest.raises(RuntimeError), Connection(client).told_if_lost():
+    with pytest.raises(RuntimeError), Connection(client).explain_if_lost():
         raise RuntimeError("a defect")
 
 

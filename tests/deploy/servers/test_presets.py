@@ -2,7 +2,7 @@ from typing import get_args
 
 import pytest
 
-from evalcube.deploy.servers.command import PRESETS, context_length, filled, preset_command
+from evalcube.deploy.servers.command import PRESETS, context_length, fill_in, preset_command
 from evalcube.flows.config.serving import PresetName
 
 SGLANG = "python3 -m sglang.launch_server"
@@ -41,15 +41,15 @@ def test_preset_command__is_that_of_the_servers_documentation(name, model, comma
 def test_ollama__takes_its_address_from_a_variable():
     words = {"host": "127.0.0.1", "port": 5}
 
-    assert filled(PRESETS["ollama"].env["OLLAMA_HOST"], words) == "127.0.0.1:5"
+    assert fill_in(PRESETS["ollama"].env["OLLAMA_HOST"], words) == "127.0.0.1:5"
 
 
 @pytest.mark.parametrize(("answer", "context"), [(2000, 10_240), (32_000, 40_960), (0, 32_768)])
 def test_ollama__has_room_for_prompt_and_answer(answer, context):
     words = {"context": context_length(answer)}
 
-    assert filled(PRESETS["ollama"].env["OLLAMA_CONTEXT_LENGTH"], words) == str(context)
+    assert fill_in(PRESETS["ollama"].env["OLLAMA_CONTEXT_LENGTH"], words) == str(context)
 
 
 def test_filled__leaves_other_braces_alone():
-    assert filled('{"port": {port}, "a": {}}', {"port": 5}) == '{"port": 5, "a": {}}'
+    assert fill_in('{"port": {port}, "a": {}}', {"port": 5}) == '{"port": 5, "a": {}}'

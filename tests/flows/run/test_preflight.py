@@ -23,7 +23,7 @@ class Answer:
 class Carried:
     """A cluster whose workers answer as a test says."""
 
-    gone = False
+    is_gone = False
 
     def __init__(self, **states):
         self.workers = states
@@ -230,7 +230,7 @@ def test_first__goes_on_with_workers_that_take_the_places_of_others_and_says_tha
 
 def test_first__of_a_cluster_whose_scheduler_went_away_says_so():
     code = Carried()
-    code.gone = True
+    code.is_gone = True
 
     with pytest.raises(ClusterError, match="scheduler went away before any request"):
         Members(code, "run").first(["a"], list)
