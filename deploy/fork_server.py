@@ -36,6 +36,7 @@ def interrupts_blocked(*signals: signal.Signals) -> Iterator[None]:
 
 def begin(modules: Sequence[str] = ()) -> bool:
     """Start the process, unless it runs; it ends with this one."""
+    # Python's documentation calls forks unsafe there: system libraries may start threads.
     if sys.platform == "darwin":
         return False
     # multiprocessing starts its tracker with the first process, and unblocks SIGINT then. The tracker ignores that,
@@ -44,6 +45,7 @@ def begin(modules: Sequence[str] = ()) -> bool:
         resource_tracker.ensure_running()
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
+    # Imported once there, and shared by all workers: a fork starts in milliseconds, an import takes seconds.
     multiprocessing.set_forkserver_preload([*modules])
     try:
         with interrupts_blocked():

@@ -79,6 +79,7 @@ def job_script(
 def submit(script: Path) -> int:
     """Submit a script to Slurm; return the number of its job."""
     try:
+        # A list, no shell: the script's path may have any characters in it.
         process = subprocess.run(
             ["sbatch", "--parsable", str(script)],
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_SECONDS, check=False,
@@ -91,6 +92,7 @@ def submit(script: Path) -> int:
         raise ClusterError(
             f"`sbatch` has not answered for {_SECONDS:g} s. Look for the job with `squeue --me`"
         ) from None
+    # Site wrappers print greetings before it, and a federation adds `;cluster` behind it.
     number = re.match(r"\d+", process.stdout.strip().rpartition("\n")[2])
     if process.returncode or number is None:
         answer = printable(process.stderr or process.stdout) or f"exit code {process.returncode}"

@@ -48,6 +48,7 @@ class PendingAnswer(Generic[T]):
         cls, client: Client, asking: Coroutine[Any, Any, T], seconds: float = ANSWER_SECONDS
     ) -> PendingAnswer[T]:
         """A question that is given up after a time, as the one who is asked may never answer."""
+        # The limit runs on the client's loop, so that the driver's thread may be elsewhere when it is over.
         return cls(client, asyncio.wait_for(asking, seconds))
 
     def answer(self, seconds: float | None = None) -> T:
@@ -63,6 +64,7 @@ async def _os_errors_only(client: Client, asking: Coroutine[Any, Any, T]) -> T:
     try:
         return await asking
     except Exception as error:
+        # Closed streams, cancelled futures, missing attributes: each of them is the same loss to a driver.
         if not isinstance(error, OSError) and is_gone(client):
             raise OSError("the scheduler is away") from error
         raise

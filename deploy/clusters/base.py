@@ -62,6 +62,7 @@ class Connection:
         except EvalcubeError:
             raise
         except Exception as error:
+            # Dask says in many ways that a connection ended; whether it has is asked of the client itself.
             if not is_gone(self.client):
                 raise
             problem = "the cluster's scheduler went away. Look at its log, and run the same command again to resume."
@@ -78,6 +79,7 @@ class Connection:
 
 def refuse_fork() -> None:
     """Refuse a process that was forked from one which had a connection: without its threads a run would hang."""
+    # A fork copies the objects and none of the threads: a future would wait for a loop that nobody runs.
     if Connection.process not in {0, os.getpid()}:
         raise ClusterError(
             f"this process is a fork of one ({Connection.process}) in which a sweep was run, and Dask's threads do not "

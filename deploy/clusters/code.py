@@ -143,6 +143,7 @@ class Code:
         On workers the plugin has a `state`. The names of the run's task groups end with `group`; `endpoints` are
         digests of those that the run asks.
         """
+        # Pickled here once: Dask would do so for each worker, and end one that cannot unpickle it.
         self._name, self._plugin = name, pickle.dumps(plugin)
         names, resource = list(self.choice.names), self.choice.resource
         registrar = Registrar(name, self.client.id, group, list(endpoints), names, resource)
@@ -155,6 +156,7 @@ class Code:
         """Take a run away; a cluster that is gone needs no cleaning, and one worker holds nothing up."""
         scheduler: Any = self.client.scheduler
         with suppress(Exception):
+            # Each step by itself: the scheduler may be gone, and the run's outcome is not changed by that.
             removal = scheduler.broadcast(msg={"op": "plugin-remove", "name": name}, on_error="ignore")
             PendingAnswer.within(self.client, removal).answer()
         with suppress(Exception):
@@ -166,6 +168,7 @@ class Code:
     ) -> Future:
         """Submit a task of a run."""
         rank = priority + _RANKS * self.choice.priority
+        # Not pure: a key that Dask still remembers would return what an earlier task of that key has returned.
         return self.client.submit(function, *args, key=key, priority=rank, pure=False)
 
     def want_worker(self) -> None:
@@ -210,6 +213,7 @@ class Code:
                 self.client, state_of, name, self._digest, workers=workers, failures=True
             )
             states = {address: state for address, state in answers.items() if isinstance(state, State)}
+            # A worker that joined late, or was restarted by its nanny, comes without the plugin.
             new = [address for address, state in states.items() if not state.there and not state.problem]
             problems: dict[str, Any] = await ask_each(self.client, give, name, self._plugin, workers=new)
             for address, problem in problems.items():
@@ -262,6 +266,7 @@ async def give(name: str, plugin: bytes, dask_worker: Any = None) -> str:  # noq
         make = await asyncio.to_thread(pickle.loads, plugin)
     except Exception as error:  # noqa: BLE001 - a package that evalcube requires is missing, too old or broken
         return _with_remedy(f"cannot import evalcube ({type(error).__name__}: {error})", sys.executable)
+    # Asked again: the import took its time, and another question may have given it meanwhile.
     if name not in dask_worker.plugins:
         await dask_worker.plugin_add(plugin=make(), name=name)
     return ""

@@ -92,6 +92,7 @@ class Registrar(SchedulerPlugin):
         by_endpoint = {}
         for endpoint in self.endpoints:
             asking = [plugin for plugin in registrars if endpoint in plugin.endpoints]
+            # The same order for every run that asks: each computes its own place, and no two may get the same.
             asking.sort(key=lambda plugin: (plugin.since, plugin.run))
             names = [plugin.run for plugin in asking]
             if self.run in names:
@@ -104,6 +105,7 @@ class Registrar(SchedulerPlugin):
         What those that are silent have of the run is computed again.
         """
         before, self._allowed = self._allowed, set(addresses)
+        # Each restriction walks over all tasks of the run; the driver calls this at every look.
         if self._allowed != before or silent:
             self._restrict(silent=silent)
 
@@ -208,6 +210,7 @@ class Registrar(SchedulerPlugin):
 
     def remove_client(self, scheduler: Any, client: str) -> None:  # noqa: ANN401
         """Take the run's plugins off the workers and the scheduler when its driver is gone, however it ended."""
+        # Dask removes a client also when its process was killed: nobody else would clean up after that driver.
         if client != self._client:
             return
         with suppress(ValueError, KeyError):

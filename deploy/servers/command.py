@@ -146,6 +146,7 @@ class CommandServer(ManagedServer):
 
     def start(self) -> None:
         """See `ManagedServer.start`; the port was kept free for it until now."""
+        # At the last moment: between here and the server's own bind, another process could take the port.
         self.release()
         super().start()
 
@@ -170,6 +171,7 @@ def _free_port() -> tuple[int, socket.socket | None]:
     On machines with many users the ports between two starts are taken by others; one that is bound is not given away.
     """
     held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    # Bound, never listening: the server may bind the port as soon as this socket is closed.
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     held.bind((HOST, 0))
     return int(held.getsockname()[1]), held

@@ -236,6 +236,7 @@ class ManagedServer:
 def _end(process: subprocess.Popen[bytes], seconds: float) -> None:
     if process.stdin is not None:
         with suppress(OSError):
+            # Both, as either may be missed: a child that still loads may not watch its input yet, or not heed a signal.
             process.stdin.close()
     with suppress(OSError):  # it may have gone by itself
         process.terminate()

