@@ -43,7 +43,7 @@ from evalcube.stages.analyze.labelled.counters import with_unasked
 from evalcube.stages.analyze.labelled.remarks import CLIPPED
 from evalcube.stages.analyze.labelled.selection import keys, restrict
 from evalcube.stages.reply.status import COUNTERS, READERS, SECOND
-from evalcube.stages.score.recount import recount, trimmed
+from evalcube.stages.score.recount import recount, trim_trials
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.group import heal
 from evalcube.storage.cube.ledger import Ledger
@@ -250,7 +250,7 @@ def _recounted(dataset: Dataset, part: Part) -> tuple[Dataset, str, list[str]]:
         dataset, read_by, told = read_by_second(dataset)
     options: dict[str, Any] = {name: getattr(part, name) for name in ("trials", "unique_only", "clip_tokens")}
     # Counters are counted with the rules of the plan, which trial arrays alone do not hold: so both.
-    found = trimmed(recount(dataset, **options), **options)
+    found = trim_trials(recount(dataset, **options), **options)
     if part.clip_tokens is not None and "max_tokens" in found.coords:
         limit = found["max_tokens"].variable
         fewer = np.where(limit.values > 0, limit.values, part.clip_tokens).clip(max=part.clip_tokens)

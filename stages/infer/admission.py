@@ -120,19 +120,19 @@ class Admission:
         """Note that a request took `tokens` more than were guessed, or fewer if negative."""
         self._throttle.correct(tokens, self._loop.time())
 
-    def passed(self, mark: Mark, tokens: float) -> None:
+    def note_passed(self, mark: Mark, tokens: float) -> None:
         """Note that the endpoint did not refuse a request, and how many tokens came back."""
-        self._throttle.passed(self._loop.time(), mark, tokens)
+        self._throttle.note_passed(self._loop.time(), mark, tokens)
 
-    def refused(self, mark: Mark, pause: float) -> None:
+    def note_refused(self, mark: Mark, pause: float) -> None:
         """Note that the endpoint refused a request and asked to wait."""
-        if self._throttle.refused(self._loop.time(), mark, pause):
+        if self._throttle.note_refused(self._loop.time(), mark, pause):
             # Whoever waits may have to wait for a turn now.
             self._admit()
 
-    def overloaded(self, mark: Mark) -> bool:
+    def note_overload(self, mark: Mark) -> bool:
         """Note a time-out or another word of overload; returns whether requests became fewer by it."""
-        return self._throttle.overloaded(self._loop.time(), mark)
+        return self._throttle.note_overload(self._loop.time(), mark)
 
     def obey(self, setting: Setting, worker: str) -> None:
         """Do the part of this worker, by its name, of what was decided for all."""
@@ -154,13 +154,13 @@ class Admission:
     def dismiss(self, owner: object | None = None) -> None:
         """Send away those who wait for `owner`, or all; requests that were admitted go on."""
         # Rebuilt instead of removed one by one: there may be as many as connections, and this happens once a model.
-        kept: deque[_Waiter] = deque()
+        remaining: deque[_Waiter] = deque()
         for waiter in self._waiting:
             if owner is None or waiter.owner is owner:
                 _end_wait(waiter, None)
             else:
-                kept.append(waiter)
-        self._waiting = kept
+                remaining.append(waiter)
+        self._waiting = remaining
         # The first one may have been a large request that held back smaller ones of other models.
         self._admit()
 
@@ -198,7 +198,7 @@ def _end_wait(waiter: _Waiter, tokens: float | None) -> None:
 class Feedback:
     """Adapts what may start at one endpoint to its replies, and to what other workers learned from theirs.
 
-    Used on the event loop's thread; `learned` and `paused` are read from others.
+    Used on the event loop's thread; `lessons` and `paused` are read from others.
 
     Parameters
     ----------
@@ -215,8 +215,8 @@ class Feedback:
         """When the endpoint last let a request through, or when the first one was sent."""
         self.paused = (-math.inf, "")
         """End of the pause that lasts longest, and why."""
-        self.learned = Learned()
-        """See `evalcube.stages.infer.endpoint_queue.EndpointQueue.learned`."""
+        self.lessons = Learned()
+        """See `evalcube.stages.infer.endpoint_queue.EndpointQueue.lessons`."""
 
     @property
     def shut_seconds(self) -> float:
@@ -227,7 +227,7 @@ class Feedback:
         """Forget for how long nothing was let through."""
         self._let_through_at = math.inf
 
-    def started(self, mark: Mark) -> None:
+    def note_start(self, mark: Mark) -> None:
         """Note that a request is sent."""
         self._let_through_at = min(self._let_through_at, mark.started)
 
@@ -236,19 +236,19 @@ class Feedback:
         admission = self._admission
         if is_let_through(reply):
             self._let_through_at = self._now()
-            admission.passed(mark, reply.completion_tokens)
+            admission.note_passed(mark, reply.completion_tokens)
         if reply.is_final and reply.exhausted is None:
             return
         pause = longest_pause(reply)
         if is_refusal(reply):
-            admission.refused(mark, pause)
-        elif is_overload(reply) and admission.overloaded(mark):
-            self.learned = self.learned._replace(overloads=self.learned.overloads + 1)
+            admission.note_refused(mark, pause)
+        elif is_overload(reply) and admission.note_overload(mark):
+            self.lessons = self.lessons._replace(overloads=self.lessons.overloads + 1)
         if pause > 0.0:
             self._pause_all(pause, pause_reason(reply))
             until = self._now() + pause
-            if until > self.learned.paused_until:
-                self.learned = self.learned._replace(paused_until=until, reason=pause_reason(reply))
+            if until > self.lessons.paused_until:
+                self.lessons = self.lessons._replace(paused_until=until, reason=pause_reason(reply))
 
     def slow_down(self, slowdown: Slowdown) -> None:
         """Take over what was decided for all workers, or what another one learned."""

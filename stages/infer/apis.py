@@ -160,13 +160,13 @@ class Api:
         """
         if EFFORT not in sampler:
             return sampler
-        rest = {name: value for name, value in sampler.items() if name != EFFORT}
+        plain = {name: value for name, value in sampler.items() if name != EFFORT}
         effort, (name, _, inner) = sampler[EFFORT], self.effort.partition(".")
         if effort is None:
-            return rest
-        there = rest.get(name)
+            return plain
+        there = plain.get(name)
         return {
-            **rest,
+            **plain,
             name: {**(there if isinstance(there, dict) else {}), inner: effort} if inner else effort,
         }
 
@@ -177,20 +177,20 @@ class Api:
 
     def problems(self, sampler: Mapping[str, object]) -> Iterator[ApiError]:
         """What of `sampler` the API cannot carry, each parameter's problem by itself."""
-        given: dict[str, str] = {}
+        spelled_by: dict[str, str] = {}
         for name, value in sampler.items():
             own = self.renamed.get(name, name)
             if not self.takes(name):
                 yield ApiError(f"{name!r} is no parameter of api: {self.name}", "Remove it", name)
             elif name == EFFORT:
                 yield from self._effort_problems(sampler)
-            elif own in given:
-                rule = f"{name!r} and {given[own]!r} are one parameter of api: {self.name}"
+            elif own in spelled_by:
+                rule = f"{name!r} and {spelled_by[own]!r} are one parameter of api: {self.name}"
                 yield ApiError(rule, "Remove one", name)
             elif value is not None:
-                given[own] = name
+                spelled_by[own] = name
         for name in self.required:
-            if name not in given:
+            if name not in spelled_by:
                 yield ApiError(f"{name!r} is required by api: {self.name}", f"Add {name}: 1024")
 
     def _effort_problems(self, sampler: Mapping[str, object]) -> Iterator[ApiError]:

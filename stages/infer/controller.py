@@ -97,7 +97,7 @@ class Controller:
         self._set_window(self._most if declared else self.window)
 
     @property
-    def found(self) -> float | None:
+    def top_rate(self) -> float | None:
         """Requests per second that the endpoint lets through at most, as far as is known."""
         return None if self.pace is None or self._shut else self._high
 
@@ -180,26 +180,26 @@ class Controller:
 
     def _cut(self, now: float, counts: Counts) -> None:
         """Begin a climb to the rate that is let through; half of it is tested first if that is not known well."""
-        share, then, pace, known = self._share, self._cut_at, self.pace, 0.0
+        share, then, pace, span_known = self._share, self._cut_at, self.pace, 0.0
         steady = pace is not None and not self._shut and self._steady
         if pace is None:
             self._high, self._before = max(self._rate(now, counts), _FIRST), share
         elif self._shut:
-            known = now - self._mark[0] if self._clean else 0.0
+            span_known = now - self._mark[0] if self._clean else 0.0
             self._high, self._mark = max(self._rate(now, counts), pace * (1.0 - share)), (now, self._seen)
         elif steady:
-            self._high, known = self._clean, 4.0 * self._seconds
+            self._high, span_known = self._clean, 4.0 * self._seconds
         elif counts.sent > counts.refused:
             self._high = pace * min(max(math.sqrt((1.0 - share) / (1.0 - self._chance)), 0.7), 0.9)
         self._high = max(self._high, _SLOWEST)
-        if known:
+        if span_known:
             refused = counts.all_refused - then.all_refused - self._chance * (counts.all_sent - then.all_sent)
             span = max(refused / self._high + counts.pause, 0.0) / _COST
-            self._seconds = min(span, known, _LONG)
+            self._seconds = min(span, span_known, _LONG)
         self._seconds = max(self._seconds, _SHORT, _ENOUGH / self._high)
         self._testing = not steady
         self._past, self._shut, self._steady, self._cut_at = 0.0, False, False, self._seen
-        self._clean = self._climbed
+        self._clean = self._climb_pace
         self._set_pace(self._high / 2.0 if self._testing else self._clean)
 
     def _rate(self, now: float, counts: Counts) -> float:
@@ -230,7 +230,7 @@ class Controller:
             # It made no difference.
             self._unbound()
         else:
-            self._clean = self._climbed
+            self._clean = self._climb_pace
             self._set_pace(self._clean)
         self._before = 0.0
 
@@ -247,10 +247,10 @@ class Controller:
         if counts.refused <= 1.0 + self._chance * counts.sent:
             self._clean, self._steady = self.pace, counts.sent >= 2 * _ENOUGH
         self._past += min(sent / self.pace / self._seconds, 0.25)
-        self.pace = self._climbed
+        self.pace = self._climb_pace
 
     @property
-    def _climbed(self) -> float:
+    def _climb_pace(self) -> float:
         faster = 1.0 if self._past < 1.0 else 2.0
         return self._high * (1.0 - (1.0 - _BELOW) * faster * (1.0 - self._past) ** 3)
 
@@ -278,12 +278,12 @@ class Controller:
         if first and counts.answers >= 4.0 * self.window:
             # Where decisions come late, as for several workers, several rounds were seen at once.
             step = 4.0
-        other = min(max(float(round(self.window * min(step, fits))), self._least), self._most)
-        if other == self.window:
+        next_window = min(max(float(round(self.window * min(step, fits))), self._least), self._most)
+        if next_window == self.window:
             self._stay(self.window)
         else:
             self._rest = 0.0
-            self._move(other, (self.window, per_token))
+            self._move(next_window, (self.window, per_token))
 
     def _stay(self, window: float) -> None:
         self._rest = 0.0 if self.growing else _REST
@@ -328,7 +328,7 @@ class Pace(NamedTuple):
         return self.turn + (now - self.since) * self.rate
 
 
-def followed(pace: Pace | None, rate: float | None, since: float, workers: int) -> Pace | None:
+def next_pace(pace: Pace | None, rate: float | None, since: float, workers: int) -> Pace | None:
     """Another rate from some time on, so that no two turns come close together; None for none."""
     if rate is None or (pace is not None and pace.rate == rate):
         return None if rate is None else pace
@@ -362,7 +362,7 @@ class Turns:
             return 0.0
         own = self._own(self.pace, now)
         passed = math.floor(own + _TOLERANCE)
-        in_time = self._workers == 1 or own - passed < _LATEST or self._saved(self.pace) > 1
+        in_time = self._workers == 1 or own - passed < _LATEST or self._turns_saved(self.pace) > 1
         if passed > self._used and in_time:
             return 0.0
         wait = (max(passed, self._used) + 1 - own) * self._workers / self.pace.rate
@@ -372,14 +372,14 @@ class Turns:
         """Use a turn."""
         self._switch(now)
         if self.pace is not None:
-            own, saved = self._own(self.pace, now), self._saved(self.pace)
+            own, saved = self._own(self.pace, now), self._turns_saved(self.pace)
             passed = math.floor(own + _TOLERANCE)
             self._used = max(self._used + 1, passed - saved + 1)
             if self._workers == saved == 1 and own - passed >= _LATEST:
                 # Nobody else has turns: those to come are as much later.
                 self.pace, self._used = Pace(self.pace.rate, now, 0.0), 0
 
-    def _saved(self, pace: Pace) -> int:
+    def _turns_saved(self, pace: Pace) -> int:
         """How many turns that passed may be caught up with, the present one among them."""
         return max(1, int(_BURST_SECONDS * pace.rate / self._workers))
 

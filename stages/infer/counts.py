@@ -38,9 +38,9 @@ class Counts:
 
     def at(self, epoch: int) -> Counts:
         """Those of another epoch that begins; a new object, as another thread may read this one."""
-        found = Counts(epoch)
-        found.all_sent, found.all_passed, found.all_refused = self.all_sent, self.all_passed, self.all_refused
-        return found
+        new = Counts(epoch)
+        new.all_sent, new.all_passed, new.all_refused = self.all_sent, self.all_passed, self.all_refused
+        return new
 
     @property
     def let_through(self) -> int:
@@ -88,14 +88,14 @@ _JOIN = {"pause": max, "delay": max, "least_refused": min}
 
 def together(many: Iterable[Counts], epoch: int) -> Counts:
     """The counts of several workers: what is of one epoch, and what is of all."""
-    found = Counts(epoch)
-    for one in many:
+    total = Counts(epoch)
+    for part in many:
         for field in fields(Counts)[1:]:
             name, of_all = field.name, field.name.startswith("all_")
-            if one.epoch == epoch or of_all:
-                mine, other = getattr(found, name), getattr(one, name)
-                setattr(found, name, _JOIN.get(name, add)(mine, other))
-    return found
+            if part.epoch == epoch or of_all:
+                sum_so_far, more = getattr(total, name), getattr(part, name)
+                setattr(total, name, _JOIN.get(name, add)(sum_so_far, more))
+    return total
 
 
 def lend(whole: float, parts: Mapping[str, float], held: Mapping[str, float]) -> dict[str, float]:
@@ -133,5 +133,5 @@ def shares(window: int, wanted: Mapping[str, int]) -> dict[str, int]:
     for rank, worker in enumerate(sorted(wanted, key=lambda each: (wanted[each], each))):
         parts[worker] = min(left // (len(wanted) - rank), max(wanted[worker], least))
         left -= parts[worker]
-    whole, rest = divmod(left, max(len(parts), 1))
-    return {worker: part + whole + (rank < rest) for rank, (worker, part) in enumerate(parts.items())}
+    whole, remainder = divmod(left, max(len(parts), 1))
+    return {worker: part + whole + (rank < remainder) for rank, (worker, part) in enumerate(parts.items())}

@@ -277,8 +277,8 @@ def identification(model: str) -> Identification:
         version = _text((yield "/api/version"), "version")
         if not version:
             return None  # others list their models as a library's, too
-        kept = _entry((yield "/api/tags"), model, listed="models", named="model")
-        return EngineInfo(engine, version, _text(kept.get("details"), "quantization_level"))
+        tag = _entry((yield "/api/tags"), model, listed="models", named="model")
+        return EngineInfo(engine, version, _text(tag.get("details"), "quantization_level"))
     return None
 
 

@@ -1,8 +1,8 @@
 """What an engine knows of a queue of requests to one endpoint, whichever way they travel.
 
 `evalcube.stages.infer.queue.HttpQueue` sends each request by itself, `evalcube.stages.infer.batch.queue.BatchQueue`
-many together. All methods belong to the event loop's thread; only `learned`, `found`, `idle` and `paused` are
-read from others.
+many together. All methods belong to the event loop's thread; only `lessons`, `found_limits`, `idle` and `current_pause`
+are read from others.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class EndpointQueue(ABC):
         """Share of the connections for which no request waits, in [0, 1]."""
         return 0.0
 
-    def paused(self, now: float) -> tuple[float, str] | None:  # noqa: ARG002 - other queues need it
+    def current_pause(self, now: float) -> tuple[float, str] | None:  # noqa: ARG002 - other queues need it
         """The end of a pause for which requests wait, on the loop's clock, and why; None if none does."""
         return None
 
@@ -66,7 +66,7 @@ class EndpointQueue(ABC):
         """Serve a model too; does nothing if it is served already."""
 
     @property
-    def learned(self) -> Learned:
+    def lessons(self) -> Learned:
         """What this worker learned of pauses, overloads and limits; another thread reads it without a lock."""
         return Learned()
 
@@ -81,7 +81,7 @@ class EndpointQueue(ABC):
         return {}
 
     @property
-    def found(self) -> FoundLimits:
+    def found_limits(self) -> FoundLimits:
         """Limits that nobody declared, as far as they are known."""
         return FoundLimits()
 
@@ -126,10 +126,10 @@ class EndpointQueue(ABC):
 
     def _connections(self, endpoint: Endpoint) -> Connector:
         """Those of a model, shared with all that believe the same authorities."""
-        found = self._connectors.get(endpoint.ca_file)
-        if found is None:
-            found = self._connectors[endpoint.ca_file] = connector(endpoint)
-        return found
+        pool = self._connectors.get(endpoint.ca_file)
+        if pool is None:
+            pool = self._connectors[endpoint.ca_file] = connector(endpoint)
+        return pool
 
     @abstractmethod
     def _senders(self) -> Iterable[Sender]:
@@ -170,7 +170,7 @@ class EndpointQueue(ABC):
 
     def _record_failure(self, reply: Reply, breaker: Breaker) -> None:
         """Give up the endpoint where that was one failure too many."""
-        if not reply.is_refusal and breaker.failed(reply):
+        if not reply.is_refusal and breaker.note_failure(reply):
             self._end_all(reply)
 
     def _end_all(self, reply: Reply) -> None:
@@ -203,7 +203,7 @@ class TokenEstimate:
         """Tokens of prompt and completion together that a request with the canonical JSON `body` will take."""
         return sum(self._parts(body))
 
-    def taken(self, body: bytes, reply: Reply) -> tuple[float, float]:
+    def tokens_taken(self, body: bytes, reply: Reply) -> tuple[float, float]:
         """Return the tokens of prompt and completion that a reply took: as it says, or else by their bytes."""
         prompt, completion = reply.prompt_tokens, reply.completion_tokens
         if reply.cause:
@@ -235,9 +235,9 @@ class TokenEstimate:
         if prompt_tokens:
             self._per_byte += _WEIGHT * (prompt_tokens / max(len(body), 1) - self._per_byte)
         if completion_tokens:
-            known = self._completion
+            mean = self._completion
             self._completion = (
-                float(completion_tokens) if known is None else known + _WEIGHT * (completion_tokens - known)
+                float(completion_tokens) if mean is None else mean + _WEIGHT * (completion_tokens - mean)
             )
 
 
@@ -338,9 +338,9 @@ class ModelQueue:
         self._refused.clear()
         self.over.clear()
 
-    def succeeded(self, sampler: str) -> None:
+    def note_success(self, sampler: str) -> None:
         """Note a reply that counts, to a request with that sampler's parameters."""
-        self.breaker.succeeded()
+        self.breaker.note_success()
         self._answered.add(sampler)
 
     def refusal(self, sampler: str) -> Reply | None:

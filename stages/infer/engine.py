@@ -58,7 +58,7 @@ and with Python's own 700 a tenth of the time went into looking through them."""
 
 
 @contextmanager
-def _tuned() -> Iterator[None]:
+def _tune_interpreter() -> Iterator[None]:
     switches, (garbage, *older) = sys.getswitchinterval(), gc.get_threshold()
     sys.setswitchinterval(min(switches, _SWITCH_SECONDS))
     if garbage:  # not where somebody has switched that off
@@ -70,7 +70,7 @@ def _tuned() -> Iterator[None]:
         gc.set_threshold(garbage, *older)
 
 
-_tuned_for_engines = Together(_tuned)
+_tuned_for_engines = Together(_tune_interpreter)
 
 
 class Engine:
@@ -191,50 +191,50 @@ class Engine:
 
     def slowdowns(self) -> list[Slowdown]:
         """What this engine learned of overloaded endpoints since the last call, for others that share them."""
-        found = []
+        news = []
         # Copies, made in one step each: the loop's thread may add a queue meanwhile.
         queues = dict(self._queues)
         for account in dict.fromkeys((*queues, *tuple(self._lent))):
-            queue, told = queues.get(account), self._counted.get(account)
+            queue, reported_last = queues.get(account), self._counted.get(account)
             reported = self._reported.get(account, Learned())
-            learned = Learned() if queue is None else queue.learned
+            learned = Learned() if queue is None else queue.lessons
             report = self._lent[account].report_unused(self._stops) if queue is None else queue.report
             self._reported[account], self._counted[account] = learned, report
-            if learned != reported or report != told:
+            if learned != reported or report != reported_last:
                 # Seconds from now, as the clocks of two machines have nothing in common.
                 later = learned.paused_until > reported.paused_until
                 pause = max(learned.paused_until - self._loop.time(), 0.0) if later else 0.0
                 reason, overload = learned.reason if pause else "", learned.overloads > reported.overloads
-                found.append(Slowdown(self._label(account), pause, reason, overload, report))
-        return found
+                news.append(Slowdown(self._label(account), pause, reason, overload, report))
+        return news
 
-    def found(self) -> dict[str, FoundLimits]:
+    def found_limits(self) -> dict[str, FoundLimits]:
         """By label of any model, limits of its endpoint that nobody declared and that were found out."""
-        found = {self._label(account): queue.found for account, queue in tuple(self._queues.items())}
-        return {label: limits for label, limits in found.items() if limits != FoundLimits()}
+        limits = {self._label(account): queue.found_limits for account, queue in tuple(self._queues.items())}
+        return {label: each for label, each in limits.items() if each != FoundLimits()}
 
     def engines(self) -> dict[str, list[EngineInfo]]:
         """By label of the model, what serves it, as far as servers say so: each engine once."""
-        found: dict[str, set[EngineInfo]] = {}
+        by_model: dict[str, set[EngineInfo]] = {}
         for queue in tuple(self._queues.values()):
             for (label, _), info in queue.engines.items():
-                found.setdefault(label, set()).add(info)
-        return {label: sorted(infos) for label, infos in found.items()}
+                by_model.setdefault(label, set()).add(info)
+        return {label: sorted(infos) for label, infos in by_model.items()}
 
     def waiting(self) -> list[Waiting]:
         """Endpoints to which nothing is sent for now, as they asked for that, while requests wait."""
-        found, now = [], self._loop.time()
+        pauses, now = [], self._loop.time()
         for account, queue in tuple(self._queues.items()):
-            paused = queue.paused(now)
+            paused = queue.current_pause(now)
             if paused is not None and paused[0] > now:
-                found.append(Waiting(self._label(account), paused[0] - now, paused[1]))
-        return found
+                pauses.append(Waiting(self._label(account), paused[0] - now, paused[1]))
+        return pauses
 
     def _label(self, account: tuple[str, str | None]) -> str:
         """Any model's; the account itself holds the key, and would travel over the network."""
-        return next(name for name, other in self._accounts.items() if other == account)
+        return next(name for name, each in self._accounts.items() if each == account)
 
-    def starved(self) -> list[str]:
+    def starved_models(self) -> list[str]:
         """Labels of the models to whose endpoints more could be sent at this moment, if there were requests."""
         idle = {account for account, queue in tuple(self._queues.items()) if queue.idle > _FEW_IDLE}
         return [name for name, account in self._accounts.items() if account in idle]
@@ -319,7 +319,7 @@ class Engine:
     def _begin(self, account: tuple[str, str | None], queue: EndpointQueue) -> None:
         """Give a queue what it has of its endpoint."""
         workers, runs = self._place
-        shared = [runs[name] for name, other in self._accounts.items() if other == account and name in runs]
+        shared = [runs[name] for name, each in self._accounts.items() if each == account and name in runs]
         queue.resize(workers, *max(shared, default=(1, 0)))
         if account in self._lent:
             queue.slow_down(self._lent[account])
@@ -343,7 +343,7 @@ class Engine:
 
     def _quota(self, account: tuple[str, str | None]) -> Quota:
         quota = strictest(
-            self._endpoints[name].quota for name, other in self._accounts.items() if other == account
+            self._endpoints[name].quota for name, each in self._accounts.items() if each == account
         )
         if not quota.is_searched:
             return quota

@@ -41,10 +41,10 @@ class Fields:
             self._spend(len(value))
             self._texts[name].write(value)
             return bool(value)
-        known = self._others.get(name)
-        if isinstance(known, list) and isinstance(value, list):
+        parts = self._others.get(name)
+        if isinstance(parts, list) and isinstance(value, list):
             self._charge(name, self._costs[name] + size)
-            known.extend(value)
+            parts.extend(value)
         else:
             self._charge(name, size)
             self._others[name] = value
@@ -58,9 +58,9 @@ class Fields:
 
     def grow(self, name: str, counts: object, size: int) -> None:
         """Take counts, of which the largest are kept: what comes later may be 0, or nothing."""
-        known = self._others.get(name)
-        merged = larger(known, counts)
-        if merged != known:
+        largest = self._others.get(name)
+        merged = larger(largest, counts)
+        if merged != largest:
             self._charge(name, size if merged == counts else size + self._costs.get(name, 0))
             self._others[name] = merged
 

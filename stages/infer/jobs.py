@@ -52,7 +52,7 @@ class Lateness:
         # Looked at from replies, as few turns, and long ones, hold most of them; of any place in the turn, by turns.
         self._replies += 1
         if self._replies % _EACH == 0:
-            self._loop.call_soon(self._turned, time.monotonic())
+            self._loop.call_soon(self._note_turn, time.monotonic())
         # Who waits for a reply goes on in the turn after the one in which it is read.
         return self._late + self._turn
 
@@ -61,7 +61,7 @@ class Lateness:
         self._late += _WEIGHT * (late - self._late)
         self.watch()
 
-    def _turned(self, begun: float) -> None:
+    def _note_turn(self, begun: float) -> None:
         self._turn += _WEIGHT * (time.monotonic() - begun - self._turn)
 
 
@@ -294,7 +294,7 @@ class SharedJob:
         self._waiters.append((block, index))
 
     @property
-    def wanted(self) -> bool:
+    def is_wanted(self) -> bool:
         """Whether any block still waits for it."""
         return any(block.waiting for block, _ in self._waiters)
 

@@ -44,8 +44,8 @@ def read_key(endpoint: Endpoint) -> str | None:
     if endpoint.key_file is not None:
         return _valid(_file(endpoint, endpoint.key_file), f"models[{endpoint.name}].key_file: the file")
     if endpoint.key_command is not None:
-        what = f"models[{endpoint.name}].key_command: what the command prints"
-        return _valid(_printed(endpoint, endpoint.key_command), what)
+        source = f"models[{endpoint.name}].key_command: what the command prints"
+        return _valid(_command_output(endpoint, endpoint.key_command), source)
     return endpoint.key()
 
 
@@ -152,9 +152,9 @@ def _file(endpoint: Endpoint, name: str) -> bytes:
     raise InferenceError(f"models[{endpoint.name}].key_file: {name} is no file. Give a file.")
 
 
-def _printed(endpoint: Endpoint, command: tuple[str, ...]) -> bytes:
+def _command_output(endpoint: Endpoint, command: tuple[str, ...]) -> bytes:
     """What a command prints; its standard error, which may hold the key, goes nowhere."""
-    what = f"models[{endpoint.name}].key_command: {command[0]!r}"
+    source = f"models[{endpoint.name}].key_command: {command[0]!r}"
     try:
         process = subprocess.Popen(
             command,
@@ -170,7 +170,7 @@ def _printed(endpoint: Endpoint, command: tuple[str, ...]) -> bytes:
         status = 0 if len(printed) > _LONGEST_KEY else process.wait(_COMMAND_SECONDS)
     except subprocess.TimeoutExpired:
         raise InferenceError(
-            f"{what} took more than {_COMMAND_SECONDS:g} s. Have it print the key and end sooner."
+            f"{source} took more than {_COMMAND_SECONDS:g} s. Have it print the key and end sooner."
         ) from None
     finally:
         if process.poll() is None:
@@ -178,7 +178,7 @@ def _printed(endpoint: Endpoint, command: tuple[str, ...]) -> bytes:
             process.wait()
     if status:
         raise InferenceError(
-            f"{what} failed with status {status}. Run it where the workers run to see why; it must print the key."
+            f"{source} failed with status {status}. Run it where the workers run to see why; it must print the key."
         )
     return printed
 

@@ -75,7 +75,7 @@ class HttpQueue(EndpointQueue):
         lent = self._size if self._admission.window else 0
         return min(len(self._idle) / lent, 1.0) if lent and found_out else 0.0
 
-    def paused(self, now: float) -> tuple[float, str] | None:
+    def current_pause(self, now: float) -> tuple[float, str] | None:
         """See the base class; requests that wait for another attempt are among those that wait."""
         # A copy, made in one step: the loop's thread may add a model meanwhile.
         models = tuple(self._models.values())
@@ -161,9 +161,9 @@ class HttpQueue(EndpointQueue):
         return admission.gate.report(admission.in_flight, admission.waiting + waiting)
 
     @property
-    def learned(self) -> Learned:
-        """See `evalcube.stages.infer.endpoint_queue.EndpointQueue.learned`."""
-        return self._feedback.learned
+    def lessons(self) -> Learned:
+        """See `evalcube.stages.infer.endpoint_queue.EndpointQueue.lessons`."""
+        return self._feedback.lessons
 
     @property
     def engines(self) -> dict[tuple[str, int], EngineInfo]:
@@ -171,11 +171,11 @@ class HttpQueue(EndpointQueue):
         return self._servers.engines
 
     @property
-    def found(self) -> FoundLimits:
-        """See `evalcube.stages.infer.endpoint_queue.EndpointQueue.found`."""
+    def found_limits(self) -> FoundLimits:
+        """See `evalcube.stages.infer.endpoint_queue.EndpointQueue.found_limits`."""
         gate = self._admission.gate
         searched = self._quota.is_searched and not gate.is_paced
-        return FoundLimits(gate.found, gate.window if searched else None)
+        return FoundLimits(gate.top_rate, gate.window if searched else None)
 
     def halt(self) -> None:
         """Send nothing more but what is in flight."""
@@ -231,7 +231,7 @@ class HttpQueue(EndpointQueue):
                 # The job may be gone by now, taken by another: look for the next model again.
                 continue
             shared = model.waiting.popleft()
-            if not shared.wanted:  # its block was abandoned, which leaves it in the queue
+            if not shared.is_wanted:  # its block was abandoned, which leaves it in the queue
                 shared.resolve(Result.skipped())
                 continue
             model.held += 1
@@ -271,12 +271,12 @@ class HttpQueue(EndpointQueue):
         refused = model.resent.pop(job.digest, None)
         attempts += 0 if refused is None else refused.attempts
         if record is not None and reply.is_final:
-            self._breaker.succeeded()
-            model.succeeded(job.sampler)
+            self._breaker.note_success()
+            model.note_success(job.sampler)
             if model.refusals:
                 self._decide(model, began, self._workers, self._admission.gate.rank)
                 self._offer(model)
-            self._stats.count(model.endpoint.name, reply, model.estimate.taken(job.body, reply))
+            self._stats.count(model.endpoint.name, reply, model.estimate.tokens_taken(job.body, reply))
             if shared is model.control:
                 model.control = None
                 return
@@ -288,7 +288,7 @@ class HttpQueue(EndpointQueue):
         elif record is not None and not model.over.is_set() and model.is_about_request(shared, reply):
             alike = refused is not None and refused.reply.cause == reply.cause
             model.refusals.append(Refusal(shared, reply, record, attempts, self._now(), alike))
-            if model.breaker.failed(reply):
+            if model.breaker.note_failure(reply):
                 model.ask_control()
                 self._offer(model)
         else:
@@ -317,7 +317,7 @@ class HttpQueue(EndpointQueue):
             self._end_all(reply)
             return
         if concerns_model(reply) or reply.is_refusal or reply.page:
-            if model.breaker.failed(reply) or (reply.cause == _TLS and not model.proven):
+            if model.breaker.note_failure(reply) or (reply.cause == _TLS and not model.proven):
                 self._end(model, reply)
         elif not model.proven and is_unreachable(reply):
             self._end_all(reply)
@@ -402,7 +402,7 @@ class HttpQueue(EndpointQueue):
             if tokens is None:
                 return None
         mark = admission.mark
-        self._feedback.started(mark)
+        self._feedback.note_start(mark)
         stats.sent += 1
         stats.in_flight += 1
         stats.note_asking(model.endpoint.name)

@@ -44,9 +44,9 @@ class Quota:
 
     def of_run(self, runs: int, place: int) -> Quota:
         """Return the part of one of several runs, by its place among them; nothing where there are more than limits."""
-        whole, rest = divmod(self.connections, runs)
+        whole, remainder = divmod(self.connections, runs)
         return Quota(
-            whole + (place < rest),
+            whole + (place < remainder),
             self.requests_per_minute and self.requests_per_minute / runs,
             self.tokens_per_minute and self.tokens_per_minute / runs,
             self.start and -(-self.start // runs),
@@ -156,20 +156,20 @@ class Throttle:
         self._paused_until = max(self._paused_until, now + seconds)
         self._update()
 
-    def passed(self, now: float, mark: Mark, tokens: float) -> None:
-        """See `Gate.passed`."""
-        self.gate.passed(now, mark, tokens)
+    def note_passed(self, now: float, mark: Mark, tokens: float) -> None:
+        """See `Gate.note_passed`."""
+        self.gate.note_passed(now, mark, tokens)
         self._update()
 
-    def refused(self, now: float, mark: Mark, pause: float) -> bool:
-        """See `Gate.refused`."""
-        slowed = self.gate.refused(now, mark, pause)
+    def note_refused(self, now: float, mark: Mark, pause: float) -> bool:
+        """See `Gate.note_refused`."""
+        slowed = self.gate.note_refused(now, mark, pause)
         self._update()
         return slowed
 
-    def overloaded(self, now: float, mark: Mark) -> bool:
-        """See `Gate.overloaded`."""
-        slowed = self.gate.overloaded(now, mark)
+    def note_overload(self, now: float, mark: Mark) -> bool:
+        """See `Gate.note_overload`."""
+        slowed = self.gate.note_overload(now, mark)
         self._update()
         return slowed
 
@@ -217,8 +217,8 @@ class Throttle:
         quota, part, phase = self._quota, self.gate.rate * _MARGIN / 60.0, self.gate.phase
         # Not before something may start: the first bucket is as full as the worker's place among the others says.
         if self.gate.window or self._requests or self._tokens:
-            self._requests = _retuned(self._requests, quota.requests_per_minute, part, 1.0, phase, now)
-            self._tokens = _retuned(self._tokens, quota.tokens_per_minute, part, 0.0, phase, now)
+            self._requests = _retune_bucket(self._requests, quota.requests_per_minute, part, 1.0, phase, now)
+            self._tokens = _retune_bucket(self._tokens, quota.tokens_per_minute, part, 0.0, phase, now)
         self._update()
 
     def _update(self) -> None:
@@ -230,7 +230,7 @@ class Throttle:
         )
 
 
-def _retuned(
+def _retune_bucket(
     bucket: TokenBucket | None, per_minute: float | None, part: float, unit: float, phase: float, now: float
 ) -> TokenBucket | None:
     if per_minute is None:

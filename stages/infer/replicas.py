@@ -74,7 +74,7 @@ def choose(loads: Sequence[int | None], preferred: int) -> int | None:
     >>> choose([3, 1, None], preferred=1), choose([3, 1, None], preferred=0), choose([None], 0)
     (1, 1, None)
     """
-    there = [place for place, load in enumerate(loads) if load is not None]
+    there = [server for server, load in enumerate(loads) if load is not None]
     if not there:
         return None
     fewest = min(load for load in loads if load is not None)
@@ -82,7 +82,7 @@ def choose(loads: Sequence[int | None], preferred: int) -> int | None:
     order = [there[(preferred + step) % len(there)] for step in range(len(there))]
     if (loads[order[0]] or 0) <= fewest + _PREFERRED:
         return order[0]
-    return next(place for place in order if loads[place] == fewest)
+    return next(server for server in order if loads[server] == fewest)
 
 
 class Replicas:
@@ -107,7 +107,7 @@ class Replicas:
         spawn: Spawn,
         back: Callable[[int], None] = lambda _: None,
     ) -> None:
-        self._all = [Replica(place) for place in range(len(endpoint.urls))]
+        self._all = [Replica(number) for number in range(len(endpoint.urls))]
         self._outage = endpoint.outage
         self._given_up = None if endpoint.given_up is None else Path(endpoint.given_up)
         self._probe = probe
@@ -130,11 +130,11 @@ class Replicas:
         """The number of the server to ask, which then has one more in flight; None if there is none to wait for."""
         preferred = zlib.crc32(body)
         while True:
-            loads = [None if one.away or one.place in refused else one.in_flight for one in self._all]
-            place = choose(loads, preferred)
-            if place is not None:
-                self._all[place].in_flight += 1
-                return place
+            loads = [None if each.away or each.place in refused else each.in_flight for each in self._all]
+            server = choose(loads, preferred)
+            if server is not None:
+                self._all[server].in_flight += 1
+                return server
             # Those that are there have refused the request, or none is.
             if over.is_set() or self.away < len(loads) or not self._is_worth_waiting():
                 return None
@@ -145,7 +145,7 @@ class Replicas:
         self._all[place].in_flight -= 1
         self._wake(1)
 
-    async def lost(self, place: int, reply: Reply) -> bool:
+    async def is_lost(self, place: int, reply: Reply) -> bool:
         """Whether a request failed because its server is gone, so that it has to go elsewhere."""
         replica = self._all[place]
         if reply.cause not in SUSPECT or not reply.retryable or reply.retry_after is not None:
@@ -173,9 +173,9 @@ class Replicas:
         self._leave_alone_if_sick(replica)
         # One that has not been asked yet may answer, too: else the first request would decide for all servers.
         return any(
-            one.failures < _SICK and (one.answered or not one.failures)
-            for one in self._all
-            if one is not replica and not one.away and one.place not in refused
+            peer.failures < _SICK and (peer.answered or not peer.failures)
+            for peer in self._all
+            if peer is not replica and not peer.away and peer.place not in refused
         )
 
     def absence(self) -> Reply:
@@ -205,8 +205,8 @@ class Replicas:
 
     def _leave_alone_if_sick(self, replica: Replica) -> None:
         """Ask one no more for a while that can be reached and fails all the same, where another one answers."""
-        others = any(one.failures == 0 and not one.away for one in self._all if one is not replica)
-        if replica.failures >= _SICK and others and not replica.away:
+        peer_answers = any(peer.failures == 0 and not peer.away for peer in self._all if peer is not replica)
+        if replica.failures >= _SICK and peer_answers and not replica.away:
             self._send_away(replica, _SICK_SECONDS)
 
     def _send_away(self, replica: Replica, pause: float) -> None:
@@ -308,8 +308,8 @@ class ModelServers:
     def identify(self, model: ModelQueue) -> None:
         """Begin to find out what serves a model on each server."""
         if model.endpoint.model:
-            for place in range(len(model.endpoint.urls)):
-                self._watch(self._identify(model, place))
+            for server in range(len(model.endpoint.urls)):
+                self._watch(self._identify(model, server))
 
     async def close(self) -> None:
         """Give up what is under way beside the requests: it uses the connections too."""
@@ -324,17 +324,17 @@ class ModelServers:
         """Send to one of several servers, and to another one if that is gone or strange: no failure of the request."""
         strange: dict[int, Reply] = {}
         while True:
-            place = await replicas.take(job.body, model.over, strange)
-            if place is None:
+            server = await replicas.take(job.body, model.over, strange)
+            if server is None:
                 self._stats.sent -= 1
                 return next(reversed(strange.values()), replicas.absence()), None
             try:
-                reply, record = await model.sender.send(job, place)
+                reply, record = await model.sender.send(job, server)
             finally:
-                replicas.leave(place)
-            if replicas.is_strange(place, reply, strange):
-                strange[place] = reply
-            elif not await replicas.lost(place, reply):
+                replicas.leave(server)
+            if replicas.is_strange(server, reply, strange):
+                strange[server] = reply
+            elif not await replicas.is_lost(server, reply):
                 return reply, record
             else:
                 self._moves[job.digest] = moves = self._moves.get(job.digest, 0) + 1

@@ -17,7 +17,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from evalcube.stages.reply.body import parse_body, read_error
-from evalcube.stages.reply.forms import CHAT, FORMS, ReplyForm, counted, ending_of
+from evalcube.stages.reply.forms import CHAT, FORMS, ReplyForm, ending_of, read_usage
 
 _LIMITS = (
     *(
@@ -61,7 +61,7 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
     return None if value is None else seconds_until(value, _endpoint_time(headers, now))
 
 
-def exhausted(headers: Mapping[str, str], now: float) -> Refill | None:
+def exhausted_limit(headers: Mapping[str, str], now: float) -> Refill | None:
     """The limit of which the headers say that nothing is left, of several the one that lasts longest; else None."""
     longest: Refill | None = None
     for limit, remaining, reset in _LIMITS:
@@ -220,7 +220,7 @@ def classify(status: int, headers: Mapping[str, str], body: bytes, now: float, a
         if 200 <= status < 300
         else _classify_error(status, headers, body, now)
     )
-    refill = exhausted(headers, now)
+    refill = exhausted_limit(headers, now)
     return reply if refill is None else reply._replace(exhausted=refill.seconds, limit=refill.limit)
 
 
@@ -231,7 +231,7 @@ def _classify_error(status: int, headers: Mapping[str, str], body: bytes, now: f
             return Reply(RetryClass.FINAL, "filter")
         if error.is_context:
             return Reply(RetryClass.FINAL, "context")
-    cause, detail = f"http {status}", one_line(error.message) or _shown(body)
+    cause, detail = f"http {status}", one_line(error.message) or _excerpt(body)
     if status in _OF_ADDRESS and _is_page(body):
         detail = _PAGE
     if status == _FORBIDDEN and error.is_moderation:
@@ -267,7 +267,7 @@ def _classify_ok(headers: Mapping[str, str], body: bytes, now: float, form: Repl
     document = parse_body(body)
     if document is None:
         page = _is_page(body)
-        detail = _PAGE if page else _shown(body) or "the reply is empty"
+        detail = _PAGE if page else _excerpt(body) or "the reply is empty"
         return Reply(RetryClass.RETRY, "invalid json", detail, page=page)
     if not isinstance(document, dict):
         return Reply(RetryClass.RETRY, "wrong shape", "the reply is no JSON object")
@@ -278,7 +278,7 @@ def _classify_ok(headers: Mapping[str, str], body: bytes, now: float, form: Repl
     if form.listed:
         choices = document.get("choices")
         if not isinstance(choices, list) or not choices:
-            detail = one_line(read_error(document).message) or _shown(body)
+            detail = one_line(read_error(document).message) or _excerpt(body)
             return Reply(RetryClass.RETRY, "no choices", detail, is_refusal=choices == [])
         first = choices[0]
     if not isinstance(first, dict) or not _has_message(first, form):
@@ -287,7 +287,7 @@ def _classify_ok(headers: Mapping[str, str], body: bytes, now: float, form: Repl
     end = ending_of(first.get(form.finish))
     if first.get("error") or end.kind == "fault":
         return Reply(RetryClass.RETRY, "broken off", one_line(read_error(first).message) or end.word)
-    used = counted(document.get("usage"), form)
+    used = read_usage(document.get("usage"), form)
     prompt, completion, _, cached = (max(count, 0) for count in used)
     return Reply(
         RetryClass.FINAL,
@@ -351,7 +351,7 @@ def _is_page(body: bytes) -> bool:
     return body[:_SHOWN_BYTES].lstrip().lower().startswith((b"<!doctype html", b"<html"))
 
 
-def _shown(body: bytes) -> str:
+def _excerpt(body: bytes) -> str:
     """The beginning of a body that is no JSON, for people."""
     return one_line(body[:_SHOWN_BYTES].decode("utf-8", "replace"))
 

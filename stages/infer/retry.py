@@ -93,8 +93,8 @@ def pause_reason(reply: Reply) -> str:
     'tokens, rate-limit headers'
     """
     source = "rate-limit headers" if reply.retry_after is None else "Retry-After"
-    what = f"{reply.limit}, {source}" if reply.limit else source
-    return what if reply.is_final else f"{reply.cause.removeprefix('http ')}: {what}"
+    text = f"{reply.limit}, {source}" if reply.limit else source
+    return text if reply.is_final else f"{reply.cause.removeprefix('http ')}: {text}"
 
 
 def backoff(
@@ -190,11 +190,11 @@ class Breaker:
         self._cause = ""
         self._in_a_row = 0
 
-    def succeeded(self) -> None:
+    def note_success(self) -> None:
         """Note a reply that counts."""
         self._limit, self._in_a_row = self._patience, 0
 
-    def failed(self, reply: Reply) -> bool:
+    def note_failure(self, reply: Reply) -> bool:
         """Note a request's last reply, which does not count; returns whether the endpoint is to be given up."""
         if is_unfit(reply) or reply.is_refusal:
             cause = "unreachable" if reply.cause in UNREACHABLE else reply.cause

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import astuple
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalcube.stages.infer.controller import IN_A_ROW, Controller, Pace, Turns, followed
+from evalcube.stages.infer.controller import IN_A_ROW, Controller, Pace, Turns, next_pace
 from evalcube.stages.infer.counts import Counts, Loan, Mark, Report, lend, shares, together
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Gate:
         return self._workers > 1 and not self.lets_through
 
     @property
-    def found(self) -> float | None:
+    def top_rate(self) -> float | None:
         """Requests per second of all workers that are let through at most."""
         return None if self._setting is None else self._setting.found
 
@@ -161,9 +161,9 @@ class Gate:
         before, self._setting = self._setting, setting
         if before is None or (setting.pace, setting.turns) != (before.pace, before.turns):
             takes = worker in setting.turns
-            place = setting.turns.index(worker) if takes else rank
+            index = setting.turns.index(worker) if takes else rank
             number = len(setting.turns) if takes else self._workers
-            self._turns.follow(setting.pace, now + self.offset, number, place)
+            self._turns.follow(setting.pace, now + self.offset, number, index)
         if setting.epoch != self.counts.epoch:
             since = -math.inf if setting.pace is None else setting.pace.since - self.offset
             self._later = (setting.epoch, since)
@@ -193,7 +193,7 @@ class Gate:
         """Of a request that starts now: none while the pace is another one than the one decided on."""
         return self.counts.epoch if self._later is None else -1
 
-    def passed(self, now: float, mark: Mark, tokens: float) -> None:
+    def note_passed(self, now: float, mark: Mark, tokens: float) -> None:
         """Note that a request was let through, and how many tokens came back."""
         self._row = 0
         counts = self.counts
@@ -207,7 +207,7 @@ class Gate:
                 counts.tokens += tokens or 1.0
         self.look(now)
 
-    def refused(self, now: float, mark: Mark, pause: float) -> bool:
+    def note_refused(self, now: float, mark: Mark, pause: float) -> bool:
         """Note that a request was refused, and asked to wait for `pause` seconds; returns whether anything changed."""
         self._row += 1
         counts = self.counts
@@ -222,7 +222,7 @@ class Gate:
             self._looked = -math.inf
         return self.look(now)
 
-    def overloaded(self, now: float, mark: Mark) -> bool:
+    def note_overload(self, now: float, mark: Mark) -> bool:
         """Note a time-out or another word of overload; returns whether requests become fewer by it."""
         if mark.epoch != self.counts.epoch:
             return False
@@ -243,10 +243,10 @@ class Gate:
         self._looked = now
         if not controller.look(now, self.counts):
             return False
-        pace = followed(self._turns.pace, controller.pace, now + self.offset, 1)
+        pace = next_pace(self._turns.pace, controller.pace, now + self.offset, 1)
         if not self._asks:
             self.window = int(controller.window)
-        setting = Setting(controller.epoch, int(controller.window), pace, controller.found, {}, ("",), 0)
+        setting = Setting(controller.epoch, int(controller.window), pace, controller.top_rate, {}, ("",), 0)
         self._take_turns(setting, now, "", 0)
         return True
 
@@ -400,12 +400,12 @@ class _Endpoint:
             worker for worker in members if (report := self._reports.get(worker)) and report.wanted
         )
         turns = tuple(asking or sorted(members))
-        pace = followed(last and last.pace, controller.pace, now + _NOTICE, len(turns))
+        pace = next_pace(last and last.pace, controller.pace, now + _NOTICE, len(turns))
         if last is not None and pace is not None and turns != last.turns and pace == last.pace:
             pace = Pace(pace.rate, now + _NOTICE, pace.turn_at(now + _NOTICE))
         window = int(controller.window)
         loans = self._lend(window, members, present)
-        return Setting(controller.epoch, window, pace, controller.found, loans, turns, self._number)
+        return Setting(controller.epoch, window, pace, controller.top_rate, loans, turns, self._number)
 
     def _lend(self, window: int, members: Collection[str], present: Collection[str]) -> Mapping[str, Loan]:
         """Give what some cannot use to those who can, as far as it is free."""

@@ -91,7 +91,7 @@ class Assembly:
         raise NotImplementedError
 
     @property
-    def ended(self) -> bool:
+    def is_whole(self) -> bool:
         """Whether the reply is whole."""
         # Anything may follow a reason; without one, what is no piece may be an error that nobody calls so.
         return self.has_reason or (self.complete and self._has_pieces and self.foreign is None)
@@ -265,7 +265,7 @@ class ResponseAssembly(Assembly):
         return bool(self._response)
 
     @property
-    def ended(self) -> bool:
+    def is_whole(self) -> bool:
         """The same: its pieces are not kept."""
         return self.has_reason
 
@@ -361,7 +361,7 @@ class ReplyStream:
         except BadEventError:
             raise CutError from None
         error = assembly.error
-        if error is None and not assembly.ended:
+        if error is None and not assembly.is_whole:
             error = assembly.foreign
             if error and error.get("choices") == [] and assembly.complete and not assembly.begun:
                 return 200, json.dumps(error).encode()  # the whole of what was to be said

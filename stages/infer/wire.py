@@ -98,14 +98,14 @@ class Sender:
         self._headers = self._plain
         """With the present key. The session has none of them: it would tell them to a proxy on the way to TLS."""
         self._urls = endpoint.targets
-        self._posters = self._prepared()
+        self._posters = self._make_posters()
         self._probes = endpoint.probes
         self._api = endpoint.api
         self._habit, self._patience = EndHabit(), endpoint.patience
         self._ending = APIS[endpoint.api].stream if endpoint.stream else None
         """What the request ends with in place of its brace, if it asks for a stream."""
 
-    def _prepared(self) -> tuple[Poster, ...]:
+    def _make_posters(self) -> tuple[Poster, ...]:
         """One for each server, with the present key."""
         return tuple(
             Poster(self._connections, self._session.timeout, self._deadline, url, self._headers, proxy)
@@ -163,7 +163,7 @@ class Sender:
             if key is not None:
                 api = APIS[self._api]
                 self._headers = self._plain | {api.key_header: f"{api.key_prefix}{key}"}
-                self._posters = self._prepared()
+                self._posters = self._make_posters()
                 self._masks.append(KeyMask(key))
         return self._generation
 
@@ -189,13 +189,13 @@ class Sender:
 
     async def _send(self, job: Job, place: int) -> _Sent:
         data = job.body if self._ending is None else job.body[:-1] + self._ending
-        read = partial(self._read, data, time.perf_counter(), self._turns())
+        read = partial(self._read_reply, data, time.perf_counter(), self._turns())
         try:
             return await self._posters[place].post(data, job.headers, read)
         except Exception as error:  # noqa: BLE001 - whatever fails on the way is a transport error with a name
             return self._transport_reply(error), None
 
-    async def _read(
+    async def _read_reply(
         self,
         data: bytes,
         start: float,
@@ -227,9 +227,9 @@ class Sender:
             # The reply is here, but its model has its share of the loop and no more.
             with suppress(TimeoutError):
                 await turns.pause(len(body))
-        return self._recorded(reply, data, status, body, first, latency)
+        return self._with_record(reply, data, status, body, first, latency)
 
-    def _recorded(
+    def _with_record(
         self, reply: Reply, data: bytes, status: int, body: bytes, first: float, latency: float
     ) -> _Sent:
         """Return a reply to the request `data`, with its record if it is final or may become so."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from evalcube.stages.reply.body import name_code, parse_body, read_error, short_text
-from evalcube.stages.reply.forms import FORMS, Record, counted, ending_of
+from evalcube.stages.reply.forms import FORMS, Record, ending_of, read_usage
 from evalcube.stages.reply.status import OUTCOMES, Status
 
 CALLS_LIMIT = 1_000
@@ -164,7 +164,7 @@ def read_reply(record: Record) -> Reading:
     message = choice if form.message is None else _mapping(choice.get(form.message))
     content, thoughts = _content(message.get(form.content))
     answer, reasoning = split_reasoning(content, _reasoning_field(message) or thoughts)
-    used = counted(document.get("usage"), form)
+    used = read_usage(document.get("usage"), form)
     end = ending_of(choice.get(form.finish))
     named = (short_text(document.get(name)) for name in ("provider", "system_fingerprint"))
     return Reading(

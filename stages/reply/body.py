@@ -169,8 +169,8 @@ def short_text(value: object) -> str:
     if not isinstance(value, str):
         return ""
     # Neither quotes nor backslashes either: they take twice their room in the lines of a ledger.
-    kept = (c if " " <= c <= "~" and c not in '"\\' else "?" for c in value[: 2 * SHORT].strip())
-    return "".join(kept)[:SHORT]
+    printable = (c if " " <= c <= "~" and c not in '"\\' else "?" for c in value[: 2 * SHORT].strip())
+    return "".join(printable)[:SHORT]
 
 
 def name_code(name: str) -> int:
@@ -251,8 +251,8 @@ def refused_parameter(status: int, reply: bytes, request: bytes) -> str:
     for text, exact in _texts(document, error.message, raw):
         name = _first(text, params, exact=exact)
         if name:
-            other = _other_name(name, raw, params)
-            return f"{name}, {other} wanted" if other else name
+            preferred = _other_name(name, raw, params)
+            return f"{name}, {preferred} wanted" if preferred else name
     wanted = _first(error.message, dict.fromkeys(_LIMITS), exact=False)
     return f"{wanted} wanted" if wanted and _LACKING.search(error.message) else ""
 
@@ -266,7 +266,7 @@ def _texts(document: object, message: str, raw: str) -> Iterator[tuple[str, bool
     places = _PLACE.findall(raw)
     if places:
         # Else a name in the input that it quotes would be taken for the one that is meant.
-        yield from ((place, True) for place in places)
+        yield from ((name, True) for name in places)
         return
     yield message, False
     yield raw, False
@@ -274,9 +274,9 @@ def _texts(document: object, message: str, raw: str) -> Iterator[tuple[str, bool
 
 def _first(text: str, names: Mapping[str, object], *, exact: bool) -> str:
     """The first of the names in a text, in whichever way it writes them: as presencePenalty, too."""
-    known = {name.replace("_", "").lower(): name for name in names}
+    by_spelling = {name.replace("_", "").lower(): name for name in names}
     for match in _WORD.finditer(text):
-        name = known.get(match[0].replace("_", "").lower(), "")
+        name = by_spelling.get(match[0].replace("_", "").lower(), "")
         if name and (exact or _is_meant(name, text, match)):
             return name
     return ""
@@ -294,9 +294,9 @@ def _other_name(name: str, text: str, params: Mapping[str, object]) -> str:
     """The other name of a limit of tokens, where it is wanted in place of this one."""
     if name not in _LIMITS:
         return ""
-    other = _LIMITS[1 - _LIMITS.index(name)]
-    named = other in _WORD.findall(text) and "too large" not in text
-    return other if other not in params and (named or _UNKNOWN.search(text)) else ""
+    alternative = _LIMITS[1 - _LIMITS.index(name)]
+    named = alternative in _WORD.findall(text) and "too large" not in text
+    return alternative if alternative not in params and (named or _UNKNOWN.search(text)) else ""
 
 
 def _number(value: object) -> float:

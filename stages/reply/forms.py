@@ -140,13 +140,13 @@ def _as_choice(document: dict[str, object]) -> dict[str, object]:
         return {**document, "choices": None}
     items = [item for item in output if isinstance(item, dict)]
     message = {
-        "content": _joined(items, "message", "content", "text"),
-        "reasoning": _joined(items, "reasoning", "content", "text")
-        or _joined(items, "reasoning", "summary", "text"),
-        "refusal": _joined(items, "message", "content", "refusal"),
+        "content": _join_texts(items, "message", "content", "text"),
+        "reasoning": _join_texts(items, "reasoning", "content", "text")
+        or _join_texts(items, "reasoning", "summary", "text"),
+        "refusal": _join_texts(items, "message", "content", "refusal"),
         "tool_calls": [
-            {"id": place, "function": {"name": item.get("name"), "arguments": item.get("arguments")}}
-            for place, item in enumerate(items, 1)
+            {"id": number, "function": {"name": item.get("name"), "arguments": item.get("arguments")}}
+            for number, item in enumerate(items, 1)
             if item.get("type") == "function_call"
         ],
     }
@@ -155,15 +155,15 @@ def _as_choice(document: dict[str, object]) -> dict[str, object]:
     return {**document, "choices": [{"message": message, "finish_reason": reason or status}]}
 
 
-def _joined(items: list[dict[str, object]], kind: str, parts: str, name: str) -> str:
+def _join_texts(items: list[dict[str, object]], kind: str, parts: str, name: str) -> str:
     """Texts of the parts of items of one kind."""
-    found = []
+    texts = []
     for item in items:
         listed = item.get(parts) if item.get("type") == kind else None
-        found += (
+        texts += (
             [part.get(name) for part in listed if isinstance(part, dict)] if isinstance(listed, list) else []
         )
-    return "".join(text for text in found if isinstance(text, str))
+    return "".join(text for text in texts if isinstance(text, str))
 
 
 FORMS: Mapping[str, ReplyForm] = MappingProxyType(
@@ -208,14 +208,14 @@ class Usage(NamedTuple):
     """Those of the prompt that the endpoint had in its cache."""
 
 
-def counted(usage: object, form: ReplyForm) -> Usage:
+def read_usage(usage: object, form: ReplyForm) -> Usage:
     """Tokens of prompt and completion as the endpoint counted them; -1 where it does not say.
 
     Examples
     --------
-    >>> counted({"input_tokens": 7, "cache_read_input_tokens": 100, "output_tokens": 2}, FORMS["messages"])
+    >>> read_usage({"input_tokens": 7, "cache_read_input_tokens": 100, "output_tokens": 2}, FORMS["messages"])
     Usage(prompt=107, completion=2, reasoning=-1, cached=100)
-    >>> counted({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 99}}, FORMS["chat"])
+    >>> read_usage({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 99}}, FORMS["chat"])
     Usage(prompt=9, completion=-1, reasoning=-1, cached=9)
     """
     if not isinstance(usage, dict):
@@ -290,9 +290,9 @@ class Record(NamedTuple):
         """
         first = "" if math.isnan(self.first_token) else f',"first_token":{self.first_token:.6f}'
         kind = "" if self.api == CHAT else f',"api":"{self.api}"'
-        other = ',"imported":true' if self.imported else ""
+        flag = ',"imported":true' if self.imported else ""
         latency = "NaN" if math.isnan(self.latency) else f"{self.latency:.6f}"
-        header = f'{{"format":{_FORMAT},"status":{self.status},"latency":{latency}{first}{kind}{other}}}\n'
+        header = f'{{"format":{_FORMAT},"status":{self.status},"latency":{latency}{first}{kind}{flag}}}\n'
         return header.encode() + self.body
 
     @classmethod

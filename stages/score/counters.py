@@ -171,21 +171,21 @@ def _count(block: Mapping[str, Array], clip_tokens: int | None) -> dict[str, Arr
         flags["duplicates"] = finished & (block["duplicate"] == 1)
     columns: dict[str, Array] = {name: flag.sum(axis=-1) for name, flag in flags.items()}
     done = finished.astype(np.float64)
-    columns["guess_sum"] = np.vecdot(_known(block["guess_chance"]), completed.astype(np.float64))
+    columns["guess_sum"] = np.vecdot(_cleaned_values(block["guess_chance"]), completed.astype(np.float64))
     for name, values in (
         ("prompt_tokens", "prompt_tokens"),
         ("compressed", "compressed_bytes"),
         ("latency", "latency"),
     ):
-        columns[f"{name}_sum"] = np.vecdot(_known(block[values]), done)
-    tokens = _known(block["tokens"], clip_tokens)
+        columns[f"{name}_sum"] = np.vecdot(_cleaned_values(block[values]), done)
+    tokens = _cleaned_values(block["tokens"], clip_tokens)
     columns["tokens_sum"] = np.vecdot(tokens, done)
     columns["tokens_sumsq"] = np.vecdot(tokens * done, tokens)
     return columns
 
 
-def _known(values: Array, most: float | None = None) -> FloatArray:
+def _cleaned_values(values: Array, most: float | None = None) -> FloatArray:
     """Values as floats of `most` at most, zero where one is missing: negative or not finite."""
-    known = values.astype(np.float64)
-    known = np.where((known >= 0) & (known < np.inf), known, 0.0)
-    return known if most is None else np.minimum(known, most)
+    cleaned = values.astype(np.float64)
+    cleaned = np.where((cleaned >= 0) & (cleaned < np.inf), cleaned, 0.0)
+    return cleaned if most is None else np.minimum(cleaned, most)

@@ -76,8 +76,8 @@ def recount(
         raise ArgumentError(f"the dataset lacks the trial arrays {absent}; open it with `Cube.dataset()`")
     prices: list[FloatArray] = []
     for name in ("price_prompt", "price_completion"):
-        known = np.nan_to_num(np.asarray(dataset.variables.get(name, 0.0), dtype=np.float64))
-        prices.append(np.broadcast_to(known, dataset.sizes["model"]).reshape(-1, 1, 1, 1))
+        price = np.nan_to_num(np.asarray(dataset.variables.get(name, 0.0), dtype=np.float64))
+        prices.append(np.broadcast_to(price, dataset.sizes["model"]).reshape(-1, 1, 1, 1))
     taken = _take(dataset.isel(trial=slice(trials)))
     options = {"unique_only": unique_only, "clip_tokens": clip_tokens}
     counted: FloatArray | da.Array
@@ -85,15 +85,15 @@ def recount(
         counted = _counted_lazily(taken, prices, options)
     else:
         arrays = [array for array, _ in taken.values()]
-        counted = _priced(_count_chunk(*arrays, names=tuple(taken), options=options)[:, :, :, 0, 0], *prices)
+        counted = _price(_count_chunk(*arrays, names=tuple(taken), options=options)[:, :, :, 0, 0], *prices)
     attrs = dataset["counters"].attrs if "counters" in dataset else {}
     # Those of the questions follow from the trial arrays, for whoever needs them.
-    kept = dataset.drop_vars(["counters", "counter", QUESTION_MOMENTS], errors="ignore")
-    kept = kept.assign(counters=variable((*_CELL, "counter"), counted, attrs))
-    return kept.assign_coords(counter=variable(("counter",), np.array(COUNTERS)))
+    recounted = dataset.drop_vars(["counters", "counter", QUESTION_MOMENTS], errors="ignore")
+    recounted = recounted.assign(counters=variable((*_CELL, "counter"), counted, attrs))
+    return recounted.assign_coords(counter=variable(("counter",), np.array(COUNTERS)))
 
 
-def trimmed(
+def trim_trials(
     dataset: DatasetT,
     *,
     unique_only: bool = False,
@@ -101,22 +101,22 @@ def trimmed(
     clip_tokens: int | None = None,
 ) -> DatasetT:
     """The dataset with its trial arrays as `recount` counts them, for analyses that read single trials."""
-    kept = dataset.isel(trial=slice(trials))
-    tokens, changed = kept.variables["tokens"].transpose(*_TRIAL), {}
+    subset = dataset.isel(trial=slice(trials))
+    tokens, changed = subset.variables["tokens"].transpose(*_TRIAL), {}
     if clip_tokens is not None:
         fewer = np.minimum(tokens.data, np.int64(clip_tokens)).astype(tokens.dtype)
         changed["tokens"] = variable(_TRIAL, fewer, tokens.attrs)
-    for name in ("status", *([SECOND] if SECOND in kept else [])):
-        status = kept.variables[name].transpose(*_TRIAL)
+    for name in ("status", *([SECOND] if SECOND in subset else [])):
+        status = subset.variables[name].transpose(*_TRIAL)
         values = status.data
         if unique_only:
-            again = kept.variables["duplicate"].transpose(*_SHARED["duplicate"]).data[..., np.newaxis] == 1
+            again = subset.variables["duplicate"].transpose(*_SHARED["duplicate"]).data[..., np.newaxis] == 1
             values = np.where(again, np.uint8(Status.MISSING), values)
         if clip_tokens is not None:
             over = over_limit(values, tokens.data, clip_tokens)
             values = np.where(over, np.uint8(Status.TRUNCATED), values)
         changed[name] = variable(_TRIAL, values, status.attrs)
-    return kept.assign(changed)
+    return subset.assign(changed)
 
 
 def _take(dataset: Dataset) -> _Arrays:
@@ -156,7 +156,7 @@ def _counted_lazily(arrays: _Arrays, prices: list[FloatArray], options: dict[str
     )
     summed = parts.sum(axis=(3, 4))
     costs = (_blocks(price, (summed.chunks[0], (1,), (1,), (1,))) for price in prices)
-    priced: da.Array = da.map_blocks(_priced, summed, *costs, dtype=np.float64)
+    priced: da.Array = da.map_blocks(_price, summed, *costs, dtype=np.float64)
     return priced
 
 
@@ -170,7 +170,7 @@ def _blocks(array: Any, chunks: tuple[tuple[int, ...], ...]) -> da.Array:  # noq
 
     name = f"trials-{uuid4()}"
     keys = product([name], *(range(len(sizes)) for sizes in chunks))
-    parts = (array[place] for place in slices_from_chunks(chunks))
+    parts = (array[region] for region in slices_from_chunks(chunks))
     return da.Array(dict(zip(keys, parts, strict=True)), name, chunks, meta=array)
 
 
@@ -188,7 +188,7 @@ def _count_chunk(*blocks: npt.NDArray[Any], names: tuple[str, ...], options: dic
     return counted[:, :, :, np.newaxis, np.newaxis]
 
 
-def _priced(counters: FloatArray, prompt: FloatArray, completion: FloatArray) -> FloatArray:
+def _price(counters: FloatArray, prompt: FloatArray, completion: FloatArray) -> FloatArray:
     total = counters.copy()
     set_cost(total, prompt[..., 0], completion[..., 0])
     return total

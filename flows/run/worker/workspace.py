@@ -273,7 +273,7 @@ class Workspace:
         if engine is None:
             return Traffic(models=models, worker=worker) if models else None
         began, asked = self._began, dict(engine.stats.asked).items()
-        starved = engine.starved() if self._size() < _ROOM_BYTES else ()
+        starved = engine.starved_models() if self._size() < _ROOM_BYTES else ()
         waiting = {each.model: {"seconds": each.seconds, "reason": each.reason} for each in engine.waiting()}
         return Traffic(
             **engine.stats.snapshot(),
@@ -282,7 +282,7 @@ class Workspace:
             asked={model: (first - began, last - began) for model, (first, last) in asked},
             starved=tuple(starved),
             waiting=waiting,
-            found={model: asdict(found) for model, found in engine.found().items()},
+            found={model: asdict(found) for model, found in engine.found_limits().items()},
             engines={model: [list(info) for info in infos] for model, infos in engine.engines().items()},
             worker=worker,
         )

@@ -77,11 +77,11 @@ class Line(NamedTuple):
 
 def long_line(head: bytes, limit: int) -> Line | None:
     """The failure of a request whose line is too long to be kept; None if its beginning does not name one."""
-    found = _CUSTOM_ID.search(head)
-    if found is None:
+    match = _CUSTOM_ID.search(head)
+    if match is None:
         return None
     reply = Reply(RetryClass.FAILED, "too large", f"the response is larger than {limit} bytes")
-    return Line(found[1].decode(), reply)
+    return Line(match[1].decode(), reply)
 
 
 class LineSplitter:
@@ -163,8 +163,8 @@ class Note:
             file, batch = fields["file"], fields["batch"]
         except (ValueError, TypeError, KeyError, RecursionError):
             return None
-        known = fields["format"] == _FORMAT if "format" in fields else False
-        if not known or not _TOKEN.fullmatch(token) or not isinstance(model, str):
+        is_current = fields["format"] == _FORMAT if "format" in fields else False
+        if not is_current or not _TOKEN.fullmatch(token) or not isinstance(model, str):
             return None
         if not all(isinstance(digest, str) for digest in digests):
             return None
@@ -192,13 +192,13 @@ class Batches(Protocol):
 
 def find_notes(batches: Batches, model: str, digests: frozenset[str], known: frozenset[str]) -> list[Note]:
     """The notes of a model that have any of the digests, in the order of their tokens."""
-    found = []
+    notes = []
     for token in sorted(batches.tokens()):
         data = None if token in known else batches.read(token)
         note = None if data is None else Note.decode(token, data)
         if note is not None and note.model == model and not note.digests.isdisjoint(digests):
-            found.append(note)
-    return found
+            notes.append(note)
+    return notes
 
 
 def noted_batches(batches: Batches) -> frozenset[str]:

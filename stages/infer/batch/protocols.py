@@ -103,8 +103,8 @@ def _read_messages_batch(document: object) -> Batch | None:
     name, status = identifier(document.get("id")), document.get("processing_status")
     if not name or not isinstance(status, str):
         return None
-    found = _inner(document, "request_counts")
-    counts = {kind: count for kind, count in found.items() if isinstance(count, int)}
+    request_counts = _inner(document, "request_counts")
+    counts = {kind: count for kind, count in request_counts.items() if isinstance(count, int)}
     if status == "ended":
         unfinished = (end for kind, end in _UNFINISHED.items() if counts.get(kind))
         status = next(unfinished, "completed")
@@ -184,14 +184,14 @@ def read_line(
     if not isinstance(document, dict):
         return None
     digest = document.get("custom_id")
-    said = answer(document) if isinstance(digest, str) else None
-    if said is None or not isinstance(digest, str):
+    outcome = answer(document) if isinstance(digest, str) else None
+    if outcome is None or not isinstance(digest, str):
         return None
-    status, found = said
+    status, response = outcome
     if not status:
-        error = read_error(found)
+        error = read_error(response)
         return Line(digest, Reply(RetryClass.RETRY, "batch error", one_line(error.message or error.code)))
-    body = _compact(found)
+    body = _compact(response)
     return Line(digest, classify(status, {}, body, now, api), status, body)
 
 

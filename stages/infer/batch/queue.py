@@ -110,9 +110,9 @@ class BatchQueue(EndpointQueue):
             # Between creating a batch and noting its id, a cancellation would cost the next run a search for it.
             if not batch_job.creating:
                 task.cancel()
-        kept = {digest for batch_job, _ in self._batch_jobs.values() for digest in batch_job.requests}
+        collected = {digest for batch_job, _ in self._batch_jobs.values() for digest in batch_job.requests}
         for digest, request in tuple(self._requests.items()):
-            if digest not in kept:
+            if digest not in collected:
                 self._end(request, Result.skipped())
         self._waiting, self._bytes = [], 0
 
@@ -189,16 +189,16 @@ class BatchQueue(EndpointQueue):
         else:
             self._arrived.clear()
         for request in taken:
-            if not request.shared.wanted:
+            if not request.shared.is_wanted:
                 self._end(request, Result.skipped())
         return taken
 
     async def _dispatch(self, requests: Sequence[PendingRequest]) -> None:
         """Have requests answered by the batches that they are in already, by the store, or by a new batch."""
         digests = frozenset(request.shared.job.digest for request in requests)
-        known = frozenset(self._batch_jobs) | self._context.unknown
+        excluded = frozenset(self._batch_jobs) | self._context.unknown
         # On a thread, as all that reads or writes files: the loop serves other endpoints meanwhile.
-        notes = await asyncio.to_thread(find_notes, self._batches, self._endpoint.name, digests, known)
+        notes = await asyncio.to_thread(find_notes, self._batches, self._endpoint.name, digests, excluded)
         # Looked up only now: while the notes were read, a halt may have ended some.
         left = {digest: self._requests[digest] for digest in digests if digest in self._requests}
         for batch_job, _ in self._batch_jobs.values():
@@ -279,7 +279,7 @@ class BatchQueue(EndpointQueue):
         attempts, shared = 0, SharedJob(Job(line.digest, b""), {})
         if request is not None:
             attempts, shared = max(request.attempts, 1), request.shared
-            self._answer_breaker.succeeded()
+            self._answer_breaker.note_success()
             self._count(request, line.reply)
             # Out before the writer resolves it: a halt in between would call it skipped.
             self._requests.pop(line.digest, None)
@@ -288,7 +288,7 @@ class BatchQueue(EndpointQueue):
         self._writer.put(shared, record, Result.stored(line.reply, attempts))
 
     def _count(self, request: PendingRequest, reply: Reply) -> None:
-        taken = self._estimate.taken(request.shared.job.body, reply)
+        taken = self._estimate.tokens_taken(request.shared.job.body, reply)
         self._stats.count(self._endpoint.name, reply, taken)
 
     def _retry(self, request: PendingRequest, reply: Reply) -> None:

@@ -69,8 +69,8 @@ class BatchSender(Sender):
             f"{form.content_type}; boundary={boundary}",
             (f"{parts}\r\n".encode(), lines, f"\r\n--{boundary}--\r\n".encode()),
         )
-        found = document.get("file", document)
-        file = identifier(found.get("id", found.get("name"))) if isinstance(found, dict) else ""
+        record = document.get("file", document)
+        file = identifier(record.get("id", record.get("name"))) if isinstance(record, dict) else ""
         return (_UNREADABLE, "") if reply.is_final and not file else (reply, file)
 
     async def create(self, note: Note, lines: Sequence[bytes]) -> tuple[Reply, Batch | None]:
@@ -119,9 +119,9 @@ class BatchSender(Sender):
                 if batch.size == len(note.digests) and batch.id not in await asyncio.to_thread(noted):
                     if not batch.over:
                         return reply, replace(batch, unsure=True)
-                    told, mine = await self._has_any(batch, note.digests)
-                    if mine or not told.is_final:
-                        return told, batch if mine else None
+                    verdict, mine = await self._has_any(batch, note.digests)
+                    if mine or not verdict.is_final:
+                        return verdict, batch if mine else None
             if not more or not entries:
                 break
         return _DONE, None

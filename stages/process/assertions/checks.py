@@ -38,8 +38,8 @@ def rouge_n(candidate: str, reference: str, n: int = 1) -> float:
     0.5
     """
     wanted = _ngrams(tokens(reference), n)
-    found = _ngrams(tokens(candidate), n)
-    return (wanted & found).total() / wanted.total() if wanted else 0.0
+    present = _ngrams(tokens(candidate), n)
+    return (wanted & present).total() / wanted.total() if wanted else 0.0
 
 
 def bleu(candidate: str, reference: str, n: int = 4) -> float:
@@ -53,15 +53,15 @@ def bleu(candidate: str, reference: str, n: int = 4) -> float:
     >>> round(bleu("a b c d e", "a b c d f"), 4)
     0.6687
     """
-    said, wanted = tokens(candidate), tokens(reference)
+    words, wanted = tokens(candidate), tokens(reference)
     logs = 0.0
     for length in range(1, n + 1):
-        grams = _ngrams(said, length)
+        grams = _ngrams(words, length)
         common = (grams & _ngrams(wanted, length)).total()
         if not common:
             return 0.0
         logs += math.log(common / grams.total())
-    brevity = min(0.0, 1 - len(wanted) / len(said))
+    brevity = min(0.0, 1 - len(wanted) / len(words))
     return math.exp(brevity) * math.exp(logs / n)
 
 
@@ -109,7 +109,7 @@ _SPACE = (
 _WORD = re.compile(f"[^{_SPACE}]+")
 
 
-def trimmed(text: str) -> str:
+def trim(text: str) -> str:
     """The text without white space at its ends."""
     return text.strip(_SPACE)
 
@@ -133,7 +133,7 @@ def _within(context: Context, texts: Sequence[str]) -> Iterator[bool]:
 
 
 def _equals(assertion: Assertion, context: Context) -> bool:
-    return trimmed(context.output) == trimmed(assertion.text)
+    return trim(context.output) == trim(assertion.text)
 
 
 def _json_valid(_assertion: Assertion, context: Context) -> bool:
@@ -204,7 +204,7 @@ FACTS: Mapping[str, Check] = {
 """Fact types but the scored ones, which need a function of the user."""
 
 
-def _called(context: Context) -> set[str]:
+def _called_tools(context: Context) -> set[str]:
     return {call.tool.lower() for call in context.tool_calls}
 
 
@@ -214,7 +214,7 @@ def _mock_hit(assertion: Assertion, context: Context) -> bool:
     return context.mock_hits.get(assertion.text, 0) >= assertion.threshold
 
 
-def _measured(name: str, value: float | None) -> float:
+def _require_measured(name: str, value: float | None) -> float:
     if value is None or math.isnan(value):
         raise UnmeasuredError(f"the trial has no {name}")
     return value
@@ -227,12 +227,12 @@ BEHAVIORS: Mapping[str, Check] = {
     "max_length": lambda said, context: len(context.output) <= said.limit,
     "word_count_min": lambda said, context: word_count(context.output) >= said.limit,
     "word_count_max": lambda said, context: word_count(context.output) <= said.limit,
-    "cost_max": lambda said, context: _measured("cost", context.cost) <= said.limit,
-    "latency_max": lambda said, context: _measured("latency", context.latency) <= said.limit,
-    "turns_min": lambda said, context: _measured("turns", context.turns) >= said.limit,
-    "turns_max": lambda said, context: _measured("turns", context.turns) <= said.limit,
-    "tools_called": lambda said, context: {tool.lower() for tool in said.values} <= _called(context),
-    "tools_not_called": lambda said, context: _called(context).isdisjoint(map(str.lower, said.values)),
+    "cost_max": lambda said, context: _require_measured("cost", context.cost) <= said.limit,
+    "latency_max": lambda said, context: _require_measured("latency", context.latency) <= said.limit,
+    "turns_min": lambda said, context: _require_measured("turns", context.turns) >= said.limit,
+    "turns_max": lambda said, context: _require_measured("turns", context.turns) <= said.limit,
+    "tools_called": lambda said, context: {tool.lower() for tool in said.values} <= _called_tools(context),
+    "tools_not_called": lambda said, context: _called_tools(context).isdisjoint(map(str.lower, said.values)),
     "tools_count_min": lambda said, context: len(context.tool_calls) >= said.limit,
     "tools_count_max": lambda said, context: len(context.tool_calls) <= said.limit,
     "mock_hit": _mock_hit,

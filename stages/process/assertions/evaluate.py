@@ -42,7 +42,7 @@ def evaluate(
     breaking its measurement.
     """
     trial = _Trial(context, hooks or Hooks())
-    return tuple(trial.graded(assertion) for assertion in assertions)
+    return tuple(trial.grade(assertion) for assertion in assertions)
 
 
 @dataclass(frozen=True)
@@ -50,20 +50,20 @@ class _Trial:
     context: Context
     hooks: Hooks
 
-    def graded(self, assertion: Assertion) -> Graded:
-        held, note = self._held(assertion)
+    def grade(self, assertion: Assertion) -> Graded:
+        held, note = self._holds(assertion)
         return Graded(
             assertion.type, assertion.layer, assertion.weight, held is True, note if held is None else ""
         )
 
-    def _held(self, assertion: Assertion) -> tuple[bool | None, str]:
+    def _holds(self, assertion: Assertion) -> tuple[bool | None, str]:
         """Whether an assertion holds, None if unknown, and why it is unknown."""
         held, note = self._set(assertion) if assertion.type == SET else self._leaf(assertion)
         return (held if held is None else held is not assertion.negated), note
 
     def _set(self, assertion: Assertion) -> tuple[bool | None, str]:
         """Three-valued logic: unknown members matter only where the others do not decide."""
-        held = [self._held(child) for child in assertion.children]
+        held = [self._holds(child) for child in assertion.children]
         deciding = assertion.mode == "any"
         if any(value is deciding for value, _ in held):
             return deciding, ""
@@ -81,20 +81,20 @@ class _Trial:
             return None, str(error)
 
     def _custom(self, assertion: Assertion) -> bool:
-        answer = _called(f"check '{assertion.fn}'", lambda: self.hooks.checks[assertion.fn](self.context))
+        answer = _call(f"check '{assertion.fn}'", lambda: self.hooks.checks[assertion.fn](self.context))
         if not isinstance(answer, (bool, np.bool_)):
             raise UnmeasuredError(f"check '{assertion.fn}' returned a {type(answer).__name__}, not a bool")
         return bool(answer)
 
     def _score(self, assertion: Assertion) -> float:
         scorer, name = self.hooks.scorers[assertion.type], f"scorer '{assertion.type}'"
-        score = _called(name, lambda: float(scorer(self.context, assertion.reference)))
+        score = _call(name, lambda: float(scorer(self.context, assertion.reference)))
         if np.isnan(score):
             raise UnmeasuredError(f"{name} returned NaN")
         return score
 
 
-def _called(name: str, function: Callable[[], T]) -> T:
+def _call(name: str, function: Callable[[], T]) -> T:
     """What a function of the user's says; one that raises measures nothing."""
     try:
         return function()
@@ -124,16 +124,16 @@ def layered_scores(graded: Iterable[Graded], judge: float | None = None) -> Laye
     """
     graded = list(graded)
     return LayeredScores(
-        _score([one for one in graded if one.layer == "fact"]),
-        _score([one for one in graded if one.layer == "behavior"]),
+        _score([entry for entry in graded if entry.layer == "fact"]),
+        _score([entry for entry in graded if entry.layer == "behavior"]),
         judge if judge is not None and judge > 0 else None,
     )
 
 
 def _score(graded: Sequence[Graded]) -> float | None:
     # Exactly rounded sums: a score does not depend on the order in which assertions are declared.
-    weight = math.fsum(one.weight for one in graded)
+    weight = math.fsum(entry.weight for entry in graded)
     if not (weight > 0 and math.isfinite(weight)):
         return None
-    passed = math.fsum(one.weight for one in graded if one.passed)
+    passed = math.fsum(entry.weight for entry in graded if entry.passed)
     return 1 + passed / weight * 4

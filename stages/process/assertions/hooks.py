@@ -88,5 +88,5 @@ def _load(points: Sequence[EntryPoint]) -> Callable[..., Any]:
         raise DeclarationError(where, "", point.value, rule, remedy) from error
     if not callable(function):
         raise DeclarationError(where, "", point.value, f"'{point.value}' is not callable", remedy)
-    found: Callable[..., Any] = function
-    return found
+    hook: Callable[..., Any] = function
+    return hook

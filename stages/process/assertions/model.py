@@ -40,8 +40,8 @@ class DeclarationError(ValueError):
     """An assertion that cannot be: which field of which assertion, its value, the rule and the remedy."""
 
     def __init__(self, where: str, field: str, value: object, rule: str, remedy: str) -> None:
-        place = f"{where}.{field}" if field else where
-        super().__init__(f"{place}: {rule}; {remedy}")
+        path = f"{where}.{field}" if field else where
+        super().__init__(f"{path}: {rule}; {remedy}")
         self.where = where
         self.field = field
         self.value = value
@@ -143,13 +143,13 @@ NEVER: Mapping[str, str] = MappingProxyType(
 
 def unmeasurable(assertions: Sequence[Assertion], *, tools: bool) -> Iterator[tuple[str, str, str]]:
     """The types among assertions that cannot be measured, each with why and with a remedy."""
-    for one in assertions:
-        yield from unmeasurable(one.children, tools=tools)
-        if one.type in NEVER:
-            yield one.type, NEVER[one.type], "Remove it"
-        elif one.type in NEED_TOOLS and not tools:
+    for assertion in assertions:
+        yield from unmeasurable(assertion.children, tools=tools)
+        if assertion.type in NEVER:
+            yield assertion.type, NEVER[assertion.type], "Remove it"
+        elif assertion.type in NEED_TOOLS and not tools:
             yield (
-                one.type,
+                assertion.type,
                 "not all requests offer tools, so that it would say nothing of the model",
                 "Give each sampler `tools: [...]` as the API takes them, or remove the assertion",
             )

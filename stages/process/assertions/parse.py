@@ -47,22 +47,22 @@ def parse_assertions(
 
 def _assertions(rows: object, where: str, hooks: Hooks, depth: int) -> tuple[Assertion, ...]:
     if isinstance(rows, (str, Mapping)) or not isinstance(rows, Sequence):
-        rule = f"must be a list of assertions, not {_shown(rows)}"
+        rule = f"must be a list of assertions, not {_show(rows)}"
         raise DeclarationError(where, "", rows, rule, "write each behind a dash")
     return tuple(_assertion(row, f"{where}[{index}]", hooks, depth) for index, row in enumerate(rows))
 
 
 def _assertion(row: object, where: str, hooks: Hooks, depth: int) -> Assertion:
     if not isinstance(row, Mapping):
-        rule = f"must be a mapping, not {_shown(row)}"
+        rule = f"must be a mapping, not {_show(row)}"
         raise DeclarationError(where, "", row, rule, "write e.g. {type: contains, value: Paris}")
     kind = row.get("type")
     if not isinstance(kind, str) or kind not in _TYPES:
-        raise DeclarationError(where, "type", kind, f"unknown type {_shown(kind)}", _nearest(kind, _TYPES))
+        raise DeclarationError(where, "type", kind, f"unknown type {_show(kind)}", _nearest(kind, _TYPES))
     fields, read = _FAMILIES[_family(kind)]
     for name in row:
         if name not in _COMMON + fields:
-            rule = f"{kind} has no field {_shown(name)}"
+            rule = f"{kind} has no field {_show(name)}"
             raise DeclarationError(where, str(name), row[name], rule, _nearest(name, (*fields, *_COMMON)))
     declared = _Row(where, kind, row, hooks, depth)
     weight, negated = declared.number("weight", 1.0, above=0.0), declared.truth("not")
@@ -90,7 +90,7 @@ class _Row:
         if isinstance(value, int) and not isinstance(value, bool) and abs(value) < _HUGE:
             value = str(value)
         if not isinstance(value, str):
-            rule = f"{self.kind} needs a text, not {_shown(value)}"
+            rule = f"{self.kind} needs a text, not {_show(value)}"
             raise self.error(field, rule, f'write it in quotes, e.g. {field}: "yes"')
         if not value and not empty:
             raise self.error(field, "an empty text is in every output", "say what to look for")
@@ -99,7 +99,7 @@ class _Row:
     def texts(self, field: str) -> tuple[str, ...]:
         value = self.row.get(field)
         if not isinstance(value, list) or not value:
-            rule = f"{self.kind} needs a list of texts, not {_shown(value)}"
+            rule = f"{self.kind} needs a list of texts, not {_show(value)}"
             raise self.error(field, rule, f"write e.g. {field}: [yes, no], with quotes where YAML needs them")
         items = {f"{field}[{index}]": item for index, item in enumerate(value)}
         return tuple(replace(self, row=items).text(name, empty=False) for name in items)
@@ -121,19 +121,19 @@ class _Row:
         bounds = f" above {above:g}" if above is not None else ""
         bounds += f" of at least {low:g}" if math.isfinite(low) else ""
         bounds += f" and at most {high:.0f}" if math.isfinite(high) else ""
-        rule = f"{self.kind} needs a {'whole ' if whole else ''}number{bounds}, not {_shown(value)}"
+        rule = f"{self.kind} needs a {'whole ' if whole else ''}number{bounds}, not {_show(value)}"
         raise self.error(field, rule, f"write e.g. {field}: 1")
 
     def truth(self, field: str) -> bool:
         value = self.row.get(field, False)
         if not isinstance(value, bool):
-            raise self.error(field, f"must be true or false, not {_shown(value)}", f"write {field}: true")
+            raise self.error(field, f"must be true or false, not {_show(value)}", f"write {field}: true")
         return value
 
     def choice(self, field: str, options: tuple[str, ...]) -> str:
         value = self.row.get(field, options[0])
         if value not in options:
-            rule = f"must be {' or '.join(options)}, not {_shown(value)}"
+            rule = f"must be {' or '.join(options)}, not {_show(value)}"
             raise self.error(field, rule, f"write {field}: {options[0]}")
         return str(value)
 
@@ -151,7 +151,7 @@ def _family(kind: str) -> str:
 def _text_value(declared: _Row) -> dict[str, Any]:
     text = declared.text("value", empty=declared.kind in _MAY_BE_EMPTY)
     if declared.kind.startswith("tool_") and text.find(":") <= 0:
-        rule = f"{declared.kind} needs a tool and a text, not {_shown(text)}"
+        rule = f"{declared.kind} needs a tool and a text, not {_show(text)}"
         raise declared.error("value", rule, 'write e.g. value: "bash:--force"')
     return {"text": text}
 
@@ -165,11 +165,11 @@ def _pattern_value(declared: _Row) -> dict[str, Any]:
     pattern, flags = declared.text("pattern", empty=False), declared.text("flags", "i")
     wrong = [letter for letter in flags if letter not in patterns.FLAGS]
     if wrong:
-        raise declared.error("flags", f"unknown flag {_shown(wrong[0])}", f"use letters of {patterns.FLAGS}")
+        raise declared.error("flags", f"unknown flag {_show(wrong[0])}", f"use letters of {patterns.FLAGS}")
     try:
         patterns.compile_pattern(pattern, flags)
     except (regex.error, OverflowError, RecursionError) as error:
-        raise declared.error("pattern", f"{_shown(pattern)} is no pattern ({error})", "repair it") from error
+        raise declared.error("pattern", f"{_show(pattern)} is no pattern ({error})", "repair it") from error
     return {"pattern": pattern, "flags": flags}
 
 
@@ -179,7 +179,7 @@ def _schema_value(declared: _Row) -> dict[str, Any]:
     schema = declared.row.get("schema")
     if not isinstance(schema, Mapping):
         raise declared.error(
-            "schema", f"must be a JSON schema, not {_shown(schema)}", "write e.g. schema: {type: object}"
+            "schema", f"must be a JSON schema, not {_show(schema)}", "write e.g. schema: {type: object}"
         )
     try:
         schemas.check_schema(schema)
@@ -230,11 +230,11 @@ def _hook(declared: _Row, field: str, name: str, known: Mapping[str, Any], group
     if name in known:
         known[name]  # loaded here, where what is wrong with it can still be said
         return name
-    what = "check" if group == CHECKS else "scorer"
+    kind = "check" if group == CHECKS else "scorer"
     raise declared.error(
         field,
-        f"no {what} named '{name}' ({', '.join(sorted(known)) or 'none'} known)",
-        f"pass it in hooks={what}s or install a package with an entry point '{name}' in group {group}",
+        f"no {kind} named '{name}' ({', '.join(sorted(known)) or 'none'} known)",
+        f"pass it in hooks={kind}s or install a package with an entry point '{name}' in group {group}",
     )
 
 
@@ -273,7 +273,7 @@ def _nearest(name: object, known: Sequence[str]) -> str:
     return f"did you mean '{close[0]}'?" if close else f"use one of {', '.join(known) or 'none'}"
 
 
-def _shown(value: object) -> str:
+def _show(value: object) -> str:
     """A value as an error shows it."""
     if value is None:
         return "nothing"

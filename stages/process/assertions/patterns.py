@@ -49,21 +49,21 @@ def compile_ecmascript(pattern: str) -> regex.Pattern[str]:
 
     ``$`` is the very end, and ``\d``, ``\w`` and ``\b`` are ASCII.
     """
-    return regex.compile(_translated(pattern), regex.VERSION0)
+    return regex.compile(_from_ecmascript(pattern), regex.VERSION0)
 
 
 def search(pattern: str, flags: str, text: str, *, seconds: float) -> bool:
     """Whether `pattern` occurs in `text`; with flag y, whether it does at its start."""
     compiled = compile_pattern(pattern, flags)
-    return _found(compiled.match if "y" in flags else compiled.search, text, seconds)
+    return _search_within(compiled.match if "y" in flags else compiled.search, text, seconds)
 
 
 def search_ecmascript(pattern: str, text: str, *, seconds: float) -> bool:
     """Whether the pattern of a JSON schema occurs in `text`."""
-    return _found(compile_ecmascript(pattern).search, text, seconds)
+    return _search_within(compile_ecmascript(pattern).search, text, seconds)
 
 
-def _found(find: Callable[..., object], text: str, seconds: float) -> bool:
+def _search_within(find: Callable[..., object], text: str, seconds: float) -> bool:
     try:
         # `concurrent` lets go of the interpreter: a search that runs into its limit does not stop other threads.
         return find(text, timeout=seconds, concurrent=True) is not None
@@ -73,7 +73,7 @@ def _found(find: Callable[..., object], text: str, seconds: float) -> bool:
         raise UnmeasuredError("the pattern took more memory than there is on this output") from None
 
 
-def _translated(pattern: str) -> str:
+def _from_ecmascript(pattern: str) -> str:
     """A JavaScript pattern in the syntax of `regex`."""
     parts: list[str] = []
     at, inside = 0, False

@@ -120,7 +120,7 @@ def _check_node(node: Mapping[str, Any]) -> None:
             raise SchemaError(f"pattern {expression!r} is none ({error}); repair it") from error
 
 
-def _metered(rule: _Rule) -> _Rule:
+def _with_deadline(rule: _Rule) -> _Rule:
     """A keyword's rule that first looks at the deadline; in each, as any may be the one that recursion runs through."""
 
     def check(validator: Validator, value: object, instance: object, schema: object) -> _Errors:
@@ -199,7 +199,7 @@ _OVERRIDES: dict[str, _Rule] = {
 _BOUNDED: dict[type[Validator], type[Validator]] = {
     dialect: validators.extend(
         dialect,
-        {name: _metered(rule) for name, rule in {**dialect.VALIDATORS, **_OVERRIDES}.items()},
+        {name: _with_deadline(rule) for name, rule in {**dialect.VALIDATORS, **_OVERRIDES}.items()},
     )
     for dialect in _DIALECTS.values()
 }

@@ -98,12 +98,12 @@ def test_engine__is_starved_when_connections_wait_for_requests():
     endpoint = Endpoint("m", "http://127.0.0.1:9/v1", connections=2, retries=9, backoff_base=30.0)
     engine = Engine({"m": endpoint}, Forgetful())
     try:
-        assert engine.starved() == []
+        assert engine.starved_models() == []
 
         for number, expected in ((1, ["m"]), (2, [])):
             engine._loop.call_soon_threadsafe(engine._submit, "m", [Job(f"{number:064x}", b"{}")], Waiting())
             assert until(lambda: engine.stats.sent == number)  # noqa: B023 - called at once
-            assert until(lambda: engine.starved() == expected)  # noqa: B023
+            assert until(lambda: engine.starved_models() == expected)  # noqa: B023
     finally:
         engine.close()
 

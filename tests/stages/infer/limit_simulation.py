@@ -205,7 +205,7 @@ class _Simulation:
         self.serving -= 1
         throttle = self.throttles[rank]
         throttle.in_flight -= 1
-        throttle.passed(self.now, sent, max(50.0 * seconds, 1.0))
+        throttle.note_passed(self.now, sent, max(50.0 * seconds, 1.0))
         self.overdue += self.now - sent.started > 600.0
         if not request.refusals:
             self.last_first = self.now
@@ -215,7 +215,7 @@ class _Simulation:
     def turned_away(self, rank: int, request: _Request, sent: Mark, pause: float) -> None:
         throttle = self.throttles[rank]
         throttle.in_flight -= 1
-        throttle.refused(self.now, sent, pause)
+        throttle.note_refused(self.now, sent, pause)
         if pause:
             throttle.pause(pause, self.now)
         request.refusals += 1
@@ -330,7 +330,7 @@ def simulate(
             accepted,
             refused,
             end - begin,
-            world.throttles[0].gate.found,
+            world.throttles[0].gate.top_rate,
             world.failed,
             median(row[2] for row in waits),
             median(row[1] for row in waits),

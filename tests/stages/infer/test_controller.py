@@ -141,8 +141,8 @@ def test_look__many_refusals_bring_about_a_slower_pace():
 
     one.look(2.0, refused(1, 100, 50))
 
-    assert one.found == pytest.approx(50 / 2.0)
-    assert one.pace == pytest.approx(one.found / 2.0)
+    assert one.top_rate == pytest.approx(50 / 2.0)
+    assert one.pace == pytest.approx(one.top_rate / 2.0)
 
 
 def test_look__where_all_are_refused_few_are_asked():
@@ -153,11 +153,11 @@ def test_look__where_all_are_refused_few_are_asked():
     one.look(5.0, refused(one.epoch, 20, 20, before=(100, 40)))
 
     assert one.pace == pytest.approx(before / 4.0)
-    assert one.found is None
+    assert one.top_rate is None
     one.look(6.0, refused(one.epoch, 20, 20, before=(120, 60)))
     assert one.pace == 0.5
     one.look(8.0, refused(one.epoch, 3, 1, before=(140, 80)))
-    assert one.found == pytest.approx((143 - 81) / 8.0)
+    assert one.top_rate == pytest.approx((143 - 81) / 8.0)
 
 
 def test_look__one_refusal_that_says_when_to_come_again_is_enough():
@@ -190,8 +190,8 @@ def climbing():
 
 
 def test_look__where_none_is_refused_at_half_of_the_pace_there_is_a_limit(climbing):
-    assert climbing.found == pytest.approx(60 / 2.0)
-    assert climbing.pace == pytest.approx(0.9 * climbing.found)
+    assert climbing.top_rate == pytest.approx(60 / 2.0)
+    assert climbing.pace == pytest.approx(0.9 * climbing.top_rate)
 
 
 def test_look__a_test_waits_as_long_as_refusals_take():
@@ -212,7 +212,7 @@ def test_look__a_pace_at_which_none_is_refused_is_climbed_from(climbing):
 
     climbing.look(9.0, refused(climbing.epoch, 30, 0, passed=30, before=(160, 40)))
 
-    assert first < climbing.pace <= climbing.found
+    assert first < climbing.pace <= climbing.top_rate
 
 
 def test_look__a_climb_that_went_well_is_begun_again_below_where_it_ended(climbing):
@@ -222,17 +222,17 @@ def test_look__a_climb_that_went_well_is_begun_again_below_where_it_ended(climbi
     climbing.look(9.5, refused(climbing.epoch, 60, 0, passed=60, before=(160, 40)))
     climbing.look(10.0, refused(climbing.epoch, 75, 12, passed=63, before=(160, 40)))
 
-    assert climbing.found >= clean
-    assert climbing.pace == pytest.approx(0.9 * climbing.found)
+    assert climbing.top_rate >= clean
+    assert climbing.pace == pytest.approx(0.9 * climbing.top_rate)
 
 
 def test_look__a_climb_that_begins_too_high_is_tested_again_lower_down(climbing):
-    before = climbing.found
+    before = climbing.top_rate
 
     climbing.look(9.0, refused(climbing.epoch, 30, 15, passed=15, before=(160, 40)))
 
-    assert climbing.found < 0.9 * before
-    assert climbing.pace == pytest.approx(climbing.found / 2.0)
+    assert climbing.top_rate < 0.9 * before
+    assert climbing.pace == pytest.approx(climbing.top_rate / 2.0)
 
 
 def test_look__a_limit_that_is_gone_is_found_no_more(climbing):
@@ -246,7 +246,7 @@ def test_look__a_limit_that_is_gone_is_found_no_more(climbing):
         counts = counts if counts.epoch == climbing.epoch else counts.at(climbing.epoch)
 
     assert climbing.pace is None
-    assert climbing.found is None
+    assert climbing.top_rate is None
 
 
 events = st.tuples(

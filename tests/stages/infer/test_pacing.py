@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcube.stages.infer.sharing import Pace, Turns, followed
+from evalcube.stages.infer.sharing import Pace, Turns, next_pace
 
 
 def starts(turns, until, now=0.0):
@@ -43,7 +43,7 @@ def test_turns__of_all_workers_are_even(rate, workers, turn):
 def test_turns__a_pace_that_follows_leaves_no_gap_and_no_rush():
     first = Pace(10.0, 0.0, 0.0)
     turns = [worker(2, rank, first) for rank in range(2)]
-    later = followed(first, 20.0, 1.53, 2)
+    later = next_pace(first, 20.0, 1.53, 2)
     for rank, each in enumerate(turns):
         each.follow(later, 1.03, 2, rank)
     moments = sorted(moment for each in turns for moment in starts(each, 3.0, 1.03))

@@ -343,7 +343,7 @@ def test_limit__is_not_found_where_nothing_was_let_through(store, remote, jobs):
     engine = Engine({"m": endpoint}, store)
     try:
         results = engine.run("m", jobs(8))
-        found = engine.found()
+        found = engine.found_limits()
     finally:
         engine.close()
 

@@ -62,7 +62,7 @@ def test_replicas__one_probe_answers_for_all_requests_that_failed_with_their_ser
         state, tasks = {"probes": 0, "there": [False, True]}, []
         replicas, over = replicas_of(state, tasks), asyncio.Event()
         places = [await replicas.take(b"%d" % number, over) for number in range(20)]
-        lost = await asyncio.gather(*(replicas.lost(0, CUT) for place in places if place == 0))
+        lost = await asyncio.gather(*(replicas.is_lost(0, CUT) for place in places if place == 0))
         assert all(lost)
         assert state["probes"] == 1
         assert await replicas.take(b"", over) == 1
@@ -76,9 +76,9 @@ def test_replicas__a_failure_at_a_server_that_is_there_is_the_requests_own():
     async def run():
         state, tasks = {"probes": 0, "there": [True, True]}, []
         replicas = replicas_of(state, tasks)
-        assert not await replicas.lost(0, CUT)
-        assert not await replicas.lost(0, Reply(RetryClass.FAILED, "http 422"))
-        assert not await replicas.lost(0, Reply(RetryClass.RETRY, "http 503", retry_after=3.0))
+        assert not await replicas.is_lost(0, CUT)
+        assert not await replicas.is_lost(0, Reply(RetryClass.FAILED, "http 422"))
+        assert not await replicas.is_lost(0, Reply(RetryClass.RETRY, "http 503", retry_after=3.0))
         assert state["probes"] == 1
         assert replicas.away == 0
 
@@ -90,7 +90,7 @@ def test_replicas__who_fails_again_and_again_is_left_alone_while_another_answers
         state, tasks = {"probes": 0, "there": [True, True]}, []
         replicas, over = replicas_of(state, tasks), asyncio.Event()
         for _ in range(8):
-            assert not await replicas.lost(0, Reply(RetryClass.RETRY, "http 500"))
+            assert not await replicas.is_lost(0, Reply(RetryClass.RETRY, "http 500"))
         assert {await replicas.take(b"%d" % number, over) for number in range(9)} == {1}
         for task in tasks:
             task.cancel()
@@ -105,14 +105,14 @@ def test_replicas__requests_wait_for_a_server_that_is_started_again_and_learn_th
         state, tasks = {"probes": 0, "there": [False]}, []
         replicas = replicas_of(state, tasks, 1, outage=60.0, given_up=str(note))
         over = asyncio.Event()
-        assert await replicas.lost(0, CUT)
+        assert await replicas.is_lost(0, CUT)
         waiting = asyncio.ensure_future(replicas.take(b"", over))
         await asyncio.sleep(0.1)
         assert not waiting.done()
         state["there"][0] = True
         assert await waiting == 0
         state["there"][0] = False
-        assert await replicas.lost(0, CUT)
+        assert await replicas.is_lost(0, CUT)
         waiting = asyncio.ensure_future(replicas.take(b"", over))
         note.write_text("it \x1b[31mdied\n" + "x" * 10_000)
         assert await waiting is None
@@ -129,7 +129,7 @@ def test_replicas__nobody_waits_once_the_run_stops():
     async def run():
         state, tasks = {"probes": 0, "there": [False]}, []
         replicas, over = replicas_of(state, tasks, 1, outage=60.0), asyncio.Event()
-        await replicas.lost(0, CUT)
+        await replicas.is_lost(0, CUT)
         waiting = asyncio.ensure_future(replicas.take(b"", over))
         await asyncio.sleep(0)
         over.set()
@@ -145,8 +145,8 @@ def test_replicas__without_a_server_that_comes_back_a_request_fails_as_at_any_en
     async def run():
         state, tasks = {"probes": 0, "there": [False, False]}, []
         replicas = replicas_of(state, tasks)
-        assert await replicas.lost(0, CUT)
-        assert await replicas.lost(1, CUT)
+        assert await replicas.is_lost(0, CUT)
+        assert await replicas.is_lost(1, CUT)
         assert await replicas.take(b"", asyncio.Event()) is None
         assert replicas.absence() == Reply(RetryClass.RETRY, "connect", "none of the 2 servers answers")
         for task in tasks:

@@ -144,7 +144,7 @@ def test_turn_of__refusals_wait_for_the_pace_alone_where_there_is_one():
     assert [turn(reply) for reply in (REFUSED, outage, AGAIN, UNREACHED)] == [0.5, 0.5, None, None]
     for number in range(20):
         gate.start(0.11 * number)
-        gate.refused(0.11 * number, Mark(0.11 * number, 1, gate.epoch), 0.0)
+        gate.note_refused(0.11 * number, Mark(0.11 * number, 1, gate.epoch), 0.0)
     assert gate.is_paced
     assert [turn(reply) for reply in (REFUSED, outage, AGAIN, UNREACHED)] == [0.0, None, None, None]
 
@@ -155,9 +155,9 @@ def decisions(patience, events):
     decided = []
     for reply in events:
         if reply is None:
-            breaker.succeeded()
+            breaker.note_success()
         else:
-            decided.append(breaker.failed(reply))
+            decided.append(breaker.note_failure(reply))
     return decided
 
 

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcube.stages.infer.reply import Reply, RetryClass, classify, exhausted, retry_after, seconds_until
+from evalcube.stages.infer.reply import (
+    Reply,
+    RetryClass,
+    classify,
+    exhausted_limit,
+    retry_after,
+    seconds_until,
+)
 from evalcube.stages.infer.retry import concerns_model, is_overload, longest_pause
 
 NOW = 1_700_000_000.0
@@ -91,7 +98,7 @@ EXHAUSTED = {
 def test_exhausted(case):
     headers, seconds = EXHAUSTED[case]
 
-    refill = exhausted(headers, NOW)
+    refill = exhausted_limit(headers, NOW)
 
     assert (None if refill is None else refill.seconds) == seconds
     assert classify(500, headers, b"", NOW).exhausted == seconds
@@ -172,6 +179,6 @@ def test_retry_after__dates_are_by_the_clock_of_the_endpoint(skew):
     }
 
     assert retry_after(headers, sent + skew) == pytest.approx(30.0, abs=0.8)
-    assert exhausted(headers, sent + skew) == (pytest.approx(40.0, abs=0.8), "")
+    assert exhausted_limit(headers, sent + skew) == (pytest.approx(40.0, abs=0.8), "")
     assert retry_after(headers | {"retry-after": "7"}, sent + skew) == 7.0
     assert retry_after(headers | {"date": "no date"}, sent) == 30.0

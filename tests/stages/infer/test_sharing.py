@@ -248,7 +248,7 @@ def test_gate__doubles_the_window_with_each_round_of_answers_that_come_at_once()
                 gate.start(now)
                 in_flight.append(Mark(now, len(in_flight) + 1, gate.epoch))
             if in_flight[0].started < now:
-                gate.passed(now, in_flight.popleft(), 10.0)
+                gate.note_passed(now, in_flight.popleft(), 10.0)
         windows.append(gate.window)
 
     assert windows == [16, 32, 32, 64, 128, 256, 256]

@@ -29,9 +29,12 @@ def test_guess__is_not_misled_by_a_prompt():
 def test_taken__is_what_is_reported_or_else_a_guess():
     estimate, request = TokenEstimate(), body("hello", max_tokens=50)
 
-    assert estimate.taken(request, Reply(RetryClass.FINAL, prompt_tokens=7, completion_tokens=3)) == (7, 3)
-    assert estimate.taken(request, Reply(RetryClass.FINAL, text_bytes=80)) == (len(request) / 4, 20)
-    assert estimate.taken(request, Reply(RetryClass.FINAL, "context")) == (0, 0)
+    assert estimate.tokens_taken(request, Reply(RetryClass.FINAL, prompt_tokens=7, completion_tokens=3)) == (
+        7,
+        3,
+    )
+    assert estimate.tokens_taken(request, Reply(RetryClass.FINAL, text_bytes=80)) == (len(request) / 4, 20)
+    assert estimate.tokens_taken(request, Reply(RetryClass.FINAL, "context")) == (0, 0)
 
 
 @given(st.integers(1, 100_000), st.integers(1, 100_000))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from evalcube._arrays import PlainDataset, as_xarray, variable
 from evalcube.stages.reply.status import COUNTERS, Status
 from evalcube.stages.score.counters import count_trials
-from evalcube.stages.score.recount import recount, trimmed
+from evalcube.stages.score.recount import recount, trim_trials
 from tests.stages.score.trials import draw_trials
 
 pytestmark = pytest.mark.long
@@ -85,7 +85,7 @@ def test_recount__and_trimmed__of_plain_arrays_are_those_of_labelled_ones(option
     )
     plain = PlainDataset(data, labels)
 
-    for function in (recount, trimmed):
+    for function in (recount, trim_trials):
         found = function(plain, **options)
         assert isinstance(found, PlainDataset)
         xr.testing.assert_identical(as_xarray(found), function(ds, **options))
@@ -127,7 +127,7 @@ def test_recount__dims_in_any_order():
 @pytest.mark.parametrize("options", [*OPTIONS, {"clip_tokens": 2**31}, {"clip_tokens": 1, "trials": 2}])
 def test_trimmed__trials_are_those_that_are_counted(options):
     ds = dataset()
-    small = trimmed(ds.chunk(model=1, trial=3), **options)
+    small = trim_trials(ds.chunk(model=1, trial=3), **options)
     # A repeated prompt is left out of the counters, and a missing trial among the arrays.
     apart = ["missing", "duplicates"] if options.get("unique_only") else []
 
@@ -143,16 +143,16 @@ def test_trimmed__trials_are_those_that_are_counted(options):
 
 def test_trimmed__changes_nothing_else():
     ds = dataset()
-    small = trimmed(ds, trials=5, unique_only=True, clip_tokens=50_000)
+    small = trim_trials(ds, trials=5, unique_only=True, clip_tokens=50_000)
     changed = ["status", "tokens"]
 
     xr.testing.assert_identical(small.drop_vars(changed), ds.isel(trial=slice(5)).drop_vars(changed))
-    xr.testing.assert_identical(trimmed(ds), ds)
+    xr.testing.assert_identical(trim_trials(ds), ds)
 
 
 def test_trimmed__repeated_prompts_are_missing_and_unmeasured_trials_are_not_cut():
     ds = dataset()
-    small = trimmed(ds, unique_only=True, clip_tokens=1)
+    small = trim_trials(ds, unique_only=True, clip_tokens=1)
     repeated = (ds["duplicate"] == 1).broadcast_like(ds["status"])
 
     assert (small["status"].where(repeated, Status.MISSING) == Status.MISSING).all()
