@@ -88,14 +88,14 @@ class Counting:
     @property
     def comparing(self) -> bool:
         """Whether prompts are still being compared."""
-        return any(one.status == "pending" for one in self._comparisons)
+        return any(comparison.status == "pending" for comparison in self._comparisons)
 
     @property
     def behind(self) -> bool:
         """Whether the cube's counters lack something that is recorded."""
         return bool(self._changed) or self._writing is not None
 
-    def recorded(self, receipt: Receipt) -> None:
+    def add_receipt(self, receipt: Receipt) -> None:
         """Count a region that was just written."""
         self._newest[receipt.region] = receipt
         self._scores[receipt.region] = self._score(receipt.region)
@@ -109,6 +109,7 @@ class Counting:
         if self._writing is not None or not self._changed or waits:
             return
         models = sorted(self._changed)[:_MOST_MODELS]
+        # Before the task is done: a region that is recorded meanwhile puts its model back in.
         self._changed.difference_update(models)
         sums = [self._model_sum(model) for model in models]
         future = self._submit("analyze", region_tasks.analyze, self._run, models, sums, priority=30)
@@ -130,7 +131,7 @@ class Counting:
 
     def _count_again(self, models: Sequence[int]) -> None:
         """Count anew what died with workers, without the comparisons of prompts that did."""
-        alive = [one for one in self._comparisons if not is_killed(one)]
+        alive = [comparison for comparison in self._comparisons if not is_killed(comparison)]
         if len(alive) < len(self._comparisons):
             self._emit(
                 Noted("workers died comparing the prompts of a task; the next run compares them again")
@@ -144,6 +145,7 @@ class Counting:
     def _drop_scores(self, models: Sequence[int], open_models: Container[int]) -> None:
         """Let the cluster forget counters that are in the cube and will not change any more."""
         over = {model for model in models if model not in open_models and model not in self._changed}
+        # The cluster frees what no future stands for any more.
         self._scores = {region: future for region, future in self._scores.items() if region.model not in over}
         self._split = {group: future for group, future in self._split.items() if group[0].model not in over}
 

@@ -30,7 +30,7 @@ from evalcube.flows.run.worker.context import RunContext
 from evalcube.flows.run.worker.plugin import plugin_name, workspace_on
 from evalcube.flows.run.worker.poison import (
     PoisonIsolation,
-    fetched,
+    await_answer,
     is_killed,
     raise_if_failed,
     raise_own_error,
@@ -243,7 +243,8 @@ class Driver:
             self._halt()
         # One that has no connection, as other runs have them all, has opened nothing and is not over.
         return any(
-            not blocks.over or any(not region.finished for region in blocks.opened) for blocks in self._queues
+            not blocks.over or any(not region.is_finished for region in blocks.opened)
+            for blocks in self._queues
         )
 
     def _leave_lost_servers(self) -> None:
@@ -265,7 +266,7 @@ class Driver:
                     self._when_done(future, handler)
                 else:
                     if future.status == "finished":
-                        self._workers.worked()
+                        self._workers.note_work()
                     handler(future)
                 handler, future = self._arrived.get_nowait()
         except queue.Empty:
@@ -321,15 +322,15 @@ class Driver:
 
     def _submit_block(self, limit: InFlightLimit, region: RegionProgress, block: Block) -> None:
         limits = (limit, *self._judge_limits)
-        for one in limits:
-            one.begin()
+        for each in limits:
+            each.begin()
         region.open_blocks += 1
         self._flying += 1
         began = time.monotonic()
 
         def settle(results: list[tuple[Block, Future]]) -> None:
-            for one in limits:
-                one.end()
+            for each in limits:
+                each.end()
             region.open_blocks -= 1
             for _, future in results:
                 raise_own_error(future)
@@ -361,36 +362,36 @@ class Driver:
                 # One write of a region at a time: a chunk has one writer, and generations must not overtake.
                 if due and region.graded and region.writing is None:
                     self._write(region)
-            blocks.opened = [region for region in blocks.opened if not region.finished]
+            blocks.opened = [region for region in blocks.opened if not region.is_finished]
 
     def _write(self, region: RegionProgress) -> None:
         region.generation += 1
         graded, region.graded = region.graded, []
-        kept, window = region.kept, region.work.window
+        kept_before, window = region.kept, region.work.window
         results = [result for _, result in graded]
-        what = (self._context.run, window, region.generation, kept, results, region.unrated)
-        future = self._submit("process", region_tasks.write_region, *what, priority=20)
+        arguments = (self._context.run, window, region.generation, kept_before, results, region.unrated)
+        future = self._submit("process", region_tasks.write_region, *arguments, priority=20)
         region.kept = (*window.shape[2:], region.work.shape)
         region.writing, region.written_at = future, time.monotonic()
 
         def done(future: Future) -> None:
             if is_killed(future) and region.deaths < _MOST_DEATHS:
                 # Nothing was recorded, so what a receipt vouches for is what it was before.
-                region.writing, region.deaths, region.kept = None, region.deaths + 1, kept
+                region.writing, region.deaths, region.kept = None, region.deaths + 1, kept_before
                 self._grade_again(region, graded)
                 return
             raise_if_failed(future)
             # Not waited for: if it is lost with its worker, new ones compute it again, whom this thread lets in.
             receipt = self._code.fetch(future)
 
-            def arrived(future: Future) -> None:
+            def take_receipt(future: Future) -> None:
                 if future.status != "finished":
                     done(future)
                     return
                 region.writing = None
-                self._record(region, fetched(receipt))
+                self._record(region, await_answer(receipt))
 
-            receipt.when_done(lambda: self._arrived.put((arrived, future)))
+            receipt.when_done(lambda: self._arrived.put((take_receipt, future)))
 
         self._when_done(future, done)
 
@@ -424,7 +425,7 @@ class Driver:
         )
         self._ledger.append(receipt)
         self._trust(receipt)
-        self._counting.recorded(receipt)
+        self._counting.add_receipt(receipt)
         self._emit(RegionWritten(receipt.region.model, receipt.complete))
 
 

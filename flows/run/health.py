@@ -51,17 +51,20 @@ class Health:
 
     def see(self, view: ClusterView, now: float) -> None:
         """Take in what the scheduler knows."""
+        # If this process itself was stopped for an hour, nobody else was silent for that hour.
         passed = 0.0 if self._looked_at is None else min(now - self._looked_at, _MOST_SECONDS)
         self._looked_at = now
+        # Only whether a time has changed counts: it is of the scheduler's clock, not of this one's.
         self._silence = {
             address: self._silence.get(address, 0.0) + passed if self._seen.get(address) == seen else 0.0
             for address, seen in view.seen.items()
         }
         self._seen = dict(view.seen)
+        # A pause that is seen for the first time has lasted for nothing yet.
         self._pauses = {address: self._pauses.get(address, -passed) + passed for address in view.paused}
         self._judge()
 
-    def answered(self, addresses: Collection[str]) -> None:
+    def note_answers(self, addresses: Collection[str]) -> None:
         """Note that workers answered a question, whatever the scheduler heard of them."""
         for address in addresses:
             if address in self._silence:
@@ -135,7 +138,7 @@ class Queueing:
         """Take in what the scheduler has to do."""
         self._now = now
         if queue.running or not queue.waiting or not queue.others:
-            self.worked()
+            self.note_work()
             return
         self._since = now if self._since is None else self._since
         if now - self._since >= NOTE_SECONDS and now - self._noted_at > _AGAIN_SECONDS:
@@ -145,7 +148,7 @@ class Queueing:
                 f"meanwhile; it may be stopped at any time"
             )
 
-    def worked(self) -> None:
+    def note_work(self) -> None:
         """Note that a task of the run was done."""
         if self._said:
             self._note("others' tasks on this scheduler leave room: the sweep goes on")

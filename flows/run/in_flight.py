@@ -170,16 +170,16 @@ def make_limits(
     there: Counter[object] = Counter()
     for name, count in zip(names, left, strict=True):
         there[places[name]] += count
-    for name, place in places.items():
+    for name, account in places.items():
         endpoint = endpoints.get(name)
         connections = 1 if endpoint is None else shared_connections(endpoint, endpoints)
-        address = addresses.setdefault(place, AddressLoad())
-        gathered = max(_batch_size(endpoints.get(other)) for other in (name, *judges))
-        size = initial_size(there[place], connections, workers, LARGE if gathered else LARGEST)
+        address = addresses.setdefault(account, AddressLoad())
+        gathered = max(_batch_size(endpoints.get(sharer)) for sharer in (name, *judges))
+        size = initial_size(there[account], connections, workers, LARGE if gathered else LARGEST)
         limits[name] = InFlightLimit(
             connections,
             size,
-            size_bounds(size, there[place], workers),
+            size_bounds(size, there[account], workers),
             model=name,
             gathered=gathered,
             address=address,
@@ -200,7 +200,7 @@ def shared_connections(endpoint: Endpoint, endpoints: Mapping[str, Endpoint]) ->
     """Connections to an address: the fewest that any of its models allows."""
     if endpoint.batch is not None:
         return _UNBOUND
-    return min(other.connections for other in endpoints.values() if other.account == endpoint.account)
+    return min(each.connections for each in endpoints.values() if each.account == endpoint.account)
 
 
 def _batch_size(endpoint: Endpoint | None) -> int:
@@ -237,7 +237,7 @@ class RegionProgress:
     """Of all that is in it, as of the last writing; see `evalcube.storage.cube.ledger.Receipt`."""
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Nothing in flight and nothing unwritten."""
         return self.all_submitted and not self.open_blocks and not self.graded and self.writing is None
 
@@ -287,15 +287,16 @@ def blocks_to_submit(
     Whoever takes one has its limits count it before asking for the next.
     """
     starved = [
-        (blocks.limit.in_flight, place, blocks)
-        for place, blocks in enumerate(queues)
+        (blocks.limit.in_flight, order, blocks)
+        for order, blocks in enumerate(queues)
         if not blocks.over and blocks.limit.has_room
     ]
+    # Among equals by the order of the queues, which the driver turns each time.
     heapq.heapify(starved)
     while starved:
-        _, place, blocks = heapq.heappop(starved)
+        _, order, blocks = heapq.heappop(starved)
         room = all(limit.has_room for limit in (blocks.limit, *others))
         taken = blocks.take() if room else None
         if taken is not None:
             yield blocks.limit, *taken
-            heapq.heappush(starved, (blocks.limit.in_flight, place, blocks))
+            heapq.heappush(starved, (blocks.limit.in_flight, order, blocks))

@@ -78,7 +78,7 @@ class Members:
         self._asked_at = 0.0
         self._renewed_at = time.monotonic()
         self.undecided = False
-        """Whether more may be known in a moment of somebody who was there at the last call of `admitted`."""
+        """Whether more may be known in a moment of somebody who was there at the last call of `admit`."""
         self._hosts: dict[str, str] = {}
 
     def first(
@@ -90,10 +90,12 @@ class Members:
         """Wait for the workers that are there; those that take part."""
         began = looked_at = time.monotonic()
         first_at: float | None = None
-        said = ""
+        state_said = ""
         while ((waiting := self._unknown(addresses)) or not addresses) and not stopped():
             with suppress(OSError):
+                # Whoever does not answer in time is asked again in the next round of this loop.
                 self._take(self._code.states(self._name, waiting).answer())
+            # Each question would fail at once, and the loop turn until its patience ends.
             if self._code.is_gone:
                 raise ClusterError(
                     "the cluster's scheduler went away before any request. Look at its log, and run the same command "
@@ -107,7 +109,8 @@ class Members:
                 with suppress(OSError):
                     addresses = sorted(there())
             if first_at is None:
-                said = self._still_waits(len(addresses), now - began, said)
+                state_said = self._still_waits(len(addresses), now - began, state_said)
+            # From the first one that is ready on: a worker that hangs must not hold up a thousand others.
             if first_at is not None and now - first_at > _OTHERS_SECONDS:
                 self._note(
                     f"{len(waiting)} workers of {len(addresses)} do not answer ({_some(waiting)}): the run begins "
@@ -126,18 +129,17 @@ class Members:
 
     def verdicts(self, addresses: Iterable[str]) -> dict[str, str]:
         """Why each of some workers takes no part; empty for those that do."""
-        unfit = self._refused | {one: self._why_cut_off(one) for one in self._cut_off}
-        return {
-            one: "" if one in self._ready else unfit.get(one, "does not answer") for one in sorted(addresses)
-        }
+        reasons = self._refused | {address: self._why_cut_off(address) for address in self._cut_off}
+        reasons |= dict.fromkeys(self._ready, "")
+        return {address: reasons.get(address, "does not answer") for address in sorted(addresses)}
 
     def _still_waits(self, workers: int, seconds: float, said: str) -> str:
         """Say once that so many workers are waited for, and again when it changes; raises after too many seconds."""
         if seconds > _PATIENCE_SECONDS:
             self._refuse_run()
-            what = "got ready for the run" if workers else "was left or came, after all had gone,"
+            event = "got ready for the run" if workers else "was left or came, after all had gone,"
             raise ClusterError(
-                f"no worker of the cluster {what} within {_PATIENCE_SECONDS:g} s. Look at the workers' logs, then run "
+                f"no worker of the cluster {event} within {_PATIENCE_SECONDS:g} s. Look at the workers' logs, then run "
                 f"the same command again."
             )
         state = f"{workers} workers get ready" if workers else "all workers have gone: waiting for others"
@@ -148,29 +150,30 @@ class Members:
 
     def _unknown(self, addresses: Sequence[str]) -> list[str]:
         """Those of the workers of which nothing is known yet."""
-        known = self._cut_off.union(self._ready, self._refused)
-        return [address for address in addresses if address not in known]
+        decided = self._cut_off.union(self._ready, self._refused)
+        return [address for address in addresses if address not in decided]
 
     def _refuse_run(self) -> None:
         """Raise if no worker can take part: before anything was sent, that is for the user to mend."""
-        unfit = self._refused | {one: self._why_cut_off(one) for one in sorted(self._cut_off)}
+        unfit = self._refused | {each: self._why_cut_off(each) for each in sorted(self._cut_off)}
         if self._ready or not unfit:
             return
         address, problem = next(iter(unfit.items()))
-        others = len(unfit) - 1
-        more = f" ({others} more workers cannot take part either.)" if others else ""
-        raise SweepError(f"worker {self.named(address)}: {problem.rstrip('.')}.{more}")
+        further = len(unfit) - 1
+        more = f" ({further} more workers cannot take part either.)" if further else ""
+        raise SweepError(f"worker {self.describe(address)}: {problem.rstrip('.')}.{more}")
 
     def set_aside(self, address: str, why: str) -> None:
-        """Have a worker take no further part, for a reason that is told from the next call of `admitted` on."""
+        """Have a worker take no further part, for a reason that is told from the next call of `admit` on."""
         self._ready.pop(address, None)
         self._refused[address] = why
 
-    def admitted(
+    def admit(
         self, there: Collection[str], aside: Collection[str] = (), silent: Collection[str] = ()
     ) -> list[str]:
         """Those of the workers that take part; asks the others, and never waits for an answer."""
         self._renew()
+        # Forgotten, as another process may come with the address, which has to prove itself anew.
         for address in set(self._ready).difference(there):
             del self._ready[address]
         for address in set(self._refused).difference(there):
@@ -199,15 +202,15 @@ class Members:
 
     def _tell_apart(self) -> None:
         """Take in workers that reach no less than all others do: what nobody reaches is the endpoint's trouble."""
-        for address in [one for one in sorted(self._cut_off) if not self._alone(one)]:
+        for address in [candidate for candidate in sorted(self._cut_off) if not self._alone(candidate)]:
             self._cut_off.remove(address)
             self._ready[address] = self._ids[address]
 
     def _alone(self, address: str) -> dict[str, str]:
         """What a worker cannot connect to and others can, and why."""
-        others = [self._lacks.get(other, {}) for other in self._cut_off.union(self._ready)]
+        of_peers = [self._lacks.get(peer, {}) for peer in self._cut_off.union(self._ready)]
         lacks = self._lacks.get(address, {})
-        return {where: why for where, why in lacks.items() if any(where not in other for other in others)}
+        return {where: why for where, why in lacks.items() if any(where not in lack for lack in of_peers)}
 
     def _why_cut_off(self, address: str) -> str:
         alone = self._alone(address)
@@ -215,10 +218,10 @@ class Members:
 
     def _announce(self) -> None:
         """Name those that take no part, once each."""
-        out = self._refused | {one: self._why_cut_off(one) for one in sorted(self._cut_off)}
+        out = self._refused | {worker: self._why_cut_off(worker) for worker in sorted(self._cut_off)}
         for address in sorted(out.keys() - self._announced):
             self._announced.add(address)
-            self._note(f"worker {self.named(address)} takes no part in the run: {out[address]}")
+            self._note(f"worker {self.describe(address)} takes no part in the run: {out[address]}")
 
     def _allow(
         self, ready: Collection[str], silent: frozenset[str] = frozenset()
@@ -247,6 +250,7 @@ class Members:
             self._hosts[address] = state.host
             if state.problem:
                 self._refused[address] = state.problem
+            # That it wrote its answer is not enough: this process must be able to read it.
             elif state.ready and self._sees_answers(state.id):
                 self._ids[address], self._lacks[address] = state.id, state.cut_off
                 if state.cut_off:
@@ -261,7 +265,7 @@ class Members:
                     f"give addresses that all reach (such as s3://...)"
                 )
 
-    def named(self, address: str) -> str:
+    def describe(self, address: str) -> str:
         """A worker for people: its address and its machine."""
         host = self._hosts.get(address, "")
         return f"{address} ({host})" if host else address

@@ -99,6 +99,7 @@ def _running(servers: Sequence[Supervisor]) -> Iterator[None]:
             future.result()
         yield
     finally:
+        # At the same time: each may take its whole grace to give back a GPU.
         stopping = [threading.Thread(target=server.stop) for server in servers]
         for thread in stopping:
             thread.start()
@@ -113,7 +114,7 @@ def _own_servers(
     models: Sequence[Model], stack: ExitStack, note: Note, context: int
 ) -> dict[str, _OwnServer]:
     """By label, the server of each model that has one; none of them is started."""
-    found: dict[str, _OwnServer] = {}
+    servers: dict[str, _OwnServer] = {}
     by_command: dict[str, _OwnServer] = {}
     folder: Path | None = None
     for model in models:
@@ -126,14 +127,10 @@ def _own_servers(
             server = _command_server(model, model.serve, context)
             stack.callback(server.release)
             given_up = folder / f"{len(by_command)}.over"
-            supervisor = Supervisor(
-                server,
-                given_up=given_up,
-                note=note,
-            )
+            supervisor = Supervisor(server, given_up=given_up, note=note)
             by_command[command] = _OwnServer(supervisor, server.known_url, given_up)
-        found[model.name] = by_command[command]
-    return found
+        servers[model.name] = by_command[command]
+    return servers
 
 
 def _command_server(model: Model, serve: Serve, context: int) -> CommandServer:

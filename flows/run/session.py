@@ -101,10 +101,10 @@ class Session:
 
     def run(self) -> RunSummary:
         """Do what is left to do; a sweep with nothing left starts neither server nor cluster."""
-        self._store = self._wanted_now()
-        work, reason = self._to_do(), "complete"
-        self._emit(self._started(work))
-        if not work.needed:
+        self._store = self._with_current_targets()
+        work, reason = self._pending_work(), "complete"
+        self._emit(self._started_event(work))
+        if not work.is_needed:
             self._store.grow()
         elif self._wish.by or (work.trials and self._spending.reached):
             reason = "stopped"
@@ -131,17 +131,17 @@ class Session:
         return summary
 
     @property
-    def interrupted(self) -> bool:
+    def was_interrupted(self) -> bool:
         """Whether a signal has stopped it in good order."""
         return self._interrupt is not None and self._interrupt.stopped
 
     def _keep_engines(self, event: Event) -> None:
         """A subscriber that keeps beside the cube what serves the models, as workers find it out."""
-        found = event.engines if isinstance(event, Traffic) else {}
+        engines = event.engines if isinstance(event, Traffic) else {}
         added = {
-            evaluation.eval_id: [EngineInfo(*info) for info in found[evaluation.model]]
+            evaluation.eval_id: [EngineInfo(*info) for info in engines[evaluation.model]]
             for evaluation in self._store.plan.evaluations
-            if evaluation.model in found
+            if evaluation.model in engines
         }
         joined = joined_engines([self._engines, added])
         if joined != self._engines:
@@ -156,7 +156,7 @@ class Session:
             if origin.warning:
                 self._note(f"replies of {origin.label} come from different systems", str(origin))
 
-    def _wanted_now(self) -> SweepStore:
+    def _with_current_targets(self) -> SweepStore:
         """The sweep as far as the sampling wants it now; its cube may not have that size yet."""
         store = self._store
         targets = self._sampling.targets(store.plan, store.planned, store.counters())
@@ -170,18 +170,18 @@ class Session:
 
     def _next_round(self) -> _Work:
         """Ask the sampling how far to go now, and bring the cube to that size."""
-        self._store = self._wanted_now()
+        self._store = self._with_current_targets()
         self._store.grow()
-        return self._to_do()
+        return self._pending_work()
 
-    def _to_do(self) -> _Work:
+    def _pending_work(self) -> _Work:
         store = self._store
         left, unrated = zip(*(left_of(store, i) for i in range(len(store.plan.evaluations))), strict=True)
         return _Work(left, unrated, *store.behind())
 
     def _is_done(self) -> bool:
         """Whether nothing is left, although somebody stopped the run: that came with its last reply."""
-        store = self._wanted_now()
+        store = self._with_current_targets()
         if not store.grown or store.stale():
             return False
         return not any(True for i in range(len(store.plan.evaluations)) for _ in store.unfinished(i))
@@ -201,7 +201,7 @@ class Session:
             self._served = stack.enter_context(serve_models(asked, self._note, self._answer_tokens()))
             # A Ctrl-C in the middle of starting worker processes would leave some of them behind.
             cluster = self._cluster or default_cluster(self._workers, work.trials, self._store.plan)
-            with interrupt.held():
+            with interrupt.hold_signals():
                 connection = stack.enter_context(cluster.connect())
             stack.enter_context(connection.explain_if_lost())
             self._note_place(cluster, connection)
@@ -223,15 +223,15 @@ class Session:
             if not self._store.grown:
                 # Not before: a run that is refused for a key, a server or a worker leaves the plan as it was.
                 self._store.grow()
-                work = self._to_do()
+                work = self._pending_work()
             self._note(described(cluster, connection, len(addresses)))
             driver_of = partial(self._driver, connection, admission, cluster.patience, context, addresses)
-            driver, blocks = self._rounds(work, interrupt, driver_of)
+            driver, blocks = self._run_rounds(work, interrupt, driver_of)
             self._wait_for_reports(connection, driver.workers, blocks)
         self._spending.save()
         return "stopped" if driver.stopped else "complete"
 
-    def _rounds(
+    def _run_rounds(
         self, work: _Work, interrupt: Interrupt, driver_of: Callable[[_Work, Iterator[int]], Driver]
     ) -> tuple[Driver, int]:
         """Work until the sampling wants no more; returns the driver of the last round, and the blocks of all."""
@@ -250,8 +250,8 @@ class Session:
                 return driver, blocks  # nothing is left but transport errors
             finished = self._tracker.done()
             asked_since = tuple(
-                replace(one, left=one.left + finished.get(place, 0))
-                for place, one in enumerate(self._asked(work))
+                replace(row, left=row.left + finished.get(number, 0))
+                for number, row in enumerate(self._asked_rows(work))
             )
             self._emit(Extended(sum(self._store.targets.counts), asked_since))
 
@@ -384,7 +384,7 @@ class Session:
     def _note(self, message: str, said: str = "") -> None:
         self._emit(Noted(message, said))
 
-    def _started(self, work: _Work) -> Started:
+    def _started_event(self, work: _Work) -> Started:
         store, counts = self._store, self._store.targets.counts
         return Started(
             self._id,
@@ -393,11 +393,11 @@ class Session:
             sum(counts) - sum(work.left),
             store.plan.labels,
             recorded=tuple(count - left for count, left in zip(counts, work.left, strict=True)),
-            asked=self._asked(work),
+            asked=self._asked_rows(work),
             prices={model.name: model.paid for model in self._settings.models if model.priced},
         )
 
-    def _asked(self, work: _Work) -> tuple[Asked, ...]:
+    def _asked_rows(self, work: _Work) -> tuple[Asked, ...]:
         """What is to ask of each evaluation; nothing where the config no longer names its model."""
         names = {model.name for model in self._settings.models}
         rows = zip(self._store.plan.evaluations, self._store.targets.counts, work.left, strict=True)
@@ -426,6 +426,6 @@ class _Work:
         return sum((*self.left, *self.unrated))
 
     @property
-    def needed(self) -> bool:
+    def is_needed(self) -> bool:
         """Whether there is anything."""
         return bool(self.trials or self.stale or self.uncompared)

@@ -60,7 +60,7 @@ class Interrupt:
         stop()
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def hold_signals(self) -> Iterator[None]:
         """Put a first signal off to the end of the context, so that what is begun there is not left half-built."""
         self._held = True
         try:

@@ -199,7 +199,7 @@ def run(
         summary = session.run()
         if summary.reason == "complete":
             store.note(notes)
-    if session.interrupted:
+    if session.was_interrupted:
         raise RunInterrupted(summary)
     return summary
 

@@ -112,7 +112,7 @@ class Workers:
         self._polled_at = self._admitted_at = -math.inf
         self._gone_at: float | None = None
         self._noted = False
-        self._health = Health(self._note, self._admission.named)
+        self._health = Health(self._note, self._admission.describe)
         self._asking: PendingAnswer[dict[str, int]] | None = None
         """On its way to workers that have been silent for a while."""
         self._queueing = Queueing(self._note)
@@ -136,10 +136,10 @@ class Workers:
         """Workers that took part at the last poll."""
         return tuple(self._there)
 
-    def worked(self) -> None:
+    def note_work(self) -> None:
         """Note that a worker has done a task: whatever ends workers leaves time for that."""
         self._worked = True
-        self._queueing.worked()
+        self._queueing.note_work()
 
     def poll(self) -> None:
         """Look up who is there, at most once a second, and adapt to what workers report of their endpoints."""
@@ -171,8 +171,8 @@ class Workers:
     def _see(self, view: ClusterView) -> None:
         """Take in who is there."""
         # One that was started again with the address of the one before is another one: it is there from the next look.
-        anew = {one for one, process in view.ids.items() if self._view.ids.get(one, process) != process}
-        view = view._replace(workers={one: name for one, name in view.workers.items() if one not in anew})
+        anew = {each for each, process in view.ids.items() if self._view.ids.get(each, process) != process}
+        view = view._replace(workers={each: name for each, name in view.workers.items() if each not in anew})
         before, self._view = self._view, view
         for note in self._connection.tend(view.workers):
             self._emit(Noted(note))
@@ -189,12 +189,12 @@ class Workers:
             # Of itself, too: what the scheduler hears may be late.
             asked = ask_each(self._client, os.getpid, workers=self._health.doubtful, seconds=_SILENT_SECONDS)
             self._asking = PendingAnswer(self._client, asked)
-        self._there = self._admitted()
+        self._there = self._admit_workers()
         self._share_out()
 
-    def _admitted(self) -> list[str]:
+    def _admit_workers(self) -> list[str]:
         """Who takes part now."""
-        return self._admission.admitted(self._view.workers, self._health.aside, self._health.silent)
+        return self._admission.admit(self._view.workers, self._health.aside, self._health.silent)
 
     def _hear_silent(self) -> None:
         """Take in whether workers that were silent have answered."""
@@ -202,7 +202,7 @@ class Workers:
             return
         asking, self._asking = self._asking, None
         with suppress(OSError):
-            self._health.answered(asking.answer())
+            self._health.note_answers(asking.answer())
 
     def _admit(self, now: float) -> None:
         """Give a late worker its share as soon as it is ready; who is there is looked up more seldom."""
@@ -210,7 +210,7 @@ class Workers:
         if not self._admission.undecided or now - self._admitted_at < pause:
             return
         self._admitted_at = now
-        before, self._there = self._there, self._admitted()
+        before, self._there = self._there, self._admit_workers()
         if self._there != before:
             self._share_out()
 
@@ -257,6 +257,7 @@ class Workers:
         ]
         news = [*pauses, *(("", Slowdown(model, setting=setting)) for model, setting in settings.items())]
         if news and workers:
+            # Nobody waits for the answers: who misses this reports an old setting, and is told again.
             asked = ask_each(self._client, _slow_down, plugin_name(self._run), news, workers=workers)
             PendingAnswer(self._client, asked)
 
@@ -268,11 +269,13 @@ class Workers:
             item.workers = max(len(self._there), 1)
             item.runs = runs.get(item.model, (1, 0))
         self._note_sharing(runs)
+        # A worker that comes back may be a new process: it has to hear its share again.
         self._told = {address: share for address, share in self._told.items() if address in self._there}
         present, self._sharing.runs = self._present, runs
         decided = self._sharing.decide(self._there, present, time.time(), at_once=True)
         share = SharedLimits(self._sharing.count(self._there, present), runs)
         news = {address: share for address in self._there if self._told.get(address) != share}
+        # One message at a time: of two under way the older one might arrive last.
         self._waits_to_tell = bool(news) and self._telling is not None
         if self._waits_to_tell:
             news = {}
@@ -316,6 +319,7 @@ class Workers:
     def _count_losses(self, losses: int) -> None:
         """Say so, once, if workers crash again and again: each that is restarted looks as if all were well."""
         before, self._losses = self._losses, losses
+        # Dask's nannies start workers again without end, also where each of them crashes at once.
         if self._losses >= _MOST_LOSSES and not self._worked:
             raise ClusterError(
                 f"{self._losses} worker processes have ended, and none has finished a task: they crash, or a limit "
@@ -362,9 +366,9 @@ def _take_share(
     return True
 
 
-def _slow_down(name: str, told: list[tuple[str, Slowdown]], dask_worker: Any = None) -> None:  # noqa: ANN401 - Dask's own
+def _slow_down(name: str, news: list[tuple[str, Slowdown]], dask_worker: Any = None) -> None:  # noqa: ANN401 - Dask's own
     """Runs on every worker: take over what was decided for all, and what the others learned of overloaded endpoints."""
     work = workspace_on(dask_worker, name)
-    for worker, slowdown in told:
+    for worker, slowdown in news:
         if work is not None and worker != dask_worker.address:
             work.slow_down(replace(slowdown, worker=dask_worker.address))

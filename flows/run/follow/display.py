@@ -104,11 +104,9 @@ class Display:
             f"cached {self._tracker.cached}",
             f"errors {self._tracker.transport}" + (f" (+{retried} retried)" if retried else ""),
         ]
-        return (
-            facts
-            if now.usd is None
-            else [*facts, f"USD {now.usd:.2g}" if now.usd < 1 else f"USD {now.usd:.2f}"]
-        )
+        if now.usd is None:
+            return facts
+        return [*facts, f"USD {now.usd:.2g}" if now.usd < 1 else f"USD {now.usd:.2f}"]
 
     def _render(self) -> Group:
         now = self._tracker.progress()
@@ -118,10 +116,8 @@ class Display:
         share = 100 * now.done // now.trials if now.trials else 0
         bar = ProgressBar(total=now.trials or None, completed=now.done)
         line.add_row("[bold]evalcube", bar, f"{now.done:,}/{now.trials:,}", f"{share}%")
-        facts, waiting = (
-            Text("  ".join(one.replace(" ", "\u00a0") for one in self._facts(now))),
-            Text(waits(now.traffic.waiting), style="yellow"),
-        )
+        facts = Text("  ".join(fact.replace(" ", "\u00a0") for fact in self._facts(now)))
+        waiting = Text(waits(now.traffic.waiting), style="yellow")
         return Group(line, facts, *([waiting] if waiting else []), self._models(now))
 
     def _models(self, now: RunProgress) -> Table:
@@ -129,17 +125,17 @@ class Display:
         most = max(3, min(_MOST_MODELS, self._console.height - _ROWS_BESIDE))
         shown = now.models
         if len(shown) > most:
-            shown = tuple(sorted(shown, key=lambda one: (one.finished, not one.rate))[:most])
+            shown = tuple(sorted(shown, key=lambda row: (row.is_finished, not row.rate))[:most])
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
         table.add_column("model", overflow="fold")
         for head in ("trials", "%", "per s", ""):
             table.add_column(head, justify="right", no_wrap=True)
-        for one in shown:
-            pace = "" if one.finished else f"{one.rate:.1f}"
-            state = "[green]done" if one.finished else "[yellow]waits" if one.waiting else ""
-            share = f"{100 * one.done // one.trials}" if one.trials else ""
-            trials = f"{one.done:,}" + (f"/{one.trials:,}" if one.trials else "")
-            table.add_row(Text(one.label), trials, share, pace, state)
+        for row in shown:
+            pace = "" if row.is_finished else f"{row.rate:.1f}"
+            state = "[green]done" if row.is_finished else "[yellow]waits" if row.waiting else ""
+            share = f"{100 * row.done // row.trials}" if row.trials else ""
+            trials = f"{row.done:,}" + (f"/{row.trials:,}" if row.trials else "")
+            table.add_row(Text(row.label), trials, share, pace, state)
         if len(shown) < len(now.models):
             table.add_row(f"[dim]… and {len(now.models) - len(shown)} more")
         return table

@@ -42,7 +42,7 @@ class ModelProgress:
     """Whether its endpoint wants a pause."""
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether all planned trials have a result."""
         return 0 < self.trials <= self.done
 
@@ -275,8 +275,8 @@ def _join_limits(reports: Sequence[Traffic]) -> dict[str, dict[str, float | None
         for model, limits in report.found.items():
             mine = joined.setdefault(model, {})
             for name, value in limits.items():
-                known = [each for each in (mine.get(name), value) if each is not None]
-                mine[name] = min(known, default=None) if name == "requests" else sum(known) or None
+                values = [each for each in (mine.get(name), value) if each is not None]
+                mine[name] = min(values, default=None) if name == "requests" else sum(values) or None
     return joined
 
 
@@ -291,9 +291,9 @@ def duration(seconds: float) -> str:
     >>> duration(61.7), duration(7322)
     ('1:02', '2:02:02')
     """
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, left = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    return f"{hours}:{minutes:02}:{left:02}" if hours else f"{minutes}:{left:02}"
 
 
 def eta_text(seconds: float | None) -> str:

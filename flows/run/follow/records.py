@@ -97,7 +97,7 @@ class EventLog:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None:
-            self._write("failed", {"error": type(error).__name__, "message": _shown(error)})
+            self._write("failed", {"error": type(error).__name__, "message": _error_text(error)})
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -114,8 +114,8 @@ class EventLog:
             self._tell(event)
 
     def _tell(self, event: Event) -> None:
-        name, told = _TOLD[type(event)]
-        fields = {field: getattr(event, field) for field in told}
+        name, names = _TOLD[type(event)]
+        fields = {field: getattr(event, field) for field in names}
         started = self._tracker.started
         if isinstance(event, (BlockDone, RegionWritten)) and started is not None:
             fields["model"] = started.models[event.model]
@@ -135,7 +135,8 @@ class EventLog:
             "run": None if started is None else started.run,
             "event": name,
         }
-        line = json.dumps({**head, **_bounded(fields)}, allow_nan=False)
+        # Bounded, and without NaN: any program has to be able to read each line.
+        line = json.dumps({**head, **_bound(fields)}, allow_nan=False)
         if len(line) >= MOST_BYTES:
             line = json.dumps({**head, "shortened": True})
         try:
@@ -144,22 +145,22 @@ class EventLog:
             self.problem = f"the log {self._path} ends early: {error.strerror}"
 
 
-def _shown(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     """An error's message, without the output of a server that failed: it may quote questions and answers."""
     if isinstance(error, DeployError):
         return f"{error.message}. {error.remedy}".strip()
     return str(error) if isinstance(error, EvalcubeError) else ""
 
 
-def _bounded(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+def _bound(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, str):
         return value[:_MOST_CHARACTERS]
     if isinstance(value, Mapping):
-        return {str(key): _bounded(item) for key, item in list(value.items())[:_MOST_ITEMS]}
+        return {str(key): _bound(item) for key, item in list(value.items())[:_MOST_ITEMS]}
     if isinstance(value, (list, tuple)):
-        return [_bounded(item) for item in value[:_MOST_ITEMS]]
+        return [_bound(item) for item in value[:_MOST_ITEMS]]
     return value
 
 
@@ -222,10 +223,8 @@ _LOGGER.addHandler(logging.NullHandler())  # silent unless somebody listens
 def to_logging(event: Event) -> None:
     """A subscriber: what a reader should act on is a warning, all else information."""
     if isinstance(event, Noted):
-        _LOGGER.log(
-            logging.WARNING if event.urgent else logging.INFO, "%s", event.message
-        )  # no log holds what a server said
+        # The message alone: no log holds what a server said.
+        _LOGGER.log(logging.WARNING if event.urgent else logging.INFO, "%s", event.message)
     elif isinstance(event, Finished):
-        _LOGGER.log(
-            logging.INFO if event.reason == "complete" else logging.WARNING, "the run is %s", event.reason
-        )
+        level = logging.INFO if event.reason == "complete" else logging.WARNING
+        _LOGGER.log(level, "the run is %s", event.reason)

@@ -123,7 +123,7 @@ class DriverBook:
 
 def drive(order: DriverOrder) -> dict[str, str]:
     """Run a sweep to its end; what came of it. Goes on where the same submission's driver was lost with its worker."""
-    before = said_by(order)
+    before = driver_record(order)
     book = DriverBook(order, [] if before is None else before["lines"])
     if order.tls is not None:
         dask.config.set(
@@ -164,7 +164,7 @@ def keep_driver(order: dict[str, Any]) -> dict[str, Any]:
     worker = get_worker()
     # It waits for days and computes nothing: the thread is the cluster's.
     secede()
-    tls = {name: getattr(worker.security, f"tls_{place}", None) for name, place in _TLS.items()}
+    tls = {name: getattr(worker.security, f"tls_{role}", None) for name, role in _TLS.items()}
     there = {
         "address": worker.scheduler.address,
         "worker": worker.address,
@@ -185,17 +185,17 @@ def keep_driver(order: dict[str, Any]) -> dict[str, Any]:
     if not answer:
         ended = f"the driver ended with code {process.returncode}"
         raise RuntimeError(f"{ended}; its own words are in the worker's log")
-    found: dict[str, Any] = json.loads(answer)
-    return found
+    outcome: dict[str, Any] = json.loads(answer)
+    return outcome
 
 
-def said_by(order: DriverOrder) -> dict[str, Any] | None:
+def driver_record(order: DriverOrder) -> dict[str, Any] | None:
     """What the drivers of a submission have said beside the cube; None if they have said nothing."""
     cube = str(order.config["cube"])
     if not Cube.exists(cube):
         return None
-    found = read_driver(Cube.open(cube).records)
-    return found if found is not None and found["name"] == order.name else None
+    record = read_driver(Cube.open(cube).records)
+    return record if record is not None and record["name"] == order.name else None
 
 
 def _end_with_input() -> None:
@@ -210,6 +210,7 @@ def main() -> None:
     threading.Thread(target=_end_with_input, daemon=True).start()
     # Nothing else is written there, whatever a plugin prints.
     with suppress(OSError), os.fdopen(os.dup(1), "w") as output:  # the task may be gone
+        # The answer has a copy of standard output; whatever else is printed goes to the worker's log.
         os.dup2(2, 1)
         json.dump(drive(order), output)
 
@@ -267,17 +268,17 @@ def submit_to(cluster: Cluster | None, settings: Sweep, only: Sequence[str], say
 
 
 def _first_answer(future: Future[Any], order: DriverOrder, say: _Say) -> str:
-    deadline, told = time.monotonic() + _FIRST_SECONDS, 0
+    deadline, shown = time.monotonic() + _FIRST_SECONDS, 0
     while time.monotonic() < deadline and not future.done():
         time.sleep(_LOOK_SECONDS)
         with suppress(OSError, StorageError):  # a cube that is being made
-            said = said_by(order)
-            if said is None or said.get("state") == "failed":  # which the task's result tells
+            record = driver_record(order)
+            if record is None or record.get("state") == "failed":  # which the task's result tells
                 continue
-            for line in said["lines"][told:]:
+            for line in record["lines"][shown:]:
                 say(line)
-            told = len(said["lines"])
-            if said.get("state") == "asks":
+            shown = len(record["lines"])
+            if record.get("state") == "asks":
                 return "asking"
     if not future.done():
         return f"not begun after {_FIRST_SECONDS:g} s: the cluster has other work"
@@ -295,9 +296,9 @@ def _check_workers(connection: Connection) -> None:
     if not there:
         raise SweepError("the cluster has no worker for the sweep", "Start some, then submit again")
     asked = ask_each(connection.client, unlike, source_digest(), workers=list(there))
-    found = PendingAnswer(connection.client, asked).answer()
+    problems = PendingAnswer(connection.client, asked).answer()
     for address in there:
-        if problem := found.get(address, "has no evalcube, or quite another one, or does not answer"):
+        if problem := problems.get(address, "has no evalcube, or quite another one, or does not answer"):
             raise SweepError(
                 f"worker {address} {problem}: the driver may have to run on any worker",
                 f"Type there, and start it again: {line_to_type('python')}",

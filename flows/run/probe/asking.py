@@ -76,7 +76,7 @@ class Heard:
     @property
     def size(self) -> int:
         """Bytes that the model wrote, as far as they are shown."""
-        calls = "".join(name + said for name, said in self.reading.tool_calls)
+        calls = "".join(name + arguments for name, arguments in self.reading.tool_calls)
         return len((self.text + calls).encode("utf-8", "replace"))
 
 
@@ -135,32 +135,32 @@ class Host:
     def hear(self, *questions: ProbeQuestion) -> list[Heard]:
         """The replies to some questions; raises UnheardError where one has none."""
         heard = self.ask(*questions)
-        for one in (one for one in heard if one.data is None):
-            raise UnheardError(one)
+        for reply in (reply for reply in heard if reply.data is None):
+            raise UnheardError(reply)
         return heard
 
     def ask(self, *questions: ProbeQuestion) -> list[Heard]:
         """Ask some questions at once, those that failed on the way once more; what is beyond the bound is not asked."""
-        found = [self._job(question) for question in questions]
+        replies = [self._job(question) for question in questions]
         for stream in (False, True):
             jobs = {
-                i: one
-                for i, one in enumerate(found)
-                if isinstance(one, Job) and questions[i].stream is stream
+                i: each
+                for i, each in enumerate(replies)
+                if isinstance(each, Job) and questions[i].stream is stream
             }
             for i, result in zip(jobs, self._send(stream, list(jobs.values())), strict=True):
-                found[i] = self._heard(questions[i], jobs[i].digest, result)
-        heard = [one for one in found if isinstance(one, Heard)]
+                replies[i] = self._heard(questions[i], jobs[i].digest, result)
+        heard = [each for each in replies if isinstance(each, Heard)]
         self.heard += heard
         return heard
 
-    def fitted(self, params: Mapping[str, Any]) -> dict[str, Any]:
+    def fit_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Parameters as it takes them."""
         names = {"max_tokens": self.limit_name}
         return {names.get(name, name): value for name, value in params.items() if name not in self.left_out}
 
     def _job(self, question: ProbeQuestion) -> Job | Heard:
-        name, params, api = self.model.request_model, self.fitted(question.params), self.model.api
+        name, params, api = self.model.request_model, self.fit_params(question.params), self.model.api
         try:
             body = build_request(name, question.messages, params, api=api).body
         except ApiError as error:
@@ -183,10 +183,10 @@ class Host:
     def _heard(self, question: ProbeQuestion, key: str, result: Result) -> Heard:
         limit, data = int(question.params.get("max_tokens", 0)), self._store.records.pop(key, None)
         if data is None:
-            known = _REFUSED.fullmatch(result.cause)
-            refused = (known["name"] or "", known["wanted"] or "") if known else ("", "")
-            said = ": ".join(filter(None, (result.cause or result.kind, result.detail)))
-            return Heard(limit, cause=said, refused=refused)
+            refusal = _REFUSED.fullmatch(result.cause)
+            refused = (refusal["name"] or "", refusal["wanted"] or "") if refusal else ("", "")
+            problem = ": ".join(filter(None, (result.cause or result.kind, result.detail)))
+            return Heard(limit, cause=problem, refused=refused)
         record = Record.decode(data)
         document = parse_body(record.body)
         served = short_text(document.get("model")) if isinstance(document, dict) else ""

@@ -60,16 +60,16 @@ _WHOLE = 0.7
 
 def parameters(host: Host) -> Seen:
     """Which of the usual parameters it takes; from now on it is asked with those."""
-    found = []
+    notes = []
     while True:
         heard = host.ask(user("Reply with one word: ready.", max_tokens=512, temperature=0))[0]
         name, wanted = heard.refused
         if wanted == "max_completion_tokens" and host.limit_name != wanted:
             host.limit_name = wanted
-            found.append(f"wants {wanted}")
+            notes.append(f"wants {wanted}")
         elif name == "temperature" and name not in host.left_out:
             host.left_out.add(name)
-            found.append(f"refuses {name}")
+            notes.append(f"refuses {name}")
         else:
             break
     if heard.data is None:
@@ -80,33 +80,35 @@ def parameters(host: Host) -> Seen:
             if LASTING.match(heard.cause)
             else "Try again later, or look at the server",
         )
-    said = heard.reading
-    hidden = said.completion_tokens > heard.size + _MARGIN
-    host.thinks = bool(said.reasoning) or said.reasoning_tokens > 0 or hidden
-    return "ok", ", ".join(found) or "takes max_tokens and temperature", ""
+    reading = heard.reading
+    hidden = reading.completion_tokens > heard.size + _MARGIN
+    host.thinks = bool(reading.reasoning) or reading.reasoning_tokens > 0 or hidden
+    return "ok", ", ".join(notes) or "takes max_tokens and temperature", ""
 
 
 def repeats(host: Host) -> Seen:
     """Whether equal requests at temperature 0 have equal replies."""
     heard = host.hear(*[user(_SEA, max_tokens=host.room, temperature=0)] * 4)
     host.base = heard[0].reading.answer
-    other = sum(one.text != heard[0].text for one in heard[1:])
+    differing = sum(reply.text != heard[0].text for reply in heard[1:])
     if "temperature" in host.left_out:
-        return "unknown", "takes no temperature", f"{other} of 3 repeats differ"
+        return "unknown", "takes no temperature", f"{differing} of 3 repeats differ"
     return (
-        ("unknown", "repeats differ", f"{other} of 3") if other else ("ok", "repeats are the same", "3 of 3")
+        ("unknown", "repeats differ", f"{differing} of 3")
+        if differing
+        else ("ok", "repeats are the same", "3 of 3")
     )
 
 
 def max_tokens(host: Host) -> Seen:
     """Whether replies end at the limit, and say so."""
     heard = host.hear(*(user(_COUNT, max_tokens=limit, temperature=0) for limit in _LIMITS))
-    ends = [(one.limit, one.reading.completion_tokens, one.reading.finish) for one in heard]
-    detail = "; ".join(f"{limit} allowed, {_counted(used)}, {finish}" for limit, used, finish in ends)
+    ends = [(reply.limit, reply.reading.completion_tokens, reply.reading.finish) for reply in heard]
+    detail = "; ".join(f"{limit} allowed, {_count_text(used)}, {finish}" for limit, used, finish in ends)
     if any(map(_too_long, heard)):
         return "vice", "ignores max_tokens", detail
     if all(finish == "stop" and used == limit for limit, used, finish in ends):
-        if all(one.by_itself for one in heard):
+        if all(reply.by_itself for reply in heard):
             return "vice", "cuts at max_tokens, and says that the reply ended by itself", detail
         return "unknown", "cuts at max_tokens, and does not say why a reply ended", ""
     if any(finish == "length" for *_, finish in ends):
@@ -114,15 +116,15 @@ def max_tokens(host: Host) -> Seen:
     return "unknown", "replies ended before max_tokens", detail
 
 
-def _counted(used: int) -> str:
+def _count_text(used: int) -> str:
     return "not counted" if used < 0 else f"{used} counted"
 
 
 def _too_long(heard: Heard) -> bool:
     """Whether a reply is longer than it was allowed to be, whatever its usage says."""
-    said, most = heard.reading, heard.limit + _SLACK
-    longer = said.finish != "length" and said.completion_tokens > most
-    hidden = not said.reasoning and said.reasoning_tokens > most
+    reading, most = heard.reading, heard.limit + _SLACK
+    longer = reading.finish != "length" and reading.completion_tokens > most
+    hidden = not reading.reasoning and reading.reasoning_tokens > most
     return longer or hidden or heard.size > _WIDE * heard.limit + _MARGIN
 
 
@@ -130,10 +132,10 @@ def stop(host: Host) -> Seen:
     """Whether a text ends before a stop."""
     if _STOP not in host.base:
         return "unknown", "no text to stop", ""
-    said = host.hear(user(_SEA, max_tokens=host.room, temperature=0, stop=[_STOP]))[0].reading
-    if _STOP in said.answer.rstrip()[:-1]:
+    reading = host.hear(user(_SEA, max_tokens=host.room, temperature=0, stop=[_STOP]))[0].reading
+    if _STOP in reading.answer.rstrip()[:-1]:
         return "vice", "ignores stop", ""
-    if said.finish == "length":
+    if reading.finish == "length":
         return "unknown", "the reply was cut before its answer", ""
     return "ok", "ends before a stop", ""
 
@@ -142,10 +144,10 @@ def seed(host: Host) -> Seen:
     """Whether at temperature 1 equal seeds have equal replies, and others do not."""
     limit, text = host.room if host.thinks else 48, "Write one sentence about any animal."
     asked = (user(text, max_tokens=limit, temperature=1, seed=number) for number in (7, 7, 8))
-    first, again, other = (one.text for one in host.hear(*asked))
+    first, again, third = (reply.text for reply in host.hear(*asked))
     if first != again:
         return "vice", "ignores seed", "two replies to one seed differ"
-    if first == other:
+    if first == third:
         return "unknown", "one text whatever the seed", ""
     return "ok", "equal seeds have equal replies", ""
 
@@ -155,9 +157,9 @@ def system(host: Host) -> Seen:
     # Not with none beside it: some templates have one of their own where none is given.
     texts = (_BANANA, f"{_BANANA} {_BANANA}")
     heard = host.hear(*(user(_SKY, system=text, max_tokens=host.room, temperature=0) for text in texts))
-    if any("banana" in one.text.lower() for one in heard):
+    if any("banana" in reply.text.lower() for reply in heard):
         return "ok", "system prompts are followed", ""
-    once, twice = (one.reading.prompt_tokens for one in heard)
+    once, twice = (reply.reading.prompt_tokens for reply in heard)
     if min(once, twice) < 0:
         return "unknown", "system prompts are not followed", ""
     if twice - once < len(_BANANA) // 16:
@@ -169,20 +171,20 @@ def effort(host: Host) -> Seen:
     """Whether a higher effort has more tokens."""
     asked = [user(_PUZZLE, max_tokens=max(host.room, 512), effort=level) for level in ("low", "high")]
     heard = host.hear(*asked)
-    if not any(one.reading.reasoning or one.reading.reasoning_tokens > 0 for one in heard):
+    if not any(reply.reading.reasoning or reply.reading.reasoning_tokens > 0 for reply in heard):
         return "unknown", "no reasoning, with low or high effort", ""
     heard += host.hear(*asked, *asked)
-    low, high = ([_spent(one) for one in heard[place::2]] for place in (0, 1))
+    low, high = ([_spent(reply) for reply in heard[start::2]] for start in (0, 1))
     detail = f"{fmean(low):.0f} tokens with low, {fmean(high):.0f} with high"
-    if all(one.reading.finish == "length" for one in heard):
+    if all(reply.reading.finish == "length" for reply in heard):
         return "unknown", "all replies were cut", detail
-    cut = any(one.reading.finish == "length" for one in heard[1::2])  # how long it would be is not known
+    cut = any(reply.reading.finish == "length" for reply in heard[1::2])  # how long it would be is not known
     if not cut and fmean(high) <= 1.1 * fmean(low):
         return "vice", "high effort has no more tokens than low", detail
     if min(high) > max(low):
         return "ok", "high effort has more tokens than low", detail
-    said = "replies with high effort were cut" if cut else "high effort may have more tokens than low"
-    return "unknown", said, detail
+    finding = "replies with high effort were cut" if cut else "high effort may have more tokens than low"
+    return "unknown", finding, detail
 
 
 def _spent(heard: Heard) -> int:
@@ -205,12 +207,12 @@ def schema(host: Host) -> Seen:
     if host.model.api not in _FORMATS:
         return "unknown", f"api: {host.model.api} has none", ""
     form = _FORMATS[host.model.api]
-    said = host.hear(user(_SEA, max_tokens=max(host.room, 512), temperature=0, **form))[0].reading
-    document = parse_body(said.answer.strip().encode("utf-8", "replace"))
+    reading = host.hear(user(_SEA, max_tokens=max(host.room, 512), temperature=0, **form))[0].reading
+    document = parse_body(reading.answer.strip().encode("utf-8", "replace"))
     if isinstance(document, dict) and document.keys() == _FIELDS.keys():
         return "ok", "holds to a JSON schema", ""
-    if said.finish != "stop":
-        return "unknown", "the reply was cut" if said.finish == "length" else "refuses to answer so", ""
+    if reading.finish != "stop":
+        return "unknown", "the reply was cut" if reading.finish == "length" else "refuses to answer so", ""
     return "vice", "takes a JSON schema, and does not hold to it", ""
 
 
@@ -223,8 +225,8 @@ def tools(host: Host) -> Seen:
     text, offered = "What is the weather in Paris now? Use the tool.", {"type": "function", "function": _TOOL}
     heard = host.hear(user(text, max_tokens=host.room, temperature=0, tools=[offered]))
     for name, arguments in heard[0].reading.tool_calls[:1]:
-        told = parse_body(arguments.encode("utf-8", "replace"))
-        good = name == "weather" and isinstance(told, dict) and isinstance(told.get("city"), str)
+        values = parse_body(arguments.encode("utf-8", "replace"))
+        good = name == "weather" and isinstance(values, dict) and isinstance(values.get("city"), str)
         return ("ok", "calls tools", "") if good else ("unknown", "calls a tool otherwise than offered", "")
     return "unknown", "a tool was offered, and not called", ""
 
@@ -238,17 +240,17 @@ def context(host: Host) -> Seen:
     few, many = short.reading.prompt_tokens, long.reading.prompt_tokens
     # The shortest prompt of all has hardly more than what the host puts before each, which does not grow.
     before = min(
-        (one.reading.prompt_tokens for one in host.heard if one.reading.prompt_tokens > 0), default=0
+        (reply.reading.prompt_tokens for reply in host.heard if reply.reading.prompt_tokens > 0), default=0
     )
     expected = before + (few - before) * _LONG / _SHORT
     counted = min(few, many) > 0
     detail = f"{many:,} tokens for {_LONG:,} bytes, of about {expected:,.0f}" if counted else ""
-    if _found(long) == set(_CODES):
+    if _codes_in(long) == set(_CODES):
         return "ok", "reads a longer prompt whole", detail
     if counted and many < _WHOLE * expected:
         return "vice", "cuts longer prompts, and does not say so", detail
-    able = not counted and _found(short) == set(_CODES) and _CODES[-1] in _found(long)
-    if able and _found(host.hear(asked[1])[0]) == {_CODES[-1]}:  # once more: a single slip is the model's
+    able = not counted and _codes_in(short) == set(_CODES) and _CODES[-1] in _codes_in(long)
+    if able and _codes_in(host.hear(asked[1])[0]) == {_CODES[-1]}:  # once more: a single slip is the model's
         return "vice", "does not know the beginning of a longer prompt", ""
     return "unknown", "counts a longer prompt whole" if counted else "does not say what it read", detail
 
@@ -256,7 +258,7 @@ def context(host: Host) -> Seen:
 _CODES = ("HERON-71", "MAPLE-84", "CINDER-97")
 
 
-def _found(heard: Heard) -> set[str]:
+def _codes_in(heard: Heard) -> set[str]:
     return {code for code in _CODES if code in heard.text}
 
 
@@ -268,9 +270,9 @@ def _ledger(size: int) -> str:
         if sum(map(len, lines)) + len(lines) > size:
             break
     middle = len(lines) // 2
-    told = [f"A code is {code}." for code in _CODES]
+    codes = [f"A code is {code}." for code in _CODES]
     question = "Which three codes does the text above name? Write the three codes and nothing else."
-    return "\n".join([told[0], *lines[:middle], told[1], *lines[middle:], told[2], "", question])
+    return "\n".join([codes[0], *lines[:middle], codes[1], *lines[middle:], codes[2], "", question])
 
 
 def speed(host: Host) -> Seen:
@@ -280,27 +282,24 @@ def speed(host: Host) -> Seen:
     best = min((host.hear(asked)[0].reading for _ in range(2)), key=lambda one: one.latency)
     if math.isnan(best.first_token):
         return "unknown", "does not stream", f"{best.latency:.2f} s to the end"
-    rest, more = best.latency - best.first_token, best.completion_tokens - 1
-    pace = f", {more / rest:.0f} tokens/s" if rest > 0 and more > 0 else ""
+    seconds, more = best.latency - best.first_token, best.completion_tokens - 1
+    pace = f", {more / seconds:.0f} tokens/s" if seconds > 0 and more > 0 else ""
     return "ok", "streams", f"{best.first_token:.2f} s to the first token{pace}"
 
 
 def usage(host: Host) -> Seen:
     """Whether tokens are counted, and as many as the texts allow."""
-    told = [one for one in host.heard if one.reading.finish in ("stop", "length")]
-    counts = [one.reading for one in told]
-    lacking = sum(min(one.completion_tokens, one.prompt_tokens) < 0 for one in counts)
-    odd = [what for one in told if (what := _odd(one))]
+    replies = [reply for reply in host.heard if reply.reading.finish in ("stop", "length")]
+    counts = [reply.reading for reply in replies]
+    lacking = sum(min(reply.completion_tokens, reply.prompt_tokens) < 0 for reply in counts)
+    odd = [problem for reply in replies if (problem := _odd(reply))]
     if len(odd) > 1:
-        return (
-            "vice",
-            "counts tokens that the texts do not have",
-            f"{len(odd)} of {len(told)} replies: {odd[0]}",
-        )
+        detail = f"{len(odd)} of {len(replies)} replies: {odd[0]}"
+        return "vice", "counts tokens that the texts do not have", detail
     if lacking:
-        return "unknown", "does not count all tokens", f"{lacking} of {len(told)} replies"
+        return "unknown", "does not count all tokens", f"{lacking} of {len(replies)} replies"
     more = {"reasoning": "reasoning_tokens", "cached": "cached_tokens"}
-    kinds = [name for name, field in more.items() if any(getattr(one, field) >= 0 for one in counts)]
+    kinds = [name for name, field in more.items() if any(getattr(reply, field) >= 0 for reply in counts)]
     return "ok", f"counts tokens: {', '.join(['prompt', 'completion', *kinds])}", ""
 
 
@@ -318,8 +317,8 @@ def _odd(heard: Heard) -> str:
 
 def reasoning(host: Host) -> Seen:
     """Where its reasoning is."""
-    counted = max((one.reading.reasoning_tokens for one in host.heard), default=-1)
-    shown = {one.in_text for one in host.heard if one.reading.reasoning}
+    counted = max((reply.reading.reasoning_tokens for reply in host.heard), default=-1)
+    shown = {reply.in_text for reply in host.heard if reply.reading.reasoning}
     detail = f"up to {counted:,} tokens counted" if counted >= 0 else ""
     if shown:
         return "ok", "within the text" if shown == {True} else "in a field of its own", detail
@@ -335,15 +334,15 @@ _MOST_NAMED = 4
 
 def upstream(host: Host) -> Seen:
     """Who answers, and whether it is always the same."""
-    systems = sorted({one.reading.fingerprint for one in host.heard} - {""})
-    names = sorted({one.served for one in host.heard} - {""})
+    systems = sorted({reply.reading.fingerprint for reply in host.heard} - {""})
+    names = sorted({reply.served for reply in host.heard} - {""})
     several, engines = max((systems, names), key=len), host.engines
     if len(several) > 1:
         return "vice", f"answers as {len(several)}", ", ".join(several[:_MOST_NAMED])
-    others = [name for name in systems if not any(name in engine for engine in engines)]
+    unnamed = [name for name in systems if not any(name in engine for engine in engines)]
     alias = [f"as {name}" for name in names if not host.model.request_model.startswith(name)]
-    said = [*engines, *others, *alias]
-    return ("ok", ", ".join(said), "") if said else ("unknown", "does not say", "")
+    names_said = [*engines, *unnamed, *alias]
+    return ("ok", ", ".join(names_said), "") if names_said else ("unknown", "does not say", "")
 
 
 CHECKS: tuple[Callable[[Host], Seen], ...] = (
@@ -355,7 +354,7 @@ CHECKS: tuple[Callable[[Host], Seen], ...] = (
 
 def findings(host: Host) -> tuple[ProbeFinding, ...]:
     """What all checks show of an endpoint."""
-    found = []
+    results = []
     for check in CHECKS:
         before = host.sent
         try:
@@ -364,5 +363,5 @@ def findings(host: Host) -> tuple[ProbeFinding, ...]:
             heard: Heard = error.args[0]
             refused = heard.refused[0] or "it" * heard.cause.startswith(("http 400", "http 422"))
             verdict, seen, detail = "unknown", f"refuses {refused}" if refused else "no reply", heard.cause
-        found.append(ProbeFinding(check.__name__, verdict, seen, detail, host.sent - before))
-    return tuple(found)
+        results.append(ProbeFinding(check.__name__, verdict, seen, detail, host.sent - before))
+    return tuple(results)

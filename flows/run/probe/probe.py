@@ -106,7 +106,7 @@ def _config(host: Host, checks: Mapping[str, ProbeFinding]) -> tuple[str, ...]:
         **({} if model.key_env is None else {"key_env": model.key_env}),
         **({"stream": True} if checks["speed"].verdict == "ok" else {}),
     }
-    params = host.fitted({"temperature": 0, "max_tokens": 4096 if host.thinks else 1024})
+    params = host.fit_params({"temperature": 0, "max_tokens": 4096 if host.thinks else 1024})
     params |= {"seed": 1} if checks["seed"].verdict == "ok" else {}
     levels = ("low", "high") if checks["effort"].verdict == "ok" else ()
     samplers = {level: {**params, "effort": level} for level in levels} or {"default": params}

@@ -25,20 +25,21 @@ CONNECT_SECONDS = 8.0
 def cut_off(endpoints: Sequence[Endpoint]) -> dict[str, str]:
     """Addresses of endpoints that cannot be connected to, and why; each is tried once, all at the same time."""
     distinct = {(endpoint.urls, endpoint.ca_file): endpoint for endpoint in endpoints}
-    found: dict[str, str] = {
-        place(one): f"no answer within {CONNECT_SECONDS:g} s" for one in distinct.values()
+    problems: dict[str, str] = {
+        place(each): f"no answer within {CONNECT_SECONDS:g} s" for each in distinct.values()
     }
 
     def probe(endpoint: Endpoint) -> None:
-        found[place(endpoint)] = unreached(endpoint)
+        problems[place(endpoint)] = why_unreachable(endpoint)
 
     # Daemons: a name that nobody resolves takes longer than anybody waits.
-    probes = [threading.Thread(target=probe, args=[one], daemon=True) for one in distinct.values()]
+    probes = [threading.Thread(target=probe, args=[each], daemon=True) for each in distinct.values()]
     for thread in probes:
         thread.start()
     for thread in probes:
         thread.join(CONNECT_SECONDS + 1.0)
-    return {where: problem for where, problem in dict(found).items() if problem}
+    # A copy: a probe that nobody waited for to its end may write at this moment.
+    return {where: problem for where, problem in dict(problems).items() if problem}
 
 
 def place(endpoint: Endpoint) -> str:
@@ -50,20 +51,20 @@ def place(endpoint: Endpoint) -> str:
         return endpoint.name
 
 
-def unreached(endpoint: Endpoint) -> str:
+def why_unreachable(endpoint: Endpoint) -> str:
     """Why an endpoint cannot be reached, by connecting and no more; empty if one of its servers can.
 
     Of one behind a proxy, the proxy is connected to.
     """
     problem = ""
     for url in endpoint.urls:
-        problem = _unreached(endpoint, url)
+        problem = _why_url_unreachable(endpoint, url)
         if not problem:
             break
     return problem
 
 
-def _unreached(endpoint: Endpoint, url: str) -> str:
+def _why_url_unreachable(endpoint: Endpoint, url: str) -> str:
     where = url
     try:
         proxy = endpoint.proxy(url)
@@ -73,15 +74,16 @@ def _unreached(endpoint: Endpoint, url: str) -> str:
         with ExitStack() as stack:
             connected = socket.create_connection((parts.hostname or "", port), CONNECT_SECONDS)
             stack.callback(connected.close)
+            # With a handshake: an authority that is not believed shows here, and not at the first paid request.
             if proxy is None and parts.scheme == "https":
                 context = endpoint.tls()
-                made = context if isinstance(context, ssl.SSLContext) else ssl.create_default_context()
-                stack.enter_context(made.wrap_socket(connected, server_hostname=parts.hostname))
+                settings = context if isinstance(context, ssl.SSLContext) else ssl.create_default_context()
+                stack.enter_context(settings.wrap_socket(connected, server_hostname=parts.hostname))
     except InferenceError as error:
         return str(error)
     except (OSError, ValueError) as error:
-        said = getattr(error, "verify_message", None) or error.__class__.__name__
-        return f"{endpoint.name}: {where} cannot be reached ({getattr(error, 'strerror', None) or said})"
+        reason = getattr(error, "verify_message", None) or error.__class__.__name__
+        return f"{endpoint.name}: {where} cannot be reached ({getattr(error, 'strerror', None) or reason})"
     return ""
 
 

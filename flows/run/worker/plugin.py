@@ -203,8 +203,8 @@ class SweepPlugin(WorkerPlugin):
 
     async def teardown(self, worker: Worker) -> None:  # noqa: ARG002 - the interface of plugins
         """Close the workspace, off the worker's event loop: it waits for the disk."""
-        beginning, *others = self._tasks
-        for task in others:
+        beginning, *background = self._tasks
+        for task in background:
             task.cancel()
         with suppress(TimeoutError):
             await asyncio.wait_for(asyncio.shield(beginning), _AWAITED_SECONDS)

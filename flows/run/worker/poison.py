@@ -68,7 +68,7 @@ def raise_if_failed(future: DaskFuture[Any]) -> None:
     raise RuntimeError(f"a task of the sweep raised {error!r}")
 
 
-def fetched(question: PendingAnswer[Any]) -> Any:  # noqa: ANN401 - what a task returned
+def await_answer(question: PendingAnswer[Any]) -> Any:  # noqa: ANN401 - what a task returned
     """What a task returned that was asked for, once that is here."""
     try:
         return question.answer()
@@ -142,8 +142,8 @@ class _Marks:
     def end(self) -> None:
         """Take all away: this process ends in good order, and nobody is to blame for that."""
         with self._lock:
-            self._ending, found = True, dict(self._set)
-        for mark, records in found.items():
+            self._ending, marks = True, dict(self._set)
+        for mark, records in marks.items():
             records.delete(mark, durable=False)
 
 
@@ -227,7 +227,7 @@ class PoisonIsolation:
 
     def add(self, block: Block, settle: Callable[[list[tuple[Block, Future]]], None]) -> None:
         """Take a block apart; `settle` gets what is known of its trials in the end, or the task that failed."""
-        self._waiting.append(_Half(_Suspect(settle), self._renumbered(block)))
+        self._waiting.append(_Half(_Suspect(settle), self._renumber(block)))
         self.go_on()
 
     @property
@@ -241,7 +241,7 @@ class PoisonIsolation:
         with suppress(OSError, StorageError):
             self._records.clear(_MARKS)
 
-    def _renumbered(self, block: Block) -> Block:
+    def _renumber(self, block: Block) -> Block:
         # Reports are told apart by the block's key, and marks are named by it: a part must have one of its own.
         return replace(block, index=next(self._numbers))
 
@@ -278,7 +278,7 @@ class PoisonIsolation:
             count = min(_PARTS, part.block.size)
             suspect.open_parts += count - 1
             pieces = np.array_split(part.block.positions, count)
-            blocks = [self._renumbered(replace(part.block, positions=piece)) for piece in pieces]
+            blocks = [self._renumber(replace(part.block, positions=piece)) for piece in pieces]
             self._waiting.extendleft(_Half(suspect, block) for block in reversed(blocks))
         self.go_on()
 
@@ -286,12 +286,12 @@ class PoisonIsolation:
         # A part that was done may have gone with the worker that held its result, and what computed it again may have
         # died by the side of another part: that one is tried anew, under marks that nobody left.
         gone: list[tuple[Block, Future]] = []
-        kept: list[tuple[Block, Future]] = []
+        whole: list[tuple[Block, Future]] = []
         for result in suspect.results:
-            (gone if is_killed(result[1]) else kept).append(result)
+            (gone if is_killed(result[1]) else whole).append(result)
         if not gone or suspect.losses == _MOST_LOSSES:
             suspect.settle(suspect.results)
             return
         suspect.losses += 1
-        suspect.results, suspect.open_parts = kept, len(gone)
-        self._waiting.extendleft(_Half(suspect, self._renumbered(block)) for block, _ in reversed(gone))
+        suspect.results, suspect.open_parts = whole, len(gone)
+        self._waiting.extendleft(_Half(suspect, self._renumber(block)) for block, _ in reversed(gone))

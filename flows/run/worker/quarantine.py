@@ -20,7 +20,7 @@ from distributed import Client, Reschedule, Worker
 from evalcube.deploy.clusters.asking import PendingAnswer, ask_each
 from evalcube.flows.run.follow.events import InDoubt, as_message, topic
 from evalcube.flows.run.preflight import Members
-from evalcube.flows.run.worker.context import CONNECT_SECONDS, place, unreached
+from evalcube.flows.run.worker.context import CONNECT_SECONDS, place, why_unreachable
 from evalcube.flows.run.worker.plugin import plugin_name, workspace_on
 from evalcube.flows.run.worker.workspace import Workspace
 from evalcube.stages.infer.jobs import Result
@@ -63,26 +63,28 @@ class Ruling(Enum):
     """The way is open again: they are asked once more."""
 
 
-def judged(
-    own: Standing, others: Mapping[str, Standing], before: Mapping[str, Standing], cause: str
+def ruling_on(
+    own: Standing, peers: Mapping[str, Standing], before: Mapping[str, Standing], cause: str
 ) -> Ruling | None:
     """Whether a worker fails alone; None while that cannot be known."""
-    if not others:
+    if not peers:
         return Ruling.SHARED
+    # Each has just tried to connect: where no other can either, the endpoint itself is away.
     if own.problem:
-        return Ruling.ALONE if any(not other.problem for other in others.values()) else Ruling.SHARED
+        return Ruling.ALONE if any(not standing.problem for standing in peers.values()) else Ruling.SHARED
+    # It connects again: an outage that is over, so that nobody is to blame.
     if cause in UNREACHABLE and own.revived < _REVIVALS:
         return Ruling.AGAIN
     if not own.given_up:
         return Ruling.SHARED
-    if all(other.given_up or other.problem for other in others.values()):
+    if all(standing.given_up or standing.problem for standing in peers.values()):
         return Ruling.SHARED
     # More replies than there were requests under way: one of them was sent after this worker had given up.
     fresh = any(
-        not other.given_up
+        not standing.given_up
         and address in before
-        and other.answered - before[address].answered > before[address].in_flight
-        for address, other in others.items()
+        and standing.answered - before[address].answered > before[address].in_flight
+        for address, standing in peers.items()
     )
     return Ruling.ALONE if fresh else None
 
@@ -124,8 +126,8 @@ class Doubts:
             if worker not in there:
                 del self._open[key]
             elif doubt.question is None and now - doubt.asked_at >= _AGAIN_SECONDS:
-                others = [address for address in there if address != worker][:_ASKED]
-                doubt.asked_at, doubt.question = now, self._ask(doubt.report.model, [worker, *others])
+                peers = [address for address in there if address != worker][:_ASKED]
+                doubt.asked_at, doubt.question = now, self._ask(doubt.report.model, [worker, *peers])
             elif doubt.question is not None and doubt.question.done:
                 question, doubt.question = doubt.question, None
                 verdict = self._judge(doubt, question, now)
@@ -146,14 +148,15 @@ class Doubts:
         self, doubt: _Doubt, question: PendingAnswer[dict[str, Standing | None]], now: float
     ) -> Ruling | None:
         try:
-            said = {address: one for address, one in question.answer().items() if one is not None}
+            standings = {address: each for address, each in question.answer().items() if each is not None}
         except OSError:
             return None
-        own = said.pop(doubt.report.worker, None)
+        own = standings.pop(doubt.report.worker, None)
         if own is None:
             return None
-        doubt.before = doubt.before or said
-        verdict = judged(own, said, doubt.before, doubt.report.cause)
+        # The first answers are what later ones are compared with: only replies since then show that others are served.
+        doubt.before = doubt.before or standings
+        verdict = ruling_on(own, standings, doubt.before, doubt.report.cause)
         return Ruling.SHARED if verdict is None and now - doubt.began > _UNDECIDED_SECONDS else verdict
 
     def _carry_out(self, report: InDoubt, verdict: Ruling) -> None:
@@ -164,10 +167,10 @@ class Doubts:
                 f"What failed there is asked by others",
             )
             return
-        told = ask_each(
+        question = ask_each(
             self._client, _hear, plugin_name(self._run), report.model, verdict.value, workers=[report.worker]
         )
-        PendingAnswer(self._client, told)
+        PendingAnswer(self._client, question)
 
 
 async def _standing(name: str, model: str, dask_worker: Any = None) -> Standing | None:  # noqa: ANN401
@@ -175,7 +178,7 @@ async def _standing(name: str, model: str, dask_worker: Any = None) -> Standing 
     work = workspace_on(dask_worker, name)
     if work is None:
         return None
-    problem = await asyncio.to_thread(unreached, work.context.routes[model].endpoint)
+    problem = await asyncio.to_thread(why_unreachable, work.context.routes[model].endpoint)
     traffic = work.traffic("")
     answered = 0 if traffic is None else traffic.answered.get(model, 0)
     in_flight = 0 if traffic is None else traffic.in_flight
@@ -208,5 +211,6 @@ def hold_if_in_doubt(work: Workspace, model: str, results: Sequence[Result], wor
     deadline = time.monotonic() + _HOLD_SECONDS
     while work.may_doubt(model) and time.monotonic() < deadline:
         if work.is_abandoned(task) or work.revived[model] > revived:
+            # Back to Dask, which begins the task anew, here or on another worker; nothing of it was delivered.
             raise Reschedule
         time.sleep(_POLL_SECONDS)

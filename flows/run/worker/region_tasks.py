@@ -35,7 +35,7 @@ def find_duplicates(run: str, task: int) -> None:
         cube.refresh()
         flags = cube.read_duplicates()[task]
         planned = cube.read_planned("trial")[:, task].max(axis=0)
-        flags = repeat_flags(work.plan.tasks[task], planned, flags, lambda: work.drained, work.compared)
+        flags = repeat_flags(work.plan.tasks[task], planned, flags, lambda: work.drained, work.make_trial)
         # Right before the write: comparing takes long, and another driver may have taken over meanwhile.
         work.check_lease()
         cube.write_duplicates(task, flags)
@@ -62,7 +62,7 @@ def write_region(
     # Whole chunks, and of one region by one task at a time, so that a kill leaves old or new chunks and never a mix
     # within one; a mix between arrays does not fit the digest, and the next run grades the region again.
     digest = work.cube.write_region(window.region, arrays, check=work.check_lease)
-    planned = work.planned().mask(window)
+    planned = work.read_targets().mask(window)
     shape = work.cube.shape_number
     receipt = receipt_of(window, generation, planned, arrays["status"], digest, causes, shape)
     return replace(
@@ -92,7 +92,7 @@ def score(run: str, region: Region, compared: Sequence[None]) -> npt.NDArray[np.
     work.cube.refresh()
     prices = work.context.prices[region.model]
     try:
-        return count_region(work.cube, region, work.planned(), prices)
+        return count_region(work.cube, region, work.read_targets(), prices)
     except CubeDamagedError:
         # It is being done again, and counted again then; if that is cut short, the counters are behind the ledger,
         # which the next run sees.

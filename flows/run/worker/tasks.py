@@ -102,7 +102,7 @@ def generate(run: str, block: Block) -> int:
     """Make a block's trials; return how many may have to be asked."""
     work = workspace(run)
     # A stop asks nothing more, and recorded ones were paid for once.
-    return 0 if work.drained or block.recorded else len(work.opened(block))
+    return 0 if work.drained or block.recorded else len(work.open_block(block))
 
 
 def infer(run: str, block: Block, made: int) -> Delivery:  # noqa: ARG001 - where they were made, they are at hand
@@ -112,11 +112,11 @@ def infer(run: str, block: Block, made: int) -> Delivery:  # noqa: ARG001 - wher
         return Delivery(skipped=frozenset(range(block.size)), asked=block.size)
     if block.recorded:
         return Delivery()
-    trials = work.opened(block)
+    trials = work.open_block(block)
     evaluation = work.plan.evaluations[block.window.region.model]
     # Here, not where they are made: of a worker that was killed while it asked them, some were answered.
     cached = work.cached([item.request.digest for item in trials])
-    indices = [i for i, known in enumerate(cached) if not known]
+    indices = [i for i, is_cached in enumerate(cached) if not is_cached]
     work.begun.add(block.key)
     if not indices:
         return Delivery()
@@ -175,9 +175,9 @@ def process(run: str, block: Block, delivery: Delivery) -> BlockResult:
             causes["cache damaged"] += 1
     work.forget(block)
     if block.recorded:
-        kept = columns(work.plan, [outcomes[i] for i in done])
+        rated = columns(work.plan, [outcomes[i] for i in done])
         _report_recorded(run, work, block, delivery, causes)
-        return BlockResult(block.positions[done], kept, dict(causes), len(done) + lost)
+        return BlockResult(block.positions[done], rated, dict(causes), len(done) + lost)
     most = most_fingerprints([fingerprints])
     result = BlockResult(block.positions, columns(work.plan, outcomes), dict(causes), fingerprints=most)
     _report(run, work, block, delivery, result)
@@ -190,7 +190,7 @@ def graded_replies(
     """The trials that were answered and their indices, what each reply says, and its outcome; None for a lost reply."""
     answered = [i for i in range(block.size) if i not in delivery.failed and i not in delivery.skipped]
     # What a stop left out is not even made: there may be many such blocks, and whoever stops waits for them.
-    trials = work.opened(block) if answered else []
+    trials = work.open_block(block) if answered else []
     replies = work.fetch([trials[i].request.digest for i in answered])
     for i, data in zip(answered, replies, strict=True):
         item = trials[i]
@@ -270,8 +270,8 @@ def judge(run: str, block: Block, delivery: Delivery) -> Delivery:
     # Waiting is not work: give the thread back, so that this worker keeps many blocks in flight.
     secede()
     failed, details, skipped = dict(delivery.failed), dict(delivery.details), set(delivery.skipped)
-    for place, asked in jobs.items():
-        judged_by = work.plan.judges[place]
+    for index, asked in jobs.items():
+        judged_by = work.plan.judges[index]
         results = work.ask(judged_by.model, [job for _, job in asked], task)
         hold_if_in_doubt(work, judged_by.model, results, get_worker())
         work.meter.add(judged_by.model, requests=sum(result.attempts for result in results))
@@ -291,8 +291,8 @@ def _jobs_by_judge(work: Workspace, block: Block, delivery: Delivery) -> dict[in
         if reading is None or outcome is None:
             continue
         if work.layers.is_judged(item):
-            for place, job in _judge_jobs(work, block, item, reading, outcome):
-                jobs.setdefault(place, []).append((i, job))
+            for index, job in _judge_jobs(work, block, item, reading, outcome):
+                jobs.setdefault(index, []).append((i, job))
     return jobs
 
 
@@ -300,8 +300,8 @@ def _judge_jobs(
     work: Workspace, block: Block, item: Prepared, reading: Reading, outcome: Outcome
 ) -> Iterator[tuple[int, Job]]:
     """The requests about an answer that the cache does not answer, each with the judge's place."""
-    for place, requests in enumerate(work.layers.judge_requests(item, reading.answer)):
-        simulated = work.context.routes[work.plan.judges[place].model].simulated
+    for index, requests in enumerate(work.layers.judge_requests(item, reading.answer)):
+        simulated = work.context.routes[work.plan.judges[index].model].simulated
         for repeat, request in enumerate(requests):
             if work.cache.get(request.digest) is not None:
                 continue
@@ -310,5 +310,5 @@ def _judge_jobs(
                 if simulated
                 else None
             )
-            sampler = f"judge {work.plan.judges[place].name}"
-            yield place, Job(request.digest, request.body, headers, sampler)
+            sampler = f"judge {work.plan.judges[index].name}"
+            yield index, Job(request.digest, request.body, headers, sampler)

@@ -58,9 +58,9 @@ class Meter:
     def add(self, model: str, **counts: float) -> None:
         """Add to some of a model's counts."""
         with self._lock:
-            known = self._models.setdefault(model, {"requests": 0, "answers": 0, "seconds": 0.0})
+            totals = self._models.setdefault(model, {"requests": 0, "answers": 0, "seconds": 0.0})
             for name, count in counts.items():
-                known[name] += count
+                totals[name] += count
 
     def totals(self) -> dict[str, dict[str, float]]:
         """All counts as plain values."""
@@ -95,9 +95,9 @@ class RecentReplies:
     def take(self, keys: Sequence[str]) -> dict[str, bytes]:
         """Those of the records that are at hand, which are so no more."""
         with self._lock:
-            found = {key: self._replies.pop(key) for key in keys if key in self._replies}
-            self._size -= sum(map(len, found.values()))
-        return found
+            replies = {key: self._replies.pop(key) for key in keys if key in self._replies}
+            self._size -= sum(map(len, replies.values()))
+        return replies
 
 
 class BatchBook(BatchNotes):
@@ -180,16 +180,16 @@ class Workspace:
         """Cached replies, few of them in memory at once; what another worker stored a moment ago is found, too."""
         for begin in range(0, len(keys), _FETCHED):
             some = keys[begin : begin + _FETCHED]
-            found: dict[str, bytes | None] = {**self._written.take(some)}
-            others = [key for key in some if key not in found]
-            found.update(zip(others, self.cache.get_many(others), strict=True))
-            yield from (found[key] for key in some)
+            replies: dict[str, bytes | None] = {**self._written.take(some)}
+            missing = [key for key in some if key not in replies]
+            replies.update(zip(missing, self.cache.get_many(missing), strict=True))
+            yield from (replies[key] for key in some)
 
     def check_lease(self) -> None:
         """Make sure, before the cube is written, that no other driver took it over while this one was stopped."""
         check_holder(self.cube.records, self.context.lease)
 
-    def planned(self) -> SampleTargets:
+    def read_targets(self) -> SampleTargets:
         """How far each cell is to be measured, as the cube says now."""
         return SampleTargets(*self.cube.read_targets())
 
@@ -224,10 +224,10 @@ class Workspace:
     def ask(self, model: str, jobs: Sequence[Job], task: Hashable) -> list[Result]:
         """Send a task's requests and wait for their results, in the order of the jobs."""
 
-        def unwanted() -> Reschedule | None:
+        def reschedule_if_abandoned() -> Reschedule | None:
             return Reschedule() if self.is_abandoned(task) else None
 
-        return self.engine().run(model, jobs, caller=task, unwanted=unwanted) if jobs else []
+        return self.engine().run(model, jobs, caller=task, unwanted=reschedule_if_abandoned) if jobs else []
 
     def abandon(self, task: Hashable) -> None:
         """Send nothing more for a task that the scheduler took back: its driver is gone, or it is done elsewhere."""
@@ -282,7 +282,7 @@ class Workspace:
             asked={model: (first - began, last - began) for model, (first, last) in asked},
             starved=tuple(starved),
             waiting=waiting,
-            found={model: asdict(found) for model, found in engine.found_limits().items()},
+            found={model: asdict(limits) for model, limits in engine.found_limits().items()},
             engines={model: [list(info) for info in infos] for model, infos in engine.engines().items()},
             worker=worker,
         )
@@ -290,8 +290,8 @@ class Workspace:
     def may_doubt(self, model: str) -> bool:
         """Whether it may be this worker alone that a model's endpoint cannot be asked from."""
         route = self.context.routes[model]
-        others = self._share[0] > 1 and bool(self.context.proof.reached) and route.endpoint.batch is None
-        return others and not self.drained and model not in self.judged
+        has_peers = self._share[0] > 1 and bool(self.context.proof.reached) and route.endpoint.batch is None
+        return has_peers and not self.drained and model not in self.judged
 
     def given_up(self, model: str) -> bool:
         """Whether this worker asks a model nothing more."""
@@ -337,26 +337,26 @@ class Workspace:
                 self._engine.drain()
         return frozenset(self.begun)
 
-    def compared(self, cell: Cell, index: int) -> Trial:
+    def make_trial(self, cell: Cell, index: int) -> Trial:
         """A trial whose prompt is compared with others; it is at hand until it is asked, if there is room."""
         trial = cell.trial(index)
         if len(self._made) * len(trial.prompt) < _AT_HAND_BYTES:
             self._made[cell.id, index] = trial
         return trial
 
-    def opened(self, block: Block) -> list[Prepared]:
+    def open_block(self, block: Block) -> list[Prepared]:
         """A block's trials with their requests, made anew unless they were made here a moment ago."""
         with self._lock:
             if block.key in self._open:
                 return self._open[block.key]
         # Outside of the lock: it takes milliseconds. Two tasks that make the same block make equal ones.
-        made = prepare_trials(self.plan, block, self._made)
+        trials = prepare_trials(self.plan, block, self._made)
         with self._lock:
-            self._open[block.key] = made
+            self._open[block.key] = trials
             # Not the oldest goes: its answers are the next to come, so that in the end each block would be made again.
             while sum(map(len, self._open.values())) > _KEPT_TRIALS and len(self._open) > 1:
                 del self._open[list(self._open)[-2]]
-        return made
+        return trials
 
     def _size(self) -> int:
         """Bytes of the requests of the blocks under way, about: each block is as large as its first requests say."""

@@ -136,7 +136,7 @@ def test_drain__names_blocks_of_which_something_was_asked(block, asked):
 
 def test_infer__looks_each_request_up_once_and_asks_nothing_that_another_worker_stored(block):
     made = tasks.generate("run", block.block)
-    first = block.work.opened(block.block)[0].request.digest
+    first = block.work.open_block(block.block)[0].request.digest
     with closing(open_cache(block.work.context.cache)) as of_another:
         of_another.put_many([(first, Record(200, 0.5, b"{}").encode())])
     looked_up: list[str] = []
@@ -166,23 +166,23 @@ def test_written__has_the_newest_of_what_the_cache_took_at_hand_once(tmp_path, m
 
 def test_opened__takes_the_trials_that_were_made_to_be_compared(block):
     cell = block.work.plan.tasks[0].cells[0].cell
-    made = [block.work.compared(cell, index) for index in range(TRIALS)]
+    made = [block.work.make_trial(cell, index) for index in range(TRIALS)]
 
-    opened = [item.trial for item in block.work.opened(block.block)]
+    opened = [item.trial for item in block.work.open_block(block.block)]
 
     assert all(mine is theirs for mine, theirs in zip(opened, made, strict=True))
     block.work.forget(block.block)
-    assert [item.trial for item in block.work.opened(block.block)] == made
+    assert [item.trial for item in block.work.open_block(block.block)] == made
 
 
 def test_opened__with_more_under_way_than_is_kept_makes_one_block_again_and_not_each(block):
     block.monkeypatch.setattr(workspace, "_KEPT_TRIALS", 2 * TRIALS)
     blocks = [replace(block.block, index=index) for index in range(3)]
     for one in blocks:
-        block.work.opened(one)
+        block.work.open_block(one)
 
     for one in blocks:  # the answers come, those of the first one first
-        block.work.opened(one)
+        block.work.open_block(one)
         block.work.forget(one)
 
     assert block.counts["prepared"] == 4

@@ -48,7 +48,7 @@ def test_health__names_who_is_silent_within_15_seconds_and_moves_its_blocks_with
 def test_health__who_answers_a_question_does_not_hang(looked):
     for _ in range(20):
         looked.look(6, heard="a", quiet="b")
-        looked.health.answered(["b", "gone"])
+        looked.health.note_answers(["b", "gone"])
 
     assert looked.notes == []
 

@@ -45,7 +45,7 @@ def full_limit(**settings):
     return limit
 
 
-EVERYBODY = SimpleNamespace(admitted=lambda there, *_: sorted(there), named=str, undecided=False)
+EVERYBODY = SimpleNamespace(admit=lambda there, *_: sorted(there), describe=str, undecided=False)
 
 
 def test_grow__allows_half_as_many_blocks_again_within_bounds():
@@ -206,7 +206,7 @@ def test_workers__that_all_end_before_any_has_done_a_task_end_the_run(monkeypatc
     workers = Workers(Connection(None), "run", (), lambda _: None, admission=EVERYBODY)
     monkeypatch.setattr(workers, "_share_out", lambda: None)
     if worked:
-        workers.worked()
+        workers.note_work()
 
     def poll_often():
         for _ in range(30):

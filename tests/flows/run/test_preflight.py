@@ -88,7 +88,7 @@ def test_admitted__takes_late_workers_in_once_they_are_ready_and_names_a_refused
     admission.first(["a"])
 
     code.workers |= {"late": ready("2"), "bad": State(False, "does not see the cube", "3", "node3")}
-    seen = [admission.admitted(["a", "bad", "late"]) for _ in range(4)]
+    seen = [admission.admit(["a", "bad", "late"]) for _ in range(4)]
 
     assert seen[0] == ["a"]  # nobody waits for an answer
     assert seen[-1] == ["a", "late"]
@@ -108,7 +108,7 @@ def test_first__leaves_out_a_worker_that_alone_cannot_reach_an_endpoint_until_it
     assert code.allowed == [["a"]]
 
     code.workers["b"] = ready("2")
-    seen = [admission.admitted(["a", "b"]) for _ in range(3)]
+    seen = [admission.admit(["a", "b"]) for _ in range(3)]
 
     assert seen[-1] == ["a", "b"]
     assert code.allowed[-1] == ["a", "b"]
@@ -120,7 +120,7 @@ def test_first__takes_all_where_nobody_reaches_an_endpoint():
     admission = Members(code, "run", note=notes.append)
 
     assert sorted(admission.first(["a", "b"])) == ["a", "b"]
-    assert [admission.admitted(["a", "b", "late"]) for _ in range(3)][-1] == ["a", "b", "late"]
+    assert [admission.admit(["a", "b", "late"]) for _ in range(3)][-1] == ["a", "b", "late"]
     assert notes == []
 
 
@@ -137,9 +137,9 @@ def test_admitted__moves_the_blocks_of_who_is_set_aside_and_gives_up_what_silent
     admission.first(["a", "b", "c"])
     there = ["a", "b", "c"]
 
-    assert [admission.admitted(there, ["b"], ["b"]) for _ in range(3)][-1] == ["a", "c"]
-    assert [admission.admitted(there, ["b", "c"], ["b"]) for _ in range(3)][-1] == ["a"]
-    assert [admission.admitted(there) for _ in range(3)][-1] == there
+    assert [admission.admit(there, ["b"], ["b"]) for _ in range(3)][-1] == ["a", "c"]
+    assert [admission.admit(there, ["b", "c"], ["b"]) for _ in range(3)][-1] == ["a"]
+    assert [admission.admit(there) for _ in range(3)][-1] == there
 
     assert code.allowed == [there, ["a", "c"], ["a"], there]
     assert code.silent == [[], ["b"], [], []]
@@ -153,9 +153,9 @@ def test_admitted__says_again_whom_to_keep_away_if_the_scheduler_did_not_hear_it
     lost.answer = lambda: (_ for _ in ()).throw(TimeoutError())
     code.allow = lambda *words: allow(*words) and lost
 
-    admission.admitted(["a", "b"], ["b"], ["b"])
+    admission.admit(["a", "b"], ["b"], ["b"])
     code.allow = allow
-    admission.admitted(["a", "b"], ["b"], ["b"])
+    admission.admit(["a", "b"], ["b"], ["b"])
 
     assert (code.allowed[1:], code.silent[1:]) == ([["a"]] * 2, [["b"]] * 2)
 
@@ -166,7 +166,7 @@ def test_set_aside__is_told_once_and_holds():
     admission.first(["a", "b"])
 
     admission.set_aside("b", "its requests fail")
-    seen = [admission.admitted(["a", "b"]) for _ in range(3)]
+    seen = [admission.admit(["a", "b"]) for _ in range(3)]
 
     assert seen[-1] == ["a"]
     assert code.allowed[-1] == ["a"]
@@ -178,7 +178,7 @@ def test_admitted__forgets_who_is_gone():
     admission = Members(code, "run")
     admission.first(["a"])
 
-    assert admission.admitted([]) == []
+    assert admission.admit([]) == []
 
 
 def test_first__waits_for_the_answers_that_workers_leave(tmp_path, monkeypatch):
@@ -202,15 +202,15 @@ def test_admitted__gives_nobody_a_share_whose_tasks_may_still_be_taken_away():
     pending = Answer(None)
     pending.done = False
     code.workers |= {"b": ready("2"), "late": ready("3")}
-    admission.admitted(["a", "b"])
+    admission.admit(["a", "b"])
     code.allow = lambda _, addresses, __=(): code.allowed.append(addresses) or pending
-    assert admission.admitted(["a", "b"]) == ["a", "b"]
-    seen = [admission.admitted(["a", "b", "late"])[:2] for _ in range(4)]
+    assert admission.admit(["a", "b"]) == ["a", "b"]
+    seen = [admission.admit(["a", "b", "late"])[:2] for _ in range(4)]
     pending.done = True
 
     assert seen == [["a", "b"]] * 4
     assert code.allowed == [["a"], ["a", "b"]]
-    assert "late" in admission.admitted(["a", "late"]) == ["a", "late"]
+    assert "late" in admission.admit(["a", "late"]) == ["a", "late"]
 
 
 def test_first__goes_on_with_workers_that_take_the_places_of_others_and_says_that_it_waits(monkeypatch):

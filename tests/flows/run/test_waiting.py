@@ -14,7 +14,7 @@ from evalcube.flows.run.follow.events import Noted
 from tests.flows.shared_cluster import PROCESSES
 from tests.flows.support import sweep_config
 
-ADMITTED = SimpleNamespace(admitted=lambda there, *_: sorted(there), named=str, undecided=False)
+ADMITTED = SimpleNamespace(admit=lambda there, *_: sorted(there), describe=str, undecided=False)
 
 
 class Lease:

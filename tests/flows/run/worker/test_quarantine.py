@@ -8,7 +8,7 @@ from distributed import Reschedule
 from evalcube.deploy.clusters.asking import PendingAnswer
 from evalcube.flows.run.follow.events import InDoubt, as_message, from_message
 from evalcube.flows.run.worker import quarantine
-from evalcube.flows.run.worker.quarantine import Doubts, Ruling, Standing, hold_if_in_doubt, judged
+from evalcube.flows.run.worker.quarantine import Doubts, Ruling, Standing, hold_if_in_doubt, ruling_on
 from evalcube.stages.infer.jobs import Result
 from evalcube.stages.infer.reply import Reply, RetryClass
 
@@ -36,11 +36,11 @@ def after(standing, answered):
     ],
 )
 def test_judged__is_alone_only_if_others_are_answered(own, other, cause, verdict):
-    assert judged(own, {"b": other}, {"b": WELL}, cause) is verdict
+    assert ruling_on(own, {"b": other}, {"b": WELL}, cause) is verdict
 
 
 def test_judged__where_nobody_else_is_there_it_is_the_endpoint():
-    assert judged(CUT_OFF, {}, {}, "connect") is Ruling.SHARED
+    assert ruling_on(CUT_OFF, {}, {}, "connect") is Ruling.SHARED
 
 
 class Told:
