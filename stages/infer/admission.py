@@ -237,6 +237,7 @@ class Feedback:
         if is_let_through(reply):
             self._let_through_at = self._now()
             admission.note_passed(mark, reply.completion_tokens)
+        # A reply that counts may still say that it was the last one for now.
         if reply.is_final and reply.exhausted is None:
             return
         pause = longest_pause(reply)

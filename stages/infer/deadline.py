@@ -31,6 +31,7 @@ class Exchange:
 
     def waits_for(self, part: _Waited) -> None:
         """Wait for a part of it, too."""
+        # Late already: it expired between two parts that were waited for.
         if self._waited is None:
             raise TimeoutError
         self._waited.append(part)

@@ -308,6 +308,7 @@ class ModelQueue:
             refused = self.refusals[-1].shared.job
             body = build_control(refused.body, self.endpoint.api)
             job = refused._replace(digest=hashlib.sha256(body).hexdigest(), body=body)
+            # In no register: no trial waits for it, and its answer is not stored.
             self.control = SharedJob(job, {})
             self.control.add(JobGroup(1), 0)
             self.waiting.appendleft(self.control)
@@ -318,6 +319,7 @@ class ModelQueue:
         Those that came once are sent again, unless there are more than may be: the parts of the workers, which differ
         by their ranks, add up to that.
         """
+        # An answer to a request that began later shows that not everything was refused by then.
         before = [refusal for refusal in self.refusals if refusal.came <= began]
         self.refusals = [refusal for refusal in self.refusals if refusal.came > began]
         most = self.endpoint.refusals
@@ -325,6 +327,7 @@ class ModelQueue:
         for refusal in before:
             if part is not None and self._outcomes >= part:
                 yield refusal, False
+            # Refused in the same way before and after an answer to another one: it is about this request.
             elif refusal.is_again:
                 self._outcomes += 1
                 yield refusal, True

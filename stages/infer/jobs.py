@@ -310,5 +310,6 @@ class SharedJob:
 
     def _end(self) -> list[tuple[JobGroup, int]]:
         self._register.pop(self.job.digest, None)
+        # Taken out first: whoever resolves it a second time finds nobody.
         waiters, self._waiters = self._waiters, []
         return waiters

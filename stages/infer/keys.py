@@ -105,6 +105,7 @@ class KeyHolder:
         if not self._renewable:
             return False
         async with self._lock:
+            # Another request that was refused has found the new key while this one waited for the lock.
             if self.generation != generation:
                 return True
             if time.monotonic() - self._refused_at < _SHORTEST_PAUSE:
@@ -112,6 +113,7 @@ class KeyHolder:
             try:
                 key = await asyncio.to_thread(read_key, self._endpoint)
             finally:
+                # Also where it could not be read: a thousand refused requests must not run a command a thousand times.
                 self._refused_at = time.monotonic()
             if key == self.key:
                 return False
@@ -161,6 +163,7 @@ def _command_output(endpoint: Endpoint, command: tuple[str, ...]) -> bytes:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            # So that a command which takes too long can be killed with all that it started.
             start_new_session=True,
         )
     except (OSError, ValueError):

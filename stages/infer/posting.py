@@ -91,16 +91,19 @@ class Poster:
     ) -> _Read:
         """Send a request; returns what `read` makes of the reply."""
         loop = asyncio.get_running_loop()
+        # Before there is a connection: to wait for one is part of the request's time.
         exchange = self._deadline.begin(loop)
         try:
             connection, protocol = await self._connect()
             try:
                 exchange.waits_for(protocol)
+                # Only now: aiohttp keeps what arrives unparsed until it knows what kind of reply to expect.
                 protocol.set_response_params(
                     read_until_eof=True, max_line_size=HEADER_BYTES, max_field_size=HEADER_BYTES
                 )
                 head = f"{self._head}Content-Length: {len(body)}\r\n{_lines(headers or {})}\r\n"
                 transport = cast("asyncio.Transport", protocol.transport)
+                # Head and body at once: one system call, and for most requests one packet.
                 transport.write(head.encode() + body)
                 message, content = await _read_head(protocol)
                 exchange.waits_for(content)
@@ -128,6 +131,7 @@ class Poster:
 
 async def _read_head(protocol: ResponseHandler) -> tuple[RawResponseMessage, aiohttp.StreamReader]:
     """The head of the reply, and its body, after informational responses."""
+    # `100 Continue` and early hints come before the reply, and say nothing of it.
     for _ in range(_MOST_HEADS):
         message, content = await protocol.read()
         if message.code >= 200 or message.code == _SWITCHING_PROTOCOLS:

@@ -109,6 +109,7 @@ class TokenBucket:
             return math.inf
         self._fill(now)
         lack = min(cost, self._full) - self._level
+        # Rounding must not have a full bucket wait for a billionth of a token.
         return lack / self._rate if lack > _TOLERANCE * self._full else 0.0
 
     def take(self, cost: float, now: float) -> None:
@@ -117,6 +118,7 @@ class TokenBucket:
         self._level = min(self._level - cost, self._full)
 
     def _fill(self, now: float) -> None:
+        # Whoever brings an earlier time, as two callers may within one turn, changes nothing.
         if now > self._at:
             self._level = min(self._full, self._level + (now - self._at) * self._rate)
             self._at = now

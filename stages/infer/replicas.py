@@ -191,6 +191,7 @@ class Replicas:
             # All requests of a server that went fail at once: one probe answers for all of them.
             replica.asked = asyncio.get_running_loop().create_future()
             self._spawn(self._ask(replica, replica.asked))
+        # Shielded: a request that is cancelled must not end the probe that others wait for.
         there = await asyncio.shield(replica.asked)
         if there:
             replica.found_at = self._now()
@@ -247,6 +248,7 @@ class Replicas:
         self._waiting.append(future)
         try:
             with suppress(TimeoutError):
+                # Nothing wakes them when the run stops or the outage has lasted too long: so they look.
                 async with asyncio.timeout(_LOOK_SECONDS):
                     await future
         finally:

@@ -238,6 +238,7 @@ def _classify_error(status: int, headers: Mapping[str, str], body: bytes, now: f
         return Reply(RetryClass.FAILED, cause, detail, is_refusal=True)
     if status in _FATAL_STATUS or {error.code, error.kind} & _UNPAID_CODES:
         return Reply(RetryClass.FATAL, cause, detail)
+    # All of 500 and above: gateways have numbers of their own there, and another moment may do.
     if status >= 500 or status in _CAPACITY_STATUS:
         return Reply(RetryClass.RETRY, cause, detail, retry_after=retry_after(headers, now))
     if 300 <= status < 400:
@@ -271,6 +272,7 @@ def _classify_ok(headers: Mapping[str, str], body: bytes, now: float, form: Repl
         return Reply(RetryClass.RETRY, "invalid json", detail, page=page)
     if not isinstance(document, dict):
         return Reply(RetryClass.RETRY, "wrong shape", "the reply is no JSON object")
+    # Some answer 200 to everything, and say in the body what went wrong.
     if document.get("error"):  # whatever stands beside it
         return _classify_error(error_status(document), headers, body, now)
     document = form.read(document)

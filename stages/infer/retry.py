@@ -127,8 +127,10 @@ def backoff(
         steady = turn(reply)
         growing = min(base * 2.0 ** min(attempt, _MOST_DOUBLINGS), cap) if steady is None else steady
         if reply.retry_after is None:
+            # From half to one and a half of it: requests that were refused together must not come back together.
             reply = yield growing * (0.5 + jitter)
         else:
+            # Never before the endpoint's own time; from the second pause on not at once either, as some always say 0.
             asked, spread = min(reply.retry_after, longest), base if steady is None else steady
             least = growing / 2.0 if attempt and steady is None else 0.0
             reply = yield max(asked, least) + spread * jitter
@@ -150,6 +152,7 @@ async def retry(
             wait = policy.send(reply)
         except StopIteration:
             return reply, value, attempts
+        # A pause that ends early means that nothing more is sent: then the last reply stands.
         again = None if await pause(wait, reply) else await attempt(reply, attempts)
         if again is None:
             return reply, value, attempts
@@ -192,10 +195,12 @@ class Breaker:
 
     def note_success(self) -> None:
         """Note a reply that counts."""
+        # An endpoint that has answered can be asked: from now on some requests may be at fault themselves.
         self._limit, self._in_a_row = self._patience, 0
 
     def note_failure(self, reply: Reply) -> bool:
         """Note a request's last reply, which does not count; returns whether the endpoint is to be given up."""
+        # Another kind of failure, such as a timeout, neither counts here nor ends the row.
         if is_unfit(reply) or reply.is_refusal:
             cause = "unreachable" if reply.cause in UNREACHABLE else reply.cause
             self._in_a_row = self._in_a_row + 1 if cause == self._cause else 1

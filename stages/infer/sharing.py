@@ -113,6 +113,7 @@ class Gate:
         if self._workers == 1 and not self.stops:
             return None
         wanted = min(in_flight + waiting, self._most) if self._workers else 0
+        # More may be in flight than the window allows by now: no request is cancelled because the window shrank.
         held = Loan(max(in_flight, self.window), self.rate, self.stops)
         return Report(wanted, held, self._number, astuple(self.counts))
 
@@ -164,6 +165,7 @@ class Gate:
             index = setting.turns.index(worker) if takes else rank
             number = len(setting.turns) if takes else self._workers
             self._turns.follow(setting.pace, now + self.offset, number, index)
+        # From when the new pace holds: answers to what was sent before still tell of the old one.
         if setting.epoch != self.counts.epoch:
             since = -math.inf if setting.pace is None else setting.pace.since - self.offset
             self._later = (setting.epoch, since)
@@ -332,11 +334,14 @@ class _Endpoint:
         counts = Counts(*report.counts)  # type: ignore[arg-type]
         before = self._counts.get(worker)
         if before is not None and counts.all_sent < before.all_sent:
+            # Fewer than before under one address: the worker was started again, and what its former process sent counts
+            # on.
             self._ended = together((self._ended, before), 0)
         self._counts[worker], self._reports[worker] = counts, report
         later = {
             number: loan for number, loan in self._lent.get(worker, {}).items() if number > report.number
         }
+        # Settings up to the reported number are in force there; only later ones may still be on their way.
         self._lent[worker] = later
 
     def is_lent(self, workers: Collection[str]) -> bool:
@@ -347,6 +352,7 @@ class _Endpoint:
         """The most that each worker may have: what it reported, or was lent since and has sooner or later."""
         held = {}
         for worker in workers:
+            # The most of all of them: its report and the driver's message may have crossed.
             loans = [*self._lent.get(worker, {}).values()]
             if worker in self._reports:
                 loans.append(self._reports[worker].held)
@@ -375,6 +381,7 @@ class _Endpoint:
         else:
             setting = self._decide_for_several(members, present, now)
         reported = [self._reports.get(worker) for worker in members]
+        # Nobody acknowledges a setting: whoever reports an older one is told again, though not at each look.
         missed = any(each is None or each.number != self._number for each in reported) and workers > 1
         if setting == self.last and not (missed and now - self._told_at > _AGAIN):
             return None
@@ -389,6 +396,7 @@ class _Endpoint:
         quota, last = self._quota, self.last
         bounds = quota.connections, self._timeout, min(len(members), quota.connections)
         if self._controller is None:
+            # Begun anew: what a worker found out while it was alone is not reported.
             self._controller = Controller(quota.first, quota.connections, self._timeout, now, bounds[2])
             last = None
         controller = self._controller

@@ -59,9 +59,11 @@ class Assembly:
         if data == _DONE:
             self.complete = True
             return
+        # Whatever follows the end is no part of the reply.
         if self.complete or self.error is not None:
             return
         event = parse_body(data)
+        # Some servers put each event into a list of one.
         if isinstance(event, list) and event:
             event = event[0]
         if (
@@ -339,6 +341,7 @@ class ReplyStream:
             self.latency = seconds
             if len(self._body) > self._limit:
                 raise TooLargeError
+            # Some answer with one whole document although a stream was asked for.
             if not _EVENT.match(self._body):
                 return False
             piece, self._body = bytes(self._body), None
@@ -359,6 +362,7 @@ class ReplyStream:
             for data in self._events.finish():
                 assembly.add(data, self._events.name)
         except BadEventError:
+            # A last event that cannot be read was cut with the connection.
             raise CutError from None
         error = assembly.error
         if error is None and not assembly.is_whole:

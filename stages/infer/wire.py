@@ -121,6 +121,7 @@ class Sender:
 
         Whatever goes wrong on the way is a reply with a cause, never an exception.
         """
+        # Noted before it is sent: when it is refused, another request may have renewed the key already.
         generation = await self._use_key()
         reply, record = await self._send(job, place)
         return await self._after(reply, generation), record
@@ -146,6 +147,7 @@ class Sender:
             await self._use_key()
             async with (
                 asyncio.timeout(_PROBE_SECONDS),
+                # Without redirects: the key must not follow one to another host.
                 self._session.get(
                     url, headers=self._headers, proxy=self._proxies[place], allow_redirects=False
                 ) as response,
@@ -275,6 +277,7 @@ def _open_session(endpoint: Endpoint, connections: Connector) -> aiohttp.ClientS
         connector=connections,
         connector_owner=False,
         timeout=timeout,
+        # One reply must not change what is sent with the next request.
         cookie_jar=aiohttp.DummyCookieJar(),
         max_line_size=HEADER_BYTES,
         max_field_size=HEADER_BYTES,
@@ -300,6 +303,7 @@ async def _drain(pieces: Pieces) -> None:
 async def read_body(headers: _Headers, content: aiohttp.StreamReader, limit: int) -> bytes:
     """The whole body, decompressed."""
     length = headers.get("Content-Length")
+    # What a compressed body unpacks to, its length does not say.
     if length is not None and int(length) <= limit and "Content-Encoding" not in headers:
         return await content.read()
     parts, size = [], 0

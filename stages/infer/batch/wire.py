@@ -107,6 +107,7 @@ class BatchSender(Sender):
         An endpoint that cannot list its batches is taken to have none.
         """
         more = ""
+        # Each page is a request, and a list may have no end.
         for _ in range(_MOST_PAGES):
             reply, entries, more = await self._page(more)
             if not reply.is_final:
@@ -116,6 +117,8 @@ class BatchSender(Sender):
                     return _DONE, None  # older than the note
                 if batch.token == note.token or (note.file and batch.input == note.file):
                     return reply, batch
+                # Nobody's, and of this size: it may be the one whose id was lost when a process was killed. Its answers
+                # tell.
                 if batch.size == len(note.digests) and batch.id not in await asyncio.to_thread(noted):
                     if not batch.over:
                         return reply, replace(batch, unsure=True)
