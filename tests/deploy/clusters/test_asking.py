@@ -69,7 +69,7 @@ def test_question__what_dask_stumbles_over_without_a_scheduler_is_an_os_error(lo
         PendingAnswer(client, stumble()).answer(10)
 
 
-def test_told_if_lost__says_that_the_scheduler_went_away(loop):
+def test_explain_if_lost__says_that_the_scheduler_went_away(loop):
     client = Client(loop)
     client.scheduler, client.status = None, "closed"
 

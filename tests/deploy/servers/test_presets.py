@@ -51,5 +51,5 @@ def test_ollama__has_room_for_prompt_and_answer(answer, context):
     assert fill_in(PRESETS["ollama"].env["OLLAMA_CONTEXT_LENGTH"], words) == str(context)
 
 
-def test_filled__leaves_other_braces_alone():
+def test_fill_in__leaves_other_braces_alone():
     assert fill_in('{"port": {port}, "a": {}}', {"port": 5}) == '{"port": 5, "a": {}}'

@@ -82,7 +82,7 @@ def test_first__begins_without_a_worker_that_does_not_answer_and_gives_it_no_tas
     assert "1 workers of 2 do not answer (b): the run begins without them" in notes[0]
 
 
-def test_admitted__takes_late_workers_in_once_they_are_ready_and_names_a_refused_one_once():
+def test_admit__takes_late_workers_in_once_they_are_ready_and_names_a_refused_one_once():
     notes, code = [], Carried(a=ready())
     admission = Members(code, "run", note=notes.append)
     admission.first(["a"])
@@ -131,7 +131,7 @@ def test_first__of_workers_that_reach_different_endpoints_none_can_take_part():
         Members(code, "run").first(["a", "b"])
 
 
-def test_admitted__moves_the_blocks_of_who_is_set_aside_and_gives_up_what_silent_ones_have():
+def test_admit__moves_the_blocks_of_who_is_set_aside_and_gives_up_what_silent_ones_have():
     code = Carried(a=ready(), b=ready("2"), c=ready("3"))
     admission = Members(code, "run", note=list)
     admission.first(["a", "b", "c"])
@@ -145,7 +145,7 @@ def test_admitted__moves_the_blocks_of_who_is_set_aside_and_gives_up_what_silent
     assert code.silent == [[], ["b"], [], []]
 
 
-def test_admitted__says_again_whom_to_keep_away_if_the_scheduler_did_not_hear_it():
+def test_admit__says_again_whom_to_keep_away_if_the_scheduler_did_not_hear_it():
     code = Carried(a=ready(), b=ready("2"))
     admission = Members(code, "run", note=list)
     admission.first(["a", "b"])
@@ -173,7 +173,7 @@ def test_set_aside__is_told_once_and_holds():
     assert notes == ["worker b takes no part in the run: its requests fail"]
 
 
-def test_admitted__forgets_who_is_gone():
+def test_admit__forgets_who_is_gone():
     code = Carried(a=ready())
     admission = Members(code, "run")
     admission.first(["a"])
@@ -195,7 +195,7 @@ def test_first__waits_for_the_answers_that_workers_leave(tmp_path, monkeypatch):
     assert "and this process does not see it" in notes[0]
 
 
-def test_admitted__gives_nobody_a_share_whose_tasks_may_still_be_taken_away():
+def test_admit__gives_nobody_a_share_whose_tasks_may_still_be_taken_away():
     code = Carried(a=ready())
     admission = Members(code, "run")
     admission.first(["a"])

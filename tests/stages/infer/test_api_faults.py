@@ -6,7 +6,7 @@ from evalcube.deploy.simulator.truth import HEADER, Truth, encode
 from evalcube.stages.infer.jobs import Job
 from tests.simulator.faults import STREAM_KINDS
 from tests.stages.infer.conftest import make_jobs
-from tests.stages.infer.test_faults import ALL_FAIL, ERROR, FAULTS, STATUS, STREAMED, graded
+from tests.stages.infer.test_wire import ALL_FAIL, ERROR, FAULTS, STATUS, STREAMED, graded
 
 OTHER = {
     ("messages", False): {"no choices": (True, ERROR, "wrong shape")},

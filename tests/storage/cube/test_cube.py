@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,10 +28,34 @@ def cube(tmp_path, workers):
     return workers.make_cube(tmp_path / "c.zarr")
 
 
+@pytest.fixture
+def synced(monkeypatch):
+    """Paths of what was put on disk, in the order in which that was asked for."""
+    paths, fsync = [], os.fsync
+
+    def spy(descriptor):
+        paths.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", spy)
+    return paths
+
+
 def assert_equal(left, right):
     assert set(left) == set(right)
     for name in left:
         np.testing.assert_array_equal(left[name], right[name], err_msg=name)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="the system does not say which file is synced")
+def test_write_region__has_every_chunk_and_its_name_on_disk_before_it_returns(cube, workers, synced):
+    region = Region(1, 0, 0)
+
+    cube.write_region(region, workers.region_arrays(cube, region))
+
+    chunks = [Path(cube.url).resolve() / name / "c/1/0/0/0/0" for name in VARIABLES]
+    assert all(chunk.is_file() for chunk in chunks)
+    assert {*chunks, *(chunk.parent for chunk in chunks)} <= set(synced)
 
 
 def test_schema__status_codes_are_those_of_the_stages():

@@ -2,8 +2,6 @@ import contextlib
 import os
 import shutil
 import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +10,6 @@ import zarr
 
 from evalcube.storage.cube.cube import Cube, Region, region_digest
 from evalcube.storage.cube.directory import Directory
-from evalcube.storage.cube.directory.creation import temporary_beside
 from evalcube.storage.cube.schema import VARIABLES
 from evalcube.storage.errors import (
     CubeDamagedError,
@@ -152,16 +149,6 @@ def test_open__a_read_only_file_system(tmp_path, cube, small_disk, workers):
         workers.make_cube(disk / "d.zarr")
 
 
-def test_create__below_a_file(below_a_file, workers):
-    with pytest.raises(NotWritableError, match="file"):
-        workers.make_cube(below_a_file / "c.zarr")
-
-
-def test_create__a_name_too_long(tmp_path, workers):
-    with pytest.raises(NotWritableError, match="too long"):
-        workers.make_cube(tmp_path / ("x" * 300))
-
-
 @pytest.mark.cluster
 def test_disk_full__old_regions_stay_whole(small_disk, workers):
     disk = small_disk("1200k")
@@ -181,18 +168,6 @@ def test_disk_full__old_regions_stay_whole(small_disk, workers):
     assert not [path for path in disk.iterdir() if path.name.endswith(".creating")]
     (disk / "ballast").unlink()
     cube.write_region(Region(1, 1, 0), workers.region_arrays(cube, Region(1, 1, 0)))
-
-
-def test_create__leaves_an_old_creation_of_a_living_process_alone(tmp_path, workers):
-    living = temporary_beside(tmp_path / "c.zarr")
-    strange = living.with_name(living.name.replace(f"-{os.getpid()}-", "-x-"))
-    for path in (living, strange):
-        path.mkdir()
-        os.utime(path, (1, 1))
-
-    workers.make_cube(tmp_path / "c.zarr")
-
-    assert sorted(tmp_path.iterdir()) == sorted([living, tmp_path / "c.zarr"])
 
 
 def fill(disk):
@@ -236,23 +211,6 @@ def test_kill__regions_acknowledged_are_there_and_none_is_torn(tmp_path, cube, w
                 assert any(np.array_equal(array, whole[name]) for whole in possible), (region, name)
 
 
-def test_kill__creation_leaves_all_or_nothing(tmp_path, workers, processes):
-    rng = np.random.default_rng(2)
-    for number in range(5):
-        folder, acks = tmp_path / str(number), tmp_path / f"acks{number}"
-        lines = processes.killed(workers.create_cubes, folder, acks, acks=acks, delay=rng.uniform(0, 0.2))
-        assert lines
-        for line in lines:
-            verb, cube = line.split()
-            path = folder / f"{cube}.zarr"
-            if verb == "end" or path.exists():
-                assert Cube.open(path).sizes["trial"] == 8
-                assert xr.open_zarr(path).load().sizes["trial"] == 8
-            elif len(lines) == 1 or verb == "begin":
-                workers.make_cube(path)
-        assert not list(folder.glob(f".{cube}.zarr*"))
-
-
 # What a killed put leaves has a name of its own; zarr tells of it where consolidated metadata are not used.
 @pytest.mark.filterwarnings("ignore:Object at .*partial is not recognized")
 def test_kill__growth_is_all_or_nothing_and_can_be_finished(tmp_path, cube, workers, processes):
@@ -274,39 +232,3 @@ def test_kill__growth_is_all_or_nothing_and_can_be_finished(tmp_path, cube, work
         np.testing.assert_array_equal(full.repeat, np.arange(full.sizes["repeat"]))
         for name, array in old.items():
             np.testing.assert_array_equal(full[name][0, :, :, :8, :2], array)
-
-
-def test_create__of_two_one_wins(tmp_path, workers, processes):
-    for number in range(3):
-        results = [tmp_path / f"{number}.{i}" for i in range(2)]
-        start = tmp_path / f"start{number}"
-        for result in results:
-            processes.start(workers.race_create, tmp_path / f"{number}.zarr", start, result)
-        for result in results:
-            processes.wait_lines(f"{result}.ready")
-        start.touch()
-
-        outcomes = sorted(processes.wait_lines(result)[0] for result in results)
-
-        assert outcomes == ["CubeExistsError", "created"]
-        assert Cube.open(tmp_path / f"{number}.zarr").sizes["model"] == 3
-
-
-@pytest.mark.cluster
-def test_create__sweeps_what_a_dead_process_left(tmp_path, workers):
-    code = "from evalcube.storage.cube.directory.creation import temporary_beside\n"
-    code += "from pathlib import Path; import sys\n"
-    code += "p = temporary_beside(Path(sys.argv[1])); p.mkdir(); (p / 'x').touch(); print(p)"
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
-    made = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path / "c.zarr")],
-        check=True,
-        capture_output=True,
-        text=True,
-        env=environment,
-    )
-    assert Path(made.stdout.strip()).is_dir()
-
-    workers.make_cube(tmp_path / "c.zarr")
-
-    assert [path.name for path in tmp_path.iterdir()] == ["c.zarr"]

@@ -35,11 +35,11 @@ def after(standing, answered):
         (WELL._replace(revived=3), WELL, "connect", Ruling.SHARED),
     ],
 )
-def test_judged__is_alone_only_if_others_are_answered(own, other, cause, verdict):
+def test_ruling_on__is_alone_only_if_others_are_answered(own, other, cause, verdict):
     assert ruling_on(own, {"b": other}, {"b": WELL}, cause) is verdict
 
 
-def test_judged__where_nobody_else_is_there_it_is_the_endpoint():
+def test_ruling_on__where_nobody_else_is_there_it_is_the_endpoint():
     assert ruling_on(CUT_OFF, {}, {}, "connect") is Ruling.SHARED
 
 

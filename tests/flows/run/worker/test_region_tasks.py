@@ -33,7 +33,7 @@ class Workspace:
     plan = SimpleNamespace(tasks=[SimpleNamespace(cells=())])
 
     comparing = nullcontext()
-    compared = None
+    make_trial = None
 
     def check_lease(self):
         raise LeaseLostError("lost", "lease.json", "Wait.")

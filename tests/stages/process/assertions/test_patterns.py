@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
 
 from evalcube.stages.process.assertions import Context, Graded, evaluate, parse_assertions, patterns, schemas
-from evalcube.stages.process.assertions.documents import DocumentError, parse_document
 from evalcube.stages.process.assertions.model import UnmeasuredError
 
 
@@ -28,6 +26,8 @@ def timed_grade(declared: dict[str, Any], output: str) -> tuple[Graded, float]:
 
 
 HANGS = 60.0
+
+
 """Seconds of CPU time that nothing here takes a hundredth of unless it goes on for ever."""
 
 
@@ -39,6 +39,8 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 TREE = {"properties": {"a": {"$ref": "#/$defs/n"}}}
+
+
 FOREVER = [
     ({"type": "regex", "pattern": "(a+)+$"}, "a" * 20_000 + "b"),
     ({"type": "regex", "pattern": r"\s+$"}, " " * 300_000 + "x"),
@@ -100,68 +102,6 @@ def test_evaluate__gives_up_in_time_and_says_so(declared: dict[str, Any], output
 )
 def test_evaluate__large_outputs_take_linear_time(declared: dict[str, Any], output: str) -> None:
     assert timed_grade(declared, output)[1] < HANGS
-
-
-@pytest.mark.parametrize(
-    ("schema", "note"),
-    [({"$ref": "#"}, "recurses too deep"), ({"$ref": "#/$defs/x"}, "a part that it does not have")],
-)
-def test_json_schema__endless_or_dangling_reference_is_noted(schema: dict[str, Any], note: str) -> None:
-    assert note in grade({"type": "json_schema", "schema": schema}, "1").note
-
-
-def test_json_schema__number_beyond_arithmetic_is_noted() -> None:
-    graded = grade({"type": "json_schema", "schema": {"multipleOf": 0.3}}, "1e999")
-
-    assert "cannot be computed with" in graded.note
-
-
-def test_json_schema__dialect_is_2020_or_the_one_it_names() -> None:
-    schema = {"items": {"type": "integer"}, "prefixItems": [{"type": "string"}]}
-
-    assert schemas.conforms(["a", 1], schema)
-    named = {"$schema": "http://json-schema.org/draft-07/schema#", **schema}
-    assert not schemas.conforms(["a", 1], named)
-
-
-SCHEMAS: list[dict[str, Any]] = [
-    {"uniqueItems": True},
-    {"items": {"uniqueItems": True}},
-    {"additionalProperties": False, "properties": {"a": {}}},
-    {"additionalProperties": {"type": "integer"}, "patternProperties": {"^a": {"type": "null"}}},
-    {"patternProperties": {"b": {"type": "string"}, "^a$": False}},
-    {"pattern": "^[ab]*$"},
-    {"items": {"anyOf": [{"pattern": "a"}, {"type": "number"}]}},
-    {"additionalProperties": {"items": {"type": "boolean"}}},
-]
-DOCUMENTS = st.recursive(
-    st.none() | st.booleans() | st.integers(-1, 2) | st.sampled_from([0.0, 1.0, 1.5, "", "a", "ab", "c"]),
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(st.sampled_from(["a", "ab", "b", "c"]), inner, max_size=3)
-    ),
-    max_leaves=8,
-)
-
-
-@given(st.sampled_from(SCHEMAS), DOCUMENTS)
-def test_conforms__agrees_with_the_unbounded_library(schema: dict[str, Any], document: object) -> None:
-    assert schemas.conforms(document, schema) is Draft202012Validator(schema).is_valid(document)
-
-
-@pytest.mark.parametrize(
-    "text", ["NaN", "[Infinity]", "", "{'a': 1}", "\ufeff1", "1 2", "[" * 101 + "]" * 101, " " * 2_000_001]
-)
-def test_parse_document__refuses(text: str) -> None:
-    with pytest.raises(DocumentError):
-        parse_document(text)
-
-
-def test_parse_document__takes_what_json_allows() -> None:
-    assert parse_document("[" * 100 + "]" * 100)
-    assert parse_document("9" * 5_000) == float("inf")
-    assert parse_document(' {"a": 1, "a": 2}\n') == {"a": 2}
-    assert parse_document(r'"\ud800"') == "\ud800"
 
 
 # What each does in JavaScript, by ECMA-262 (no engine was run).

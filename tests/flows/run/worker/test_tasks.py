@@ -11,6 +11,7 @@ import pytest
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.targets import Block, Window
+from evalcube.flows.run.follow.events import from_message
 from evalcube.flows.run.servers import serve_models
 from evalcube.flows.run.worker import tasks, workspace
 from evalcube.flows.run.worker.context import RunContext
@@ -99,6 +100,32 @@ def test_chain__makes_trials_once(block):
     assert set(result.arrays["status"]) == {Status.CORRECT, Status.INCORRECT}
     assert result.arrays["judge"] == pytest.approx(np.full(TRIALS, 4.0))
     assert not result.causes
+
+
+def test_chain__tells_the_driver_what_became_of_each_trial(block):
+    events, ask = [], block.work.ask
+    block.monkeypatch.setattr(Node, "log_event", lambda _, __, message: events.append(from_message(message)))
+    made = tasks.generate("run", block.block)
+    first = block.work.open_block(block.block)[0].request.digest
+    ask("m", [SimpleNamespace(digest=first)], "another task")  # so that the cache answers it
+
+    def ask_all_but_two(model, jobs, task):
+        if model == "grader":
+            return ask(model, jobs, task)
+        failed = Result("failed", "http 500", "out of order", 3)
+        return [*ask(model, jobs[:-2], task), failed, Result("skipped")]
+
+    block.monkeypatch.setattr(block.work, "ask", ask_all_but_two)
+    delivery = tasks.judge("run", block.block, tasks.infer("run", block.block, made))
+    tasks.process("run", block.block, delivery)
+
+    (event,) = events
+    assert (event.key, event.model, event.cached) == (block.block.key, 0, 1)
+    assert (event.trials, event.transport, event.missing) == (TRIALS - 2, 1, 1)
+    assert (event.causes, event.details) == ({"http 500": 1}, {"http 500": "out of order"})
+    counts = block.work.meter.totals()[block.work.plan.evaluations[0].model]
+    assert (counts["requests"], counts["answers"]) == (TRIALS - 3 + 3, TRIALS - 3)
+    assert counts["seconds"] == pytest.approx(0.5 * (TRIALS - 3))
 
 
 @pytest.mark.parametrize("recorded", [False, True])

@@ -30,7 +30,7 @@ class Lost:
 def test_take_arrived__waits_again_for_what_was_lost_with_its_worker():
     driver = Driver.__new__(Driver)
     driver._arrived = queue.Queue()
-    driver._workers = SimpleNamespace(worked=lambda: None)
+    driver._workers = SimpleNamespace(note_work=lambda: None)
     future, handled = Lost(), []
     driver._arrived.put((handled.append, future))
 

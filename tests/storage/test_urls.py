@@ -1,16 +1,10 @@
-import errno
-import os
 from pathlib import Path
 
 import pytest
 
 from evalcube.storage.errors import (
-    DiskFullError,
-    NotWritableError,
     StorageError,
     UnsupportedUrlError,
-    guarded,
-    storage_error,
 )
 from evalcube.storage.urls import SCHEMES, Kind, beside, directory_of, has_folders, kind_of, resolved
 
@@ -109,35 +103,3 @@ def test_beside__is_nothing_on_a_web_server_and_at_a_whole_bucket(url, place):
 
 def test_has_folders__redis_has_none():
     assert [has_folders(url) for url in ("a", "s3://b/c", "redis://h")] == [True, True, False]
-
-
-@pytest.mark.parametrize(
-    ("code", "kind"),
-    [
-        (errno.ENOSPC, DiskFullError),
-        (errno.EDQUOT, DiskFullError),
-        (errno.EFBIG, DiskFullError),
-        (errno.EROFS, NotWritableError),
-        (errno.EACCES, NotWritableError),
-        (errno.ENOTDIR, NotWritableError),
-        (errno.ENAMETOOLONG, NotWritableError),
-        (errno.EIO, StorageError),
-        (errno.EMFILE, StorageError),
-    ],
-)
-def test_storage_error__names_what_where_remedy(code, kind):
-    cause = OSError(code, os.strerror(code), "/user/path/inner")
-
-    error = storage_error(cause, "/user/path", "write a region")
-
-    assert type(error) is kind
-    assert str(error).startswith("/user/path: cannot write a region: ")
-    assert "\n" not in str(error)
-    assert error.remedy.endswith(".")
-
-
-def test_guarded__chains_the_cause():
-    with pytest.raises(StorageError) as caught, guarded("/x", "read"):
-        raise OSError(errno.EIO, "Input/output error")
-
-    assert isinstance(caught.value.__cause__, OSError)

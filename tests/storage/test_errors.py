@@ -1,0 +1,46 @@
+"""Errors of the operating system as errors of storage."""
+
+import errno
+import os
+
+import pytest
+
+from evalcube.storage.errors import (
+    DiskFullError,
+    NotWritableError,
+    StorageError,
+    guarded,
+    storage_error,
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (errno.ENOSPC, DiskFullError),
+        (errno.EDQUOT, DiskFullError),
+        (errno.EFBIG, DiskFullError),
+        (errno.EROFS, NotWritableError),
+        (errno.EACCES, NotWritableError),
+        (errno.ENOTDIR, NotWritableError),
+        (errno.ENAMETOOLONG, NotWritableError),
+        (errno.EIO, StorageError),
+        (errno.EMFILE, StorageError),
+    ],
+)
+def test_storage_error__names_what_where_remedy(code, kind):
+    cause = OSError(code, os.strerror(code), "/user/path/inner")
+
+    error = storage_error(cause, "/user/path", "write a region")
+
+    assert type(error) is kind
+    assert str(error).startswith("/user/path: cannot write a region: ")
+    assert "\n" not in str(error)
+    assert error.remedy.endswith(".")
+
+
+def test_guarded__chains_the_cause():
+    with pytest.raises(StorageError) as caught, guarded("/x", "read"):
+        raise OSError(errno.EIO, "Input/output error")
+
+    assert isinstance(caught.value.__cause__, OSError)
