@@ -174,8 +174,8 @@ def locking(path: Path, timeout: float = 10.0) -> Iterator[None]:
 
 
 _REMEDY = (
-    "Whoever made the cube put it there: look where it leads, and copy what you trust into its place. The cube itself "
-    "may be a link."
+    "The cube came with it: see where it leads, and copy what you trust into its place. The cube itself may be a "
+    "link."
 )
 
 

@@ -68,7 +68,9 @@ class ExistingScheduler(Cluster):
             raise ClusterError(f"scheduler '{self.address}' {trouble}.") from None
         except ValueError:  # no port, another protocol
             form = "Write it like tcp://host:8786"
-            raise ClusterError(f"scheduler '{self.address}' is no address of a scheduler. {form}.") from None
+            raise ClusterError(
+                f"scheduler '{self.address}' is not the address of a scheduler. {form}."
+            ) from None
         except OSError as error:
             problem = f"cannot be reached within {self.timeout:g} s ({type(error).__name__})"
             remedy = "Check the address, and that `dask scheduler` runs there."
@@ -361,7 +363,7 @@ def _import_class(name: str) -> Callable[..., Any]:
         # dask-jobqueue takes Ctrl-C as it is imported, and ends with 0 then.
         signal.signal(signal.SIGINT, handler)
     if not callable(constructor):
-        raise ClusterError(f"cluster.class: {name} is no class. Write that of a Dask cluster")
+        raise ClusterError(f"cluster.class: {name} is not a class. Give the class of a Dask cluster")
     return cast("Callable[..., Any]", constructor)
 
 

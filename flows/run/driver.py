@@ -184,7 +184,7 @@ class Driver:
                 return
             if self.stopped and self._workers.behind_others:
                 # What was answered is in the cache, and the next run finds it there.
-                self._emit(Noted("what waits behind others' tasks is left to the next run"))
+                self._emit(Noted("blocks that wait for other users' tasks are left to the next run"))
                 return
             self._take_arrived()
             self._ledger.flush(older_than=_RECEIPT_SECONDS)

@@ -76,12 +76,12 @@ class Health:
             if seconds >= NAMED_SECONDS and address not in self._said:
                 self._said.add(address)
                 self._note(
-                    f"worker {self._named(address)} has said nothing for {NAMED_SECONDS:g} s: it hangs, or its machine "
-                    f"is away"
+                    f"worker {self._named(address)} has not responded for {NAMED_SECONDS:g} s: it hangs, or its "
+                    f"machine is unreachable"
                 )
             elif seconds == 0.0 and address in self._said:
                 self._said.discard(address)
-                self._note(f"worker {self._named(address)} answers again")
+                self._note(f"worker {self._named(address)} responds again")
         self._said &= self._silence.keys()
         silent = {address for address, seconds in self._silence.items() if seconds >= MOVED_SECONDS}
         paused = {address for address, seconds in self._pauses.items() if seconds >= PAUSED_SECONDS}
@@ -89,18 +89,18 @@ class Health:
         left = bool(set(self._seen) - silent - paused)
         for address in sorted(silent - self.silent):
             self._note(
-                f"worker {self._named(address)} still says nothing: its blocks go to others"
+                f"worker {self._named(address)} still does not respond: other workers take its blocks"
                 if left
-                else f"worker {self._named(address)} still says nothing, and no other is there to take its blocks"
+                else f"worker {self._named(address)} still does not respond, and no other can take its blocks"
             )
         for address in sorted(paused - self.paused):
             self._note(
                 f"Dask has paused worker {self._named(address)}, whose memory is nearly full: "
-                + ("its connections and blocks go to others" if left else "nothing begins there")
+                + ("other workers take its connections and blocks" if left else "no task starts there")
             )
         for address in sorted(self.paused - paused):
             if address in self._seen:
-                self._note(f"worker {self._named(address)} is paused no more")
+                self._note(f"worker {self._named(address)} is no longer paused")
         self.silent, self.paused = frozenset(silent), frozenset(paused)
 
     @property
@@ -144,14 +144,14 @@ class Queueing:
         if now - self._since >= NOTE_SECONDS and now - self._noted_at > _AGAIN_SECONDS:
             self._noted_at, self._said = now, True
             self._note(
-                f"waits behind {queue.others} tasks of others on this scheduler, and nothing of this sweep runs "
-                f"meanwhile; it may be stopped at any time"
+                f"waiting for {queue.others} tasks of other users on this scheduler; no task of this sweep is "
+                f"running. You can stop it at any time"
             )
 
     def note_work(self) -> None:
         """Note that a task of the run was done."""
         if self._said:
-            self._note("others' tasks on this scheduler leave room: the sweep goes on")
+            self._note("the scheduler has room again: the sweep continues")
         self._since, self._said = None, False
 
     @property

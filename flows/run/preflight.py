@@ -144,7 +144,7 @@ class Members:
             )
         state = f"{workers} workers get ready" if workers else "all workers have gone: waiting for others"
         if seconds > _NOTE_SECONDS and state != said:
-            self._note(f"{state}; nothing is asked meanwhile")
+            self._note(f"{state}; no request is sent meanwhile")
             return state
         return said
 
@@ -221,7 +221,7 @@ class Members:
         out = self._refused | {worker: self._why_cut_off(worker) for worker in sorted(self._cut_off)}
         for address in sorted(out.keys() - self._announced):
             self._announced.add(address)
-            self._note(f"worker {self.describe(address)} takes no part in the run: {out[address]}")
+            self._note(f"worker {self.describe(address)} does not take part in the run: {out[address]}")
 
     def _allow(
         self, ready: Collection[str], silent: frozenset[str] = frozenset()

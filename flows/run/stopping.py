@@ -151,7 +151,7 @@ class StopWish:
             if by := self._program() or who_stops(self._records, self._token):
                 self.by = by
                 self._stop()
-                self._note(f"stopping, as {by} wants it")
+                self._note(f"stopping: requested by {by}")
                 self._forget()  # so that whoever asked sees that it was heard
                 return
 

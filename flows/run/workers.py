@@ -295,14 +295,14 @@ class Workers:
         for model, (number, _) in runs.items():
             if number != before.get(model, (1, 0))[0]:
                 part = (
-                    "as they have all of its connections, this one waits"
+                    "they use all of its connections, and this one waits"
                     if model in waits
-                    else "each keeps to its part"
+                    else "each keeps to its share"
                 )
                 self._note(
-                    f"{number} runs on this scheduler ask the endpoint of {model}: {part}"
+                    f"{number} runs on this scheduler use the endpoint of {model}: {part}"
                     if number > 1
-                    else f"no other run asks the endpoint of {model} any more"
+                    else f"no other run uses the endpoint of {model} any more"
                 )
 
     def _hear_shares(self) -> None:

@@ -83,7 +83,7 @@ def _read_member(stream: IO[bytes], where: str | Path) -> tuple[str, bytes]:
     try:
         info = tarfile.TarInfo.frombuf(_read_exactly(stream, _BLOCK, where), "ascii", "strict")
     except (tarfile.HeaderError, UnicodeError):
-        raise _archive_error("it is no tar archive, or it ends too early", where) from None
+        raise _archive_error("it is not a tar archive, or it is truncated", where) from None
     if not info.isreg() or not (_NAME.fullmatch(info.name) or info.name == _LAST):
         raise _archive_error(f"it holds {info.name[:80]!r}, which is no entry", where)
     if not 0 <= info.size <= MOST_BYTES:
@@ -98,7 +98,7 @@ def _read_exactly(stream: IO[bytes], size: int, where: str | Path) -> bytes:
     while left > 0:
         part = stream.read(min(left, 1 << 20))
         if not part:
-            raise _archive_error("it ends too early", where)
+            raise _archive_error("it is truncated", where)
         parts.append(part)
         left -= len(part)
     return b"".join(parts)
@@ -116,4 +116,4 @@ def _check_last(content: bytes, count: int, where: str | Path) -> None:
 
 def _archive_error(what: str, where: str | Path) -> StorageError:
     remedy = "Use a file that `evalcube cache export` wrote, and copy it again if it was cut."
-    return StorageError(f"this is no archive of a cache: {what}", where, remedy)
+    return StorageError(f"this is not an archive of a cache: {what}", where, remedy)

@@ -248,7 +248,7 @@ class RemoteCache:
                     return True
             present = self._backend.read([key])[0]
         remedy = "Find out what else writes into the cache, then run again."
-        raise StorageError(f"the entry {key} changes all the time", self._backend.address, remedy)
+        raise StorageError(f"the entry {key} keeps changing", self._backend.address, remedy)
 
 
 def _size(entry: tuple[str, bytes]) -> int:

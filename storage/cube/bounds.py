@@ -60,7 +60,7 @@ def lines_in(file: IO[bytes], where: str | Path) -> Iterator[bytes]:
     while line := file.readline(MOST_LINES):
         if len(line) == MOST_LINES:
             remedy = "Move the file away, and run the sweep again; its cache has the replies."
-            raise CubeDamagedError("a line is longer than any that is written", where, remedy)
+            raise CubeDamagedError("a line is longer than any that evalcube writes", where, remedy)
         yield line
 
 
@@ -82,9 +82,9 @@ def refuse_bomb(key: str, data: bytes | bytearray, where: str, *, texts: bool = 
     elif len(head) >= _BLOSC_HEADER.size:
         (declared,) = _BLOSC_HEADER.unpack_from(head)
     if not 0 <= declared <= MOST_DECODED:
-        size_text = f"{declared:,} bytes" if declared >= 0 else "a length that is not told"
+        size_text = f"{declared:,} bytes" if declared >= 0 else "an undeclared length"
         raise CubeDamagedError(
             f"{key} would decode to {size_text}, and {MOST_DECODED:,} bytes are the most", where, _REMEDY
         )
     if texts and _TEXT_BYTES * (1 + int.from_bytes(count, "little")) > declared:
-        raise CubeDamagedError(f"{key} says to hold more texts than it has bytes for", where, _REMEDY)
+        raise CubeDamagedError(f"{key} claims to hold more texts than it has bytes for", where, _REMEDY)

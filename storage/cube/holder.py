@@ -154,13 +154,13 @@ def held_error(records: Space, record: Renewed) -> LeaseHeldError:
     """The refusal of a lease that another process is known to hold; says what the user can do about it."""
     holder = holder_of(record)
     process, life = holder.process, life_of(holder.process)
-    problem = f"{_name(holder)} works on it since {_utc(holder.since)} by its clock"
+    problem = f"{_name(holder)} has been working on it since {_utc(holder.since)} (by its clock)"
     again = "then run again: the lease of a process that ended is taken over."
     if process == this_process():
         remedy = "Another part of this process works on it: wait for that to finish."
     elif life is Life.STOPPED:
         problem += ", and is stopped, as by Ctrl-Z"
-        remedy = f"Have it go on (`kill -CONT {process.pid}`) or end it (`kill -KILL {process.pid}`), {again}"
+        remedy = f"Resume it (`kill -CONT {process.pid}`) or end it (`kill -KILL {process.pid}`), {again}"
     else:
         remedy = f"Wait for it to finish, or end it (`kill {process.pid}` on {process.host}), {again}"
     return LeaseHeldError(problem, where_of(records), remedy)

@@ -60,7 +60,7 @@ def stored_problems(cube: Cube, receipt: Receipt) -> tuple[dict[str, str], dict[
     arrays = cube.stored_arrays(receipt.region, [name for name in variables if name not in problems])
     for name, values in arrays.items():
         if variables[name].allowed and not np.isin(values, variables[name].allowed).all():
-            problems[name] = "holds values that nobody writes"
+            problems[name] = "holds invalid values"
     problems |= {name: "cannot be decoded" for name in variables if name not in problems | arrays}
     recorded = shape.crop(arrays, receipt.trials, receipt.repeats)
     if not problems and region_digest(recorded) != receipt.digest:

@@ -199,8 +199,8 @@ class _SameOrigin(request.HTTPRedirectHandler):
     ) -> request.Request | None:
         if _origin(newurl) != _origin(req.full_url):
             fp.close()
-            problem = f"the server leads to another one, {redacted(newurl)[:200]}, where nobody said to look"
-            remedy = "Give the address that it leads to, if you trust it."
+            problem = f"the server redirects to another host: {redacted(newurl)[:200]}"
+            remedy = "If you trust that address, use it directly."
             raise StorageError(problem, redacted(req.full_url), remedy)
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
@@ -236,10 +236,10 @@ def ask(
             if error.code == _EMPTY_RANGE:
                 return ServerAnswer(b"", 0, "", 0.0)
             if error.code in _REFUSED:
-                text = "cannot read from the server: it does not give it to everybody"
+                text = "cannot read from the server: access denied"
                 remedy = "Ask whoever runs the server, or copy the cube."
                 raise NotWritableError(text, redacted(url), remedy) from None
-            reason = f"it answers {error.code}"
+            reason = f"it answers with HTTP status {error.code}"
             if error.code < _SERVERS_FAULT and error.code != _TOO_MANY:
                 break
         except (OSError, http.client.HTTPException, ValueError) as error:

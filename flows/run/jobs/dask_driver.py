@@ -283,7 +283,9 @@ def _first_answer(future: Future[Any], order: DriverOrder, say: _Say) -> str:
     if not future.done():
         return f"not begun after {_FIRST_SECONDS:g} s: the cluster has other work"
     if future.status != "finished":
-        raise SweepError(f"the driver ended by a defect: {future.exception()!r}", "Look at the worker's log")
+        raise SweepError(
+            f"the driver failed with an internal error: {future.exception()!r}", "Look at the worker's log"
+        )
     answer: dict[str, Any] = future.result()
     if "failed" in answer:
         raise SweepError(str(answer["failed"]))
@@ -298,7 +300,7 @@ def _check_workers(connection: Connection) -> None:
     asked = ask_each(connection.client, unlike, source_digest(), workers=list(there))
     problems = PendingAnswer(connection.client, asked).answer()
     for address in there:
-        if problem := problems.get(address, "has no evalcube, or quite another one, or does not answer"):
+        if problem := problems.get(address, "has no evalcube or a different version, or does not answer"):
             raise SweepError(
                 f"worker {address} {problem}: the driver may have to run on any worker",
                 f"Type there, and start it again: {line_to_type('python')}",

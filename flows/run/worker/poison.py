@@ -52,7 +52,7 @@ def raise_if_failed(future: DaskFuture[Any]) -> None:
         return
     if future.status != "error":
         raise ClusterError(
-            f"the cluster gave a task of the sweep up ({future.status}): its scheduler may have ended. "
+            f"the cluster gave up a task of the sweep ({future.status}): its scheduler may have ended. "
             f"Run the same command again to resume."
         )
     error = future.exception()

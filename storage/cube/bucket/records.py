@@ -162,7 +162,7 @@ class BucketLog:
             for wave in itertools.chain((1, 4, 16), itertools.repeat(_THREADS)):
                 if number > MOST_OBJECTS:
                     problem, where = f"its ledger has more than {MOST_OBJECTS:,} objects", self._space.address
-                    raise CubeDamagedError(problem, where, "Find out who answers under this address.")
+                    raise CubeDamagedError(problem, where, "Find out which server answers at this address.")
                 for stored in pool.map(self._object, range(number, number + wave)):
                     if stored is None:
                         if self._next is None:

@@ -218,7 +218,7 @@ def test_import__a_torn_file_is_refused(place):
     call("export", place / "cache", place / "a")
     (place / "a").write_bytes((place / "a").read_bytes()[:-40])
 
-    with pytest.raises(StorageError, match="no archive of a cache"):
+    with pytest.raises(StorageError, match="not an archive of a cache"):
         call("import", place / "copy", place / "a")
     with pytest.raises(StorageError, match="cannot read the archive"):
         call("import", place / "copy", place / "absent")

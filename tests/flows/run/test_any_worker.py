@@ -107,8 +107,8 @@ def test_run__goes_on_where_a_worker_hangs_in_mid_run(tmp_path, simulator, clust
         os.kill(victim, signal.SIGCONT)
 
     assert (summary.reason, summary.done, summary.transport) == ("complete", 400, 0)
-    assert any("has said nothing for 10 s" in note for note in notes), notes
-    assert any("its blocks go to others" in note for note in notes), notes
+    assert any("has not responded for 10 s" in note for note in notes), notes
+    assert any("other workers take its blocks" in note for note in notes), notes
     assert simulator_stats(simulator)["requests"] <= 400 + 8
     assert_nothing_is_left(cluster)
 

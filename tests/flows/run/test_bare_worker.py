@@ -36,7 +36,7 @@ def test_run__a_late_worker_without_evalcube_is_told_what_to_type_and_one_that_h
         assert_nothing_is_left(cluster)
 
     assert (summary.reason, summary.done) == ("complete", 2000)
-    (refused,) = [note for note in notes if "takes no part in the run" in note]
+    (refused,) = [note for note in notes if "does not take part in the run" in note]
     assert re.search(
         r"has no evalcube\. Type there, and start the worker again: .*/bin/python -m pip install", refused
     )

@@ -184,5 +184,5 @@ def test_run__refuses_a_cube_that_another_machine_works_on(store, config, tmp_pa
 
     assert second.returncode == 2
     assert "process" in refused
-    assert "on one works on it since" in refused
+    assert "on one has been working on it since" in refused
     assert first.returncode == 0, errors

@@ -31,17 +31,17 @@ def test_health__names_who_is_silent_within_15_seconds_and_moves_its_blocks_with
     looked.look(2, heard="a", quiet="b")
     looked.look(12, heard="a", quiet="b")
 
-    assert looked.notes == ["worker b has said nothing for 10 s: it hangs, or its machine is away"]
+    assert looked.notes == ["worker b has not responded for 10 s: it hangs, or its machine is unreachable"]
     assert (looked.health.doubtful, looked.health.aside) == (["b"], frozenset())
 
     looked.look(30, heard="a", quiet="b")
 
-    assert looked.notes[1:] == ["worker b still says nothing: its blocks go to others"]
+    assert looked.notes[1:] == ["worker b still does not respond: other workers take its blocks"]
     assert looked.health.aside == looked.health.silent == {"b"}
 
     looked.look(2, heard="ab")
 
-    assert looked.notes[2:] == ["worker b answers again"]
+    assert looked.notes[2:] == ["worker b responds again"]
     assert looked.health.aside == frozenset()
 
 
@@ -63,7 +63,7 @@ def test_health__a_driver_that_was_stopped_does_not_take_workers_for_hung(looked
 def test_health__nothing_is_moved_where_nobody_is_left(looked):
     looked.look(60, quiet="a")
 
-    assert looked.notes[-1] == "worker a still says nothing, and no other is there to take its blocks"
+    assert looked.notes[-1] == "worker a still does not respond, and no other can take its blocks"
     assert looked.health.aside == frozenset()
 
 
@@ -78,8 +78,8 @@ def test_health__a_pause_counts_when_it_lasts(looked):
 
     assert looked.health.aside == frozenset()
     assert looked.notes == [
-        "Dask has paused worker b, whose memory is nearly full: its connections and blocks go to others",
-        "worker b is paused no more",
+        "Dask has paused worker b, whose memory is nearly full: other workers take its connections and blocks",
+        "worker b is no longer paused",
     ]
 
 
@@ -95,10 +95,10 @@ def test_queueing__says_once_that_it_waits_behind_others_and_that_it_goes_on():
     assert not queueing.behind
     assert notes == [
         (
-            "waits behind 100 tasks of others on this scheduler, and nothing of this sweep runs meanwhile; it may be "
-            "stopped at any time"
+            "waiting for 100 tasks of other users on this scheduler; no task of this sweep is running. You can "
+            "stop it at any time"
         ),
-        "others' tasks on this scheduler leave room: the sweep goes on",
+        "the scheduler has room again: the sweep continues",
     ]
 
 

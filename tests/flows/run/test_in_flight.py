@@ -252,8 +252,8 @@ def test_workers__tell_their_shares_and_say_when_other_runs_ask_the_same_endpoin
     setting = workers._sharing.settings["m"]
     assert {name: loan.connections for name, loan in setting.loans.items()} == {"a": 4, "b": 4}
     assert [note.message for note in notes] == [
-        "2 runs on this scheduler ask the endpoint of m: each keeps to its part",
-        "no other run asks the endpoint of m any more",
+        "2 runs on this scheduler use the endpoint of m: each keeps to its share",
+        "no other run uses the endpoint of m any more",
     ]
 
 

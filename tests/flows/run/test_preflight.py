@@ -59,7 +59,7 @@ def test_first__leaves_out_and_names_workers_that_cannot_take_part():
 
     assert Members(code, "run", note=notes.append).first(["a", "b"]) == ["a"]
 
-    assert notes == [f"worker b (node2) takes no part in the run: {LACKS}"]
+    assert notes == [f"worker b (node2) does not take part in the run: {LACKS}"]
     assert code.allowed == [["a"]]
 
 
@@ -93,7 +93,7 @@ def test_admit__takes_late_workers_in_once_they_are_ready_and_names_a_refused_on
     assert seen[0] == ["a"]  # nobody waits for an answer
     assert seen[-1] == ["a", "late"]
     assert code.allowed[-1] == ["a", "late"]
-    assert notes == ["worker bad (node3) takes no part in the run: does not see the cube"]
+    assert notes == ["worker bad (node3) does not take part in the run: does not see the cube"]
 
 
 def test_first__leaves_out_a_worker_that_alone_cannot_reach_an_endpoint_until_it_can():
@@ -103,7 +103,10 @@ def test_first__leaves_out_a_worker_that_alone_cannot_reach_an_endpoint_until_it
 
     assert admission.first(["a", "b"]) == ["a"]
     assert notes == [
-        "worker b takes no part in the run: gpt: api:443 cannot be reached (refused), and other workers reach api:443"
+        (
+            "worker b does not take part in the run: gpt: api:443 cannot be reached (refused), and other workers reach "
+            "api:443"
+        )
     ]
     assert code.allowed == [["a"]]
 
@@ -170,7 +173,7 @@ def test_set_aside__is_told_once_and_holds():
 
     assert seen[-1] == ["a"]
     assert code.allowed[-1] == ["a"]
-    assert notes == ["worker b takes no part in the run: its requests fail"]
+    assert notes == ["worker b does not take part in the run: its requests fail"]
 
 
 def test_admit__forgets_who_is_gone():
@@ -191,7 +194,7 @@ def test_first__waits_for_the_answers_that_workers_leave(tmp_path, monkeypatch):
 
     notes = []
     assert Members(code, "run", tokens, notes.append).first(["a", "b"]) == ["a"]
-    assert notes[0].startswith("worker b takes no part in the run: wrote into the cube")
+    assert notes[0].startswith("worker b does not take part in the run: wrote into the cube")
     assert "and this process does not see it" in notes[0]
 
 
@@ -222,9 +225,9 @@ def test_first__goes_on_with_workers_that_take_the_places_of_others_and_says_tha
     assert Members(code, "run", note=notes.append).first(["a"], lambda: next(looks)) == ["b"]
 
     assert notes == [
-        "1 workers get ready; nothing is asked meanwhile",
-        "all workers have gone: waiting for others; nothing is asked meanwhile",
-        "1 workers get ready; nothing is asked meanwhile",
+        "1 workers get ready; no request is sent meanwhile",
+        "all workers have gone: waiting for others; no request is sent meanwhile",
+        "1 workers get ready; no request is sent meanwhile",
     ]
 
 

@@ -71,7 +71,7 @@ def test_stop_wish__is_heard_once_and_taken_away(records):
         wish._thread.join(PATIENCE)
         wish.call(lambda: stops.append(1))
 
-    assert (wish.by, stops, said) == ("ada@laptop", [1], ["stopping, as ada@laptop wants it"])
+    assert (wish.by, stops, said) == ("ada@laptop", [1], ["stopping: requested by ada@laptop"])
     assert records.get(STOP) is None
 
 
@@ -109,7 +109,7 @@ def test_run__that_is_asked_to_stop_ends_in_good_order_and_a_later_run_goes_on(t
     assert summary.ordered.startswith("stopped by ")
     assert 0 < summary.done < summary.trials
     logged = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
-    assert any("wants it" in str(line.get("message")) for line in logged)
+    assert any("requested by" in str(line.get("message")) for line in logged)
     rest = run(config, cluster=SHARED)
     assert (rest.reason, rest.ordered) == ("complete", "")
     assert simulator_stats(simulator)["requests"] == summary.trials

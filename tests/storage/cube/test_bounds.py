@@ -124,7 +124,7 @@ def test_reading__follows_no_redirect_to_another_origin(tmp_path, part):
 
         with (
             lying(tmp_path, elsewhere) as url,
-            pytest.raises(StorageError, match="leads to another one, http"),
+            pytest.raises(StorageError, match="redirects to another host: http"),
         ):
             read_all(Cube.open(f"{url}/c.zarr"))
 
@@ -180,7 +180,7 @@ def test_same_origin__is_scheme_host_and_port(target):
 
     asked = Request("http://one.example/c.zarr/zarr.json")
 
-    with pytest.raises(StorageError, match="where nobody said to look"):
+    with pytest.raises(StorageError, match="redirects to another host"):
         served._SameOrigin().redirect_request(asked, io.BytesIO(), 302, "", {}, target)
 
 
