@@ -42,6 +42,7 @@ _NO_PLACE = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not
 def connect(address: str) -> ObjectStore:
     """The store of an address; made once in a process, and again if its environment says something else."""
     environment = tuple(sorted(item for item in os.environ.items() if item[0].startswith(_VARIABLES)))
+    # By process as well: a fork must not go on with its parent's sockets.
     return _cached_connection(address, address in _ANSWERED, environment, os.getpid())
 
 
@@ -74,6 +75,7 @@ def store_errors(address: str, doing: str) -> Iterator[None]:
         raise StorageError(text, address, "Create it, or check the spelling of its name.") from None
     except (exceptions.BaseError, OSError, ValueError) as error:
         remedy = f"Check the network and {store_at(address).credentials}, then run again."
+        # Without the cause: its text may have signed addresses in it.
         raise StorageError(f"cannot {doing}: {_plain(error)}", address, remedy) from None
 
 

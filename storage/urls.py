@@ -204,6 +204,7 @@ def directory_of(url: str | Path) -> Path:
         problem = f"addresses that begin with {scheme}:// are not supported"
         raise UnsupportedUrlError(problem, redacted(text), REMEDY)
     match = _FILE.fullmatch(text)
+    # Also a zero byte that is written as %00: the system would end the path there.
     path = unquote(match["path"]) if match else "\0"
     if "\0" in path:
         problem = "a file: URL has three slashes and nothing but a path"

@@ -268,6 +268,7 @@ class BlockQueue:
                 self.over = True
                 return None
             self._region = RegionProgress(work, work.generation, work.kept)
+            # As recorded so far: the next receipt replaces the last one, and must say as much.
             self._region.unrated, self._region.fingerprints = len(work.unrated), work.fingerprints
             self.opened.append(self._region)
             # Cut when the region is opened, so that the size is what the blocks before it taught.

@@ -175,6 +175,7 @@ def stop_run(url: Address, *, wait: float = _HEARD_SECONDS) -> None:
         raise SweepError(f"no run works on '{url}' at the moment", "`evalcube status` shows how far it is")
     ask_to_stop(records, holder.token, _sender())
     deadline = time.monotonic() + wait
+    # It was heard once the wish is gone from the cube, or the run has ended by itself.
     while who_stops(records, holder.token) and not _is_over(records, holder.token):
         if time.monotonic() > deadline:
             raise SweepError(

@@ -110,6 +110,7 @@ class Controller:
             seen = seen.at(counts.epoch)
         self._recent_sent += counts.sent - seen.sent
         self._recent_refused += counts.refused - seen.refused
+        # Halved now and then, so that older requests count for less and less.
         if self._recent_sent > 2 * _ENOUGH:
             self._recent_sent /= 2.0
             self._recent_refused /= 2.0
@@ -120,6 +121,7 @@ class Controller:
         return before != (self.epoch, self.window, self.pace)
 
     def _decide(self, now: float, counts: Counts, sent: int) -> None:
+        # Too much was in flight, at whichever pace: half of it, and search again from there.
         if counts.overloads:
             self.growing, self._searching, self._up = False, True, True
             self._move(self.window / 2.0, None)
@@ -348,6 +350,7 @@ class Turns:
 
     def follow(self, pace: Pace | None, now: float, workers: int, rank: int) -> None:
         """Take another pace from when it says, None for none, as number `rank` of `workers` that take turns."""
+        # Until then all workers keep to the present one: two paces at once would be more than either.
         if pace is not None and self.pace is not None and pace.since > now:
             self._later = pace, workers, rank
             return

@@ -106,6 +106,7 @@ def lend(whole: float, parts: Mapping[str, float], held: Mapping[str, float]) ->
     >>> lend(20, {"a": 10, "b": 10}, {"a": 18})
     {'a': 10, 'b': 2}
     """
+    # What is held counts in full, even if it is to become less: it is in use until its worker says otherwise.
     free, lent = max(whole - sum(held.values()), 0), {}
     for worker, part in parts.items():
         has = held.get(worker, 0)

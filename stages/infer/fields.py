@@ -42,6 +42,7 @@ class Fields:
             self._texts[name].write(value)
             return bool(value)
         parts = self._others.get(name)
+        # Lists come in parts, as texts do; anything else comes whole, and the last one counts.
         if isinstance(parts, list) and isinstance(value, list):
             self._charge(name, self._costs[name] + size)
             parts.extend(value)

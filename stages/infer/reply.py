@@ -52,6 +52,7 @@ class Refill(NamedTuple):
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
     """Seconds until the endpoint wants to be asked again; None if it does not say."""
+    # First, as it is more exact than the whole seconds of `Retry-After`, which stand beside it.
     exact = headers.get("retry-after-ms")
     if exact is not None:
         seconds = _number(exact)
@@ -241,6 +242,7 @@ def _classify_error(status: int, headers: Mapping[str, str], body: bytes, now: f
     # All of 500 and above: gateways have numbers of their own there, and another moment may do.
     if status >= 500 or status in _CAPACITY_STATUS:
         return Reply(RetryClass.RETRY, cause, detail, retry_after=retry_after(headers, now))
+    # Not followed: the key would go along to wherever it leads.
     if 300 <= status < 400:
         return Reply(RetryClass.FATAL, "redirect", f"HTTP {status}: give the final base URL in the config")
     return Reply(RetryClass.FAILED, cause, detail, is_refusal=status >= 400)

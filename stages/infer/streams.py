@@ -153,6 +153,7 @@ class ChoiceAssembly(Assembly):
         for choice in choices if isinstance(choices, list) else ():
             if isinstance(choice, dict):
                 is_piece = True
+                # Nobody asks for more than one; some send others all the same.
                 if choice.get("index") in (0, None):
                     self._take_choice(choice, size)
         return is_piece

@@ -89,6 +89,7 @@ class ChainedCache:
         """`get` for many keys."""
         values_by_key: dict[str, bytes] = {}
         for cache in self.caches:
+            # Each is asked only for what those before it lack: a far one costs a request for each.
             lacking = [key for key in keys if key not in values_by_key]
             values = cache.get_many(lacking) if lacking else []
             pairs = zip(lacking, values, strict=True)

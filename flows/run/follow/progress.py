@@ -275,6 +275,7 @@ def _join_limits(reports: Sequence[Traffic]) -> dict[str, dict[str, float | None
         for model, limits in report.found.items():
             mine = joined.setdefault(model, {})
             for name, value in limits.items():
+                # A rate is the endpoint's as a whole, of which the strictest holds; requests in flight add up.
                 values = [each for each in (mine.get(name), value) if each is not None]
                 mine[name] = min(values, default=None) if name == "requests" else sum(values) or None
     return joined

@@ -175,6 +175,7 @@ class Host:
         results = self._engine.run(label, jobs[:room])
         self.sent += sum(result.attempts for result in results)
         for i, result in enumerate(results):
+            # Once more what failed on the way: it is the endpoint that is judged, not the network.
             if result.kind == "failed" and not LASTING.match(result.cause) and self.sent < self._most:
                 results[i] = self._engine.run(label, [jobs[i]])[0]
                 self.sent += results[i].attempts

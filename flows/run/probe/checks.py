@@ -63,6 +63,7 @@ def parameters(host: Host) -> Seen:
     notes = []
     while True:
         heard = host.ask(user("Reply with one word: ready.", max_tokens=512, temperature=0))[0]
+        # Round by round: an endpoint names one parameter at a time.
         name, wanted = heard.refused
         if wanted == "max_completion_tokens" and host.limit_name != wanted:
             host.limit_name = wanted

@@ -98,6 +98,7 @@ def _call(name: str, function: Callable[[], T]) -> T:
     """What a function of the user's says; one that raises measures nothing."""
     try:
         return function()
+    # Whatever it is: code of the user's must not end a run that was paid for.
     except Exception as error:
         raise UnmeasuredError(f"{name} raised {type(error).__name__}") from error
 

@@ -79,6 +79,7 @@ def _load(points: Sequence[EntryPoint]) -> Callable[..., Any]:
     point = points[0]
     where = f"entry point '{point.name}' of group {point.group}"
     remedy = "repair or uninstall its package"
+    # Which of two packages is meant would depend on the order in which they were installed.
     if len(points) > 1:
         raise DeclarationError(where, "", point.value, "the name is taken twice", remedy)
     try:

@@ -1,6 +1,7 @@
 """A run stops in good order when somebody who can write its cube wants it, and no other run does."""
 
 import json
+import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,7 @@ from evalcube.flows.run import driver
 from evalcube.flows.run.driver import Driver
 from evalcube.flows.run.follow.events import BlockDone, Noted, Traffic
 from evalcube.flows.run.follow.records import EventLog
-from evalcube.flows.run.stopping import StopWish, stop_run
+from evalcube.flows.run.stopping import Interrupt, StopWish, stop_run
 from evalcube.flows.run.sweep import run
 from evalcube.flows.run.upsample import upsample
 from evalcube.flows.state.records import STOP, ask_to_stop, who_stops
@@ -188,3 +189,30 @@ def test_stop_run__that_is_not_heard_says_so(small_sweep):
 
     with Lease.acquire(space_of(cube).at("_evalcube")), pytest.raises(SweepError, match="has not answered"):
         stop_run(cube, wait=0.0)
+
+
+def test_interrupt__calls_stop_once_and_raises_at_the_next_signal():
+    interrupt, stops = Interrupt(), []
+    interrupt.stop = lambda: stops.append(interrupt.stopped)
+
+    interrupt(signal.SIGTERM, None)
+    assert (stops, interrupt.stopped) == ([True], True)
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupt(signal.SIGTERM, None)
+    assert stops == [True]
+
+
+def test_interrupt__puts_a_first_signal_off_while_signals_are_held_and_no_second_one():
+    interrupt, stops, built = Interrupt(), [], []
+    interrupt.stop = lambda: stops.append(1)
+
+    def build():
+        with interrupt.hold_signals():
+            interrupt(signal.SIGINT, None)
+            built.append(list(stops))
+            interrupt(signal.SIGINT, None)
+
+    with pytest.raises(KeyboardInterrupt):  # the first one, once signals are let go
+        build()
+    assert (built, stops) == ([[]], [1])
