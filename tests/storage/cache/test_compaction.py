@@ -151,6 +151,32 @@ def test_sweep__merges_small_packs_and_keeps_times_and_order(cache, workers):
     assert len(packs(cache.path)) == 1
 
 
+def test_sweep__has_the_merged_pack_and_its_name_on_disk_before_an_old_one_goes(cache, workers, monkeypatch):
+    filled(cache.path, workers)
+    old, events = {pack.name for pack in packs(cache.path)}, []
+
+    def spy(name):
+        call = getattr(os, name)
+
+        def note(target, *args, **options):
+            path = Path(f"/proc/self/fd/{target}").readlink() if isinstance(target, int) else Path(target)
+            events.append((name, path))
+            return call(target, *args, **options)
+
+        monkeypatch.setattr(os, name, note)
+
+    for name in ("fsync", "replace", "unlink"):
+        spy(name)
+    cache.sweep(delete=True)
+
+    (merged,) = packs(cache.path)
+    draft = cache.path / "tmp" / merged.name
+    first_gone = next(i for i, (name, path) in enumerate(events) if name == "unlink" and path.name in old)
+    renamed = events.index(("replace", draft))
+    assert ("fsync", draft) in events[:renamed]
+    assert ("fsync", cache.path / "packs") in events[renamed:first_gone]
+
+
 def test_sweep__never_merges_across_a_pack_that_is_written(cache, workers):
     filled(cache.path, workers, 2)
     living = DirectoryCache(cache.path)
