@@ -236,3 +236,22 @@ def test_run__tokens_are_estimated_from_the_texts_where_nobody_counts_them(store
     assert completions == pytest.approx(20 * 100, rel=0.1)
     assert 20 * 10 < prompts < 20 * 60
     assert engine.stats.completion_tokens == 0
+
+
+def test_revive__asks_again_what_was_given_up(store):
+    answers = [refusal(401, "a wrong key")]
+    with Echo(lambda _: answers[-1]) as server:
+        engine = Engine({"m": Endpoint("m", server.base_url, connections=2, timeout=60.0)}, store)
+        try:
+            assert {result.kind for result in engine.run("m", make_jobs(8))} == {"failed"}
+            assert engine.given_up("m")
+            asked = len(server.requests)
+            assert {result.attempts for result in engine.run("m", make_jobs(8))} == {0}
+            assert len(server.requests) == asked
+
+            answers.append(ANSWER)
+            engine.revive("m")
+            assert {result.kind for result in engine.run("m", make_jobs(8))} == {"stored"}
+            assert not engine.given_up("m")
+        finally:
+            engine.close()
