@@ -177,6 +177,17 @@ def test_sweep__has_the_merged_pack_and_its_name_on_disk_before_an_old_one_goes(
     assert ("fsync", cache.path / "packs") in events[renamed:first_gone]
 
 
+def test_sweep__merges_more_than_it_holds_in_memory_at_once(cache, workers, monkeypatch):
+    entries = filled(cache.path, workers)
+    monkeypatch.setattr(compaction, "_BUFFER", 64)
+
+    cache.sweep(delete=True)
+
+    assert len(packs(cache.path)) == 1
+    reader = DirectoryCache(cache.path, writable=False)
+    assert reader.get_many([key for key, _ in entries]) == [value for _, value in entries]
+
+
 def test_sweep__never_merges_across_a_pack_that_is_written(cache, workers):
     filled(cache.path, workers, 2)
     living = DirectoryCache(cache.path)
