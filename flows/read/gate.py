@@ -19,7 +19,7 @@ from evalcube.flows.config.views import EACH, LEVELS, Policy, PolicyRule
 from evalcube.flows.cube_like import CubeLike, need_addresses
 from evalcube.flows.errors import SweepError
 from evalcube.flows.read.selection import Part
-from evalcube.flows.read.sides import SideBySide, side_by_side
+from evalcube.flows.read.sides import SideBySide, refuse_altered, side_by_side
 from evalcube.stages.analyze.formulas import margins
 from evalcube.stages.analyze.formulas.compare.paired import holm
 from evalcube.stages.analyze.labelled import pairing
@@ -175,6 +175,8 @@ def gate_of(
 ) -> GateResult:
     """The decision about two models, named as for `evalcube.flows.read.sides.side_by_side`."""
     sides = side_by_side(cubes, models, part)
+    for side in (sides.first, sides.second):
+        refuse_altered(side.address, [side.eval_id])
     return concluded(sides, [line for role in LEVELS for line in judged(sides, policy, role)])
 
 

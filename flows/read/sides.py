@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,7 +21,11 @@ from evalcube.stages.analyze.labelled.axes import base_design
 from evalcube.stages.analyze.labelled.clustering import CLUSTER
 from evalcube.stages.analyze.labelled.counters import members
 from evalcube.stages.analyze.labelled.pairing import Pair
-from evalcube.stages.reply.status import BASE, Status
+from evalcube.stages.reply.status import BASE, COUNTERS, LAST_FINISHED, Status
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.integrity import stored_problems
+from evalcube.storage.cube.ledger import Ledger
+from evalcube.storage.errors import CubeDamagedError
 from evalcube.storage.urls import redacted
 
 if TYPE_CHECKING:
@@ -133,6 +138,40 @@ def side_by_side(
     warnings = tuple(dict.fromkeys(text for one in opened for text in one.warnings))
     first, second = _chosen([str(cube) for cube in cubes], opened, models)
     return _aligned(first, second, opened[0].selection, warnings, repeats)
+
+
+def refuse_altered(address: str | Path, eval_ids: Sequence[str]) -> None:
+    """Refuse to decide on evaluations of a cube whose trials or counters are not what was recorded.
+
+    Trials that are recorded and not counted yet are no contradiction: a run adds them up later.
+    """
+    cube = Cube.open(address)
+    ids, receipts = cube.whole_label("eval_id").tolist(), Ledger(cube.records).newest().values()
+    for model in [ids.index(name) for name in eval_ids]:
+        own = [receipt for receipt in receipts if receipt.region.model == model]
+        reasons, counted = list[str](), np.zeros((2, *cube.read_counters().shape[1:3]))
+        for receipt in own:
+            problems, arrays = stored_problems(cube, receipt)
+            reasons += [
+                f"{repr(name) if name else 'one of the arrays'} of {receipt.planned:,} trials {problem}"
+                for name, problem in sorted(problems.items())
+            ]
+            status = arrays.get("status", np.zeros((*counted.shape[1:], 0, 0)))
+            counted[0] += (status <= LAST_FINISHED).sum(axis=(-2, -1))
+            counted[1] += (status == int(Status.CORRECT)).sum(axis=(-2, -1))
+        stored = [cube.read_counters()[model, ..., COUNTERS.index(name)] for name in ("trials", "correct")]
+        apart = int(np.abs(counted - stored).sum(axis=(1, 2)).max())
+        late = stored[0].sum() < sum(receipt.finished for receipt in own)
+        if apart and own and not late:
+            reasons.append(f"arrays 'status' and 'counters' differ by {apart:,} trials")
+        if reasons:
+            label, where = cube.whole_label("model_name")[model], shlex.quote(cube.url)
+            raise CubeDamagedError(
+                f"nothing is decided on '{label}': {'; '.join(reasons)}",
+                cube.url,
+                f"`evalcube cube verify {where}` shows what is damaged, with --heal it makes that again from the "
+                f"cache; `evalcube rescore {where}` grades all replies again",
+            )
 
 
 def check_repeats(repeats: int | None) -> None:

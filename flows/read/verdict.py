@@ -19,6 +19,7 @@ from evalcube.flows.plan.plan import Plan
 from evalcube.flows.read.design import composite_settings
 from evalcube.flows.read.gold import read_gold, units_by_id
 from evalcube.flows.read.reader import Reader
+from evalcube.flows.read.sides import refuse_altered
 from evalcube.stages.analyze.formulas.clustering import cluster_units
 from evalcube.stages.analyze.formulas.design import task_weights
 from evalcube.stages.analyze.labelled.clustering import all_clusters
@@ -29,6 +30,7 @@ from evalcube.stages.analyze.verdict.measures import MIN_PART, split_holdout
 from evalcube.stages.analyze.verdict.paired import Clusters, Method
 from evalcube.stages.analyze.verdict.rules import Thresholds
 from evalcube.stages.reply.status import FINISHED
+from evalcube.storage.errors import CubeDamagedError
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -147,6 +149,7 @@ def cube_verdict(
     weights = declared if weights is None else weights
     plan = reader.plan
     models = _chosen_models(reader, part, in_use, control, treatments)
+    refuse_altered(reader.cube.url, [plan.evaluations[model].eval_id for model in models])
     names = [plan.labels[model] for model in models]
     rated = None if gold_variant is None else _rated(reader, gold_variant, names)
     data = _Data(reader.cube.dataset(), plan, models, _chosen_tasks(plan, tasks, part), part)
@@ -422,8 +425,8 @@ def shown_standing(reader: Reader) -> tuple[ShownVerdict | None, str]:
         index = 0 if control is None else reader.evaluation_index(control, "composite.control")
         treatments = [str(number) for number in range(len(plan.labels)) if number != index]
         result = cube_verdict(reader.cube.url, str(index), treatments)
-    except SweepError as error:
-        # Nothing is measured yet, or the control is not in this part of a cube.
+    except (SweepError, CubeDamagedError) as error:
+        # Nothing is measured yet, the control is not in this part of a cube, or what is stored contradicts itself.
         return None, f"There is no verdict: {error.message}."
     ids = {label: row.eval_id for label, row in zip(plan.labels, plan.evaluations, strict=True)}
     return shown_verdict(result.verdict, ids), ""

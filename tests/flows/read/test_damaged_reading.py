@@ -11,6 +11,7 @@ import zarr
 import evalcube as ec
 from evalcube.flows.share.imports.logs import import_logs
 from evalcube.flows.state.verify import verify_cube
+from evalcube.stages.reply.status import COUNTERS
 from evalcube.storage.cube.cube import Cube
 from tests.flows.share.imports.logs import write_lines
 from tests.flows.support import arrays, assert_same_cube, evalcube
@@ -88,6 +89,33 @@ def test_reading__what_needs_no_damaged_array_goes_on(sweep):
     code, _, errors = evalcube("metrics", "cube.zarr", cwd=sweep)
 
     assert code == 0, errors
+
+
+@pytest.mark.parametrize("array", ["status", "counters", "fact"])
+def test_deciding__arrays_that_contradict_what_was_recorded_are_refused(judged, tmp_path, array):
+    """Nobody can tell which of them is right: 59 other outcomes made a regression GO."""
+    shutil.copytree(judged, tmp_path, dirs_exist_ok=True)
+    (url,) = tmp_path.glob("*.zarr")
+    (tmp_path / "policy.yaml").write_text("policy: {critical: [{noninferior: 99}]}")
+    commands = ("gate policy.yaml", url.name, "before after"), ("verdict", url.name, "--control before after")
+    assert [evalcube(*" ".join(one).split(), cwd=tmp_path)[0] for one in commands] == [0, 0]
+    stored = zarr.open_group(url, mode="r+")[array]
+    values = stored[...]
+    if array == "counters":
+        values[1, 0, 0, COUNTERS.index("correct")] -= 3
+    else:
+        values[1, 0, 0, :3] = {"status": 0, "fact": 2.0}[array]
+    stored[...] = values
+
+    for command in commands:
+        code, _, errors = evalcube(*" ".join(command).split(), cwd=tmp_path)
+        assert code == 2
+        message = one_line(errors)
+        assert "nothing is decided on 'after'" in message
+        assert ("differ by 3 trials" in message) == (array != "fact")
+        assert ("is not what was recorded" in message) == (array != "counters")
+        assert "cube verify" in message
+        assert "evalcube rescore" in message
 
 
 @pytest.fixture(scope="module")
