@@ -144,8 +144,8 @@ def sides_of(dataset: xr.Dataset) -> SideBySide:
 
 def decided(
     design: Design, rng: np.random.Generator, questions: int, policy: Policy
-) -> tuple[str, float, bool]:
-    """Outcome at the looks, the share of the questions that were asked, and whether all of them show it at once."""
+) -> tuple[str, float, str]:
+    """Outcome at the looks, the share of the questions that were asked, and the outcome of all of them at once."""
     right = design.draw(rng, questions)
     lost = rng.random(right[1].shape) < design.lost
     sides = sides_of(design.dataset(right, lost if design.lost else None))
@@ -155,15 +155,18 @@ def decided(
         sides = replace(sides, dataset=sides.dataset.assign(status=failed))
     (one,) = progress(sides, policy, questions, {("t", "p"): questions})
     (fixed,) = judged(sides, policy, "critical")
-    return one.line.outcome, LOOKS[one.line.look - 1], fixed.outcome == "shown"
+    return one.line.outcome, LOOKS[one.line.look - 1], fixed.outcome
 
 
 def gates(simulations: int) -> None:
-    """Print how often a gate at planned looks errs, and how many questions it asks, of those of a fixed design."""
+    """Print how often a gate at planned looks errs and decides, beside one look at all questions: looks / one look.
+
+    At the margin a line is false, and refuting it is false, too.
+    """
     print(
-        "| design | margin | questions | at the margin: GO | no change: GO | all at once: GO | NO-GO | asked |"
+        "| design | margin | questions | at it: GO | NO-GO | no change: GO | asked | twice it: NO-GO | asked |"
     )
-    print("|---|---|---|---|---|---|---|---|", flush=True)
+    print("|---|---|---|---|---|---|---|---|---|", flush=True)
     for margin, design in (
         (0.03, Design("one answer")),
         (0.02, Design("one answer, 95 % right", rate=0.95)),
@@ -177,14 +180,16 @@ def gates(simulations: int) -> None:
         number = int(enough_questions(margin, design.spread(), design.repeats))
         number += -number % design.cluster
         rng = np.random.default_rng(11)
-        worse = replace(design, change=-margin)
-        errors = [decided(worse, rng, number, policy)[0] == "shown" for _ in range(simulations)]
-        same = [decided(design, rng, number, policy) for _ in range(simulations)]
-        rates = [np.mean([outcome == what for outcome, *_ in same]) for what in ("shown", "refuted")]
-        asked, fixed = np.mean([share for _, share, _ in same]), np.mean([at_once for *_, at_once in same])
-        shown = [f"{100 * np.mean(errors):.1f} %", f"{100 * rates[0]:.1f} %", f"{100 * fixed:.1f} %"]
-        shown += [f"{100 * rates[1]:.1f} %", f"{100 * asked:.0f} %"]
-        print(f"| {design.name} | {100 * margin:.0f} | {number:,} | {' | '.join(shown)} |", flush=True)
+        cells = [design.name, f"{100 * margin:.0f}", f"{number:,}"]
+        for times, outcomes in ((1, ("shown", "refuted")), (0, ("shown",)), (2, ("refuted",))):
+            changed = replace(design, change=-times * margin)
+            found = [decided(changed, rng, number, policy) for _ in range(simulations)]
+            for outcome in outcomes:
+                looks, once = (100 * np.mean([one[place] == outcome for one in found]) for place in (0, 2))
+                cells.append(f"{looks:.1f} / {once:.1f} %")
+            if times != 1:
+                cells.append(f"{100 * np.mean([share for _, share, _ in found]):.0f} %")
+        print(f"| {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

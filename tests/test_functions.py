@@ -21,7 +21,7 @@ ONLY_COMMAND = {
     "plan": {"check", "cluster", "scheduler", "task", "detect", "power", "against"},  # `run` checks by itself
     "compare": {"cache", "flips", "limit"},  # `trials` has the answers
     "verdict": {"more"},
-    "gate": {"config"},  # asks, as a run does
+    "gate": {"config", "to_the_end"},  # asks, as a run does
     "tasks": {"name"},
     "trials": {"count"},  # `Counter` over `rows()`
 }
@@ -30,6 +30,7 @@ ONLY_FUNCTION = {
     "upsample": {"stop"},
     "leaderboard": {"confidence", "draws", "seed"},
     "table": {"confidence"},
+    "verdict": {"method"},
     "rank": {"draws", "seed"},
     "trials": {"offset"},
     "report": {"date"},

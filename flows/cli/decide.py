@@ -37,6 +37,7 @@ def gate(
     control: str | None = None,
     treatment: str | None = None,
     config: Annotated[str | None, typer.Option("--run")] = None,
+    to_the_end: Annotated[bool, typer.Option("--to-the-end")] = False,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
     markdown: options.Markdown = False,
@@ -54,7 +55,9 @@ def gate(
         What might replace it.
     config : CONFIG
         Ask what it takes: look at 40, 55, 70, 85 and 100 % of this sweep's trials, and stop as soon as the decision
-        is certain, or hopeless.
+        is certain, or a critical line is unlikely to be shown or refuted with all of them.
+    to_the_end
+        With --run: stop for the first reason only.
     """
     from evalcube.flows.config.load import load_policy
     from evalcube.flows.errors import SweepError
@@ -62,6 +65,8 @@ def gate(
 
     form = form_of(as_json=as_json, markdown=markdown)
     rules = load_policy(policy)
+    if to_the_end and config is None:
+        raise SweepError("--to-the-end goes with --run: a cube is looked at as it is", "Leave it out")
     addresses, others = list[str](), list(cubes or ())
     if config is None:
         if not cubes:
@@ -70,7 +75,7 @@ def gate(
     # An argument beside one option is the other of the two.
     models = given_names(addresses, control, treatment, others)
     if config is not None:
-        found = _run(rules, config, models, quiet=quiet)
+        found = _run(rules, config, models, to_the_end=to_the_end, quiet=quiet)
     else:
         found = gate_of(rules, addresses, models, part_of())
     with outlived():
@@ -84,14 +89,16 @@ def gate(
     raise typer.Exit(found.exit_code)
 
 
-def _run(rules: Policy, config: str, models: Sequence[str], *, quiet: bool) -> GateResult:
+def _run(rules: Policy, config: str, models: Sequence[str], *, to_the_end: bool, quiet: bool) -> GateResult:
     from evalcube.flows.cli.measure import subscribers
     from evalcube.flows.config.suites import load_sweep
     from evalcube.flows.run.gate import run_gate
 
     part_of()
     with subscribers(None, quiet=quiet) as followers:
-        found, summary = run_gate(rules, load_sweep(config), models, subscribers=followers)
+        found, summary = run_gate(
+            rules, load_sweep(config), models, to_the_end=to_the_end, subscribers=followers
+        )
     if summary.reason == "stopped":
         why = summary.bound or summary.ordered or "run it again to go on"
         complain(f"stopped before the decision: {why}")
@@ -162,18 +169,19 @@ def _reason(line: PolicyLine) -> str:
 
 
 def _what_it_takes(line: PolicyLine) -> str:
-    from evalcube.stages.analyze.formulas.margins import LEVEL, inside
+    from evalcube.stages.analyze.formulas.margins import inside
+    from evalcube.stages.analyze.render.text import percent
 
     if line.lacking and inside(line.lower, line.upper, line.claim, line.margin):
         return (
             f"{line.lacking:,} questions lack an answer, and at the worst it would be {_points(line.lowest)} to "
             f"{_points(line.highest)}: `evalcube run` asks them again"
         )
-    if line.p_refuted <= LEVEL:
-        return "It is outside"
     if 0 < line.look < line.looks:
         return (
-            f"Asked no further after look {line.look} of {line.looks}: the decision is certain, or hopeless"
+            f"At look {line.look} of {line.looks}; at the last one it would be shown in {percent(line.chance)} of "
+            f"cases{'' if line.claim == 'superior' else ' if nothing changed'}, and refuted in "
+            f"{percent(line.chance_refuted)} if this is the true change"
         )
     if line.more is None:
         return "If this is the true change, no number of questions will show it"
@@ -246,7 +254,6 @@ def verdict(
     more: Annotated[list[str] | None, typer.Argument()] = None,
     control: str | None = None,
     treatments: Annotated[list[str] | None, typer.Option("--treatment")] = None,
-    method: str | None = None,
     threshold: Annotated[float, typer.Option(min=1.0, max=5.0)] = 3.5,
     trivial: Annotated[float, typer.Option(min=0.0, max=4.0)] = 0.1,
     weights: str | None = None,
@@ -265,9 +272,6 @@ def verdict(
         Further treatments.
     treatments
         What might replace it; more may follow. None: only the gate.
-    method
-        How intervals are found: sign-flip, studentised (a bootstrap), or anytime, which hold at all looks; default:
-        what makes all looks together err in 5 %.
     threshold
         Lowest mean of a layer that passes the gate.
     trivial
@@ -291,7 +295,6 @@ def verdict(
         control,
         (*(treatments or ()), *(more or ())),
         tasks=tasks or (),
-        method=method,  # type: ignore[arg-type]  # refused there if it is none
         threshold=threshold,
         trivial=trivial,
         weights=None if weights is None else {name: given[0] for name, given in numbers.items()},
@@ -357,9 +360,8 @@ def _print_arms(found: CubeVerdict) -> None:
 def _print_intervals(pair: PairResult) -> None:
     from evalcube.stages.analyze.render.table_specs import e_text
 
-    # By sign flips and at any time those are shown that hold together, and decide whether a layer moved.
-    layers = pair.simultaneous if pair.composite.method != "studentised" else pair.layers
-    for name, interval in {"composite": pair.composite, **layers}.items():
+    # Of layers those are shown that hold together, and decide whether one moved.
+    for name, interval in {"composite": pair.composite, **pair.simultaneous}.items():
         level = f"{100 * (1 - interval.alpha):.4g} %"
         bounds = f"{number(interval.low, sign=True)} to {number(interval.high, sign=True)}"
         p_value = "" if math.isnan(interval.p_value) else f", p {interval.p_value:.3g}"

@@ -19,7 +19,7 @@ from evalcube.flows.config.views import EACH, LEVELS, Policy, PolicyRule
 from evalcube.flows.cube_like import CubeLike, need_addresses
 from evalcube.flows.errors import SweepError
 from evalcube.flows.read.selection import Part
-from evalcube.flows.read.sides import SideBySide, refuse_altered, side_by_side
+from evalcube.flows.read.sides import SideBySide, side_by_side
 from evalcube.stages.analyze.formulas import margins
 from evalcube.stages.analyze.formulas.compare.paired import holm
 from evalcube.stages.analyze.labelled import pairing
@@ -81,6 +81,11 @@ class PolicyLine:
     look: int = 0
     """Of how many planned ones this is; 0 where all there is was looked at once."""
     looks: int = 0
+    chance: float = math.nan
+    """At a planned look before the last: of being shown at the last one if nothing changed in truth; of a gain, if the
+    change is the one observed."""
+    chance_refuted: float = math.nan
+    """Of being refuted there, if the change is the one observed."""
     outcome: Outcome = "not measured"
 
 
@@ -175,8 +180,7 @@ def gate_of(
 ) -> GateResult:
     """The decision about two models, named as for `evalcube.flows.read.sides.side_by_side`."""
     sides = side_by_side(cubes, models, part)
-    for side in (sides.first, sides.second):
-        refuse_altered(side.address, [side.eval_id])
+    sides.refuse_altered()
     return concluded(sides, [line for role in LEVELS for line in judged(sides, policy, role)])
 
 

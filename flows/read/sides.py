@@ -96,6 +96,11 @@ class SideBySide:
         """Labels of the tasks."""
         return axes.names(self.dataset, "task")
 
+    def refuse_altered(self) -> None:
+        """See `refuse_altered`."""
+        for side in (self.first, self.second):
+            refuse_altered(side.address, [side.eval_id])
+
     def both(self, truncated: str = "wrong") -> npt.NDArray[np.bool_]:
         """Which trials are compared, as both finished them: shape (task, params, trial, repeat)."""
         return np.asarray(pairing.counted(self.status, truncated).all(axis=0))

@@ -33,8 +33,8 @@ from evalcube.stages.reply.status import Status
 
 LOOKS = (0.4, 0.55, 0.7, 0.85, 1.0)
 """Shares of the planned questions at which is looked: before two fifths next to nothing could be decided."""
-FUTILE = 0.25
-"""Chance of being shown in the end, below which a line is asked no further."""
+FUTILE = 0.15
+"""Chance of being shown in the end, and of being refuted, below which a line is asked no further."""
 Sizes = Mapping[tuple[str, str], int]
 """Different questions of each point, by label of its task and id of its cell."""
 
@@ -49,16 +49,16 @@ class Progress:
     """Its points, shape (task, params)."""
     next: int | None
     """Trials of each of its points at the next look; None if it is asked no further."""
-    chance: float
-    """Of being shown at the last look; NaN before the first."""
 
 
-def progress(sides: SideBySide, policy: Policy, trials: int, sizes: Sizes) -> list[Progress]:
+def progress(
+    sides: SideBySide, policy: Policy, trials: int, sizes: Sizes, *, to_the_end: bool = False
+) -> list[Progress]:
     """Each line at the last of its looks for which the answers are there.
 
     The looks of a line are at fixed numbers of its questions, in the order of the seed, whatever else is asked
-    meanwhile. At each it may be shown, or refuted, at the level that is due there; a line that is unlikely to be shown
-    in the end stays open and is asked no further.
+    meanwhile. At each it may be shown, or refuted, each at its own level that is due there. A line that is unlikely to
+    be either in the end stays open and is asked no further, unless `to_the_end`: no level counts on that it stops.
     """
     found = []
     own = np.zeros(sides.planned.shape[1:3], dtype=np.int64)
@@ -68,7 +68,9 @@ def progress(sides: SideBySide, policy: Policy, trials: int, sizes: Sizes) -> li
         lines = list(gate.places(sides, policy, role))
         for rule, task, tier, cells in lines:
             blank = PolicyLine(role, task, tier, rule.claim, math.nan)
-            found.append(_followed(sides, rule, blank, cells, _stops(cells, trials, own), len(lines), own))
+            stops = _stops(cells, trials, own)
+            line, due = _followed(sides, rule, blank, cells, stops, len(lines), own, to_the_end=to_the_end)
+            found.append(Progress(line, cells, due))
     return found
 
 
@@ -80,10 +82,10 @@ def furthest(lines: Sequence[Progress]) -> list[Progress]:
     critical = [one for one in lines if one.line.role == "critical"]
     if any(one.next is None and one.line.outcome != "shown" for one in critical):
         return []
-    begun = [one for one in lines if one.next is not None and math.isnan(one.chance)]
+    begun = [one for one in lines if one.next is not None and not one.line.look]
     if begun:
         return begun
-    return sorted((one for one in critical if one.next is not None), key=lambda one: one.chance)[:1]
+    return sorted((one for one in critical if one.next is not None), key=lambda one: one.line.chance)[:1]
 
 
 def _stops(cells: npt.NDArray[np.bool_], trials: int, own: npt.NDArray[np.int64]) -> dict[float, int]:
@@ -105,24 +107,27 @@ def _followed(
     stops: Mapping[float, int],
     lines: int,
     own: npt.NDArray[np.int64],
-) -> Progress:
-    """A line from look to look, as far as the answers go and until it is settled."""
-    if not stops:
-        return Progress(line, cells, None, math.nan)
+    *,
+    to_the_end: bool,
+) -> tuple[PolicyLine, int | None]:
+    """A line from look to look, as far as the answers go and until it is settled, and trials of the next look."""
     line = replace(line, looks=len(stops))
-    shares = tuple(stops)
-    shown, refuted = (look_levels(shares, level) for level in (margins.LEVEL, margins.LEVEL / lines))
-    chance = math.nan
+    shown, refuted = (
+        look_levels(tuple(stops), level) if stops else () for level in (margins.LEVEL, margins.LEVEL / lines)
+    )
+    due = None
     for look, (share, trials) in enumerate(stops.items()):
         window = _window(sides, trials)
         if not _answered(window, cells, np.minimum(own, trials)):
-            return Progress(_with_interval(line, shown[max(look - 1, 0)]), cells, trials, chance)
+            due = trials
+            break
         line = gate.measured(window, rule, replace(line, look=look + 1), cells)
         line = gate.settled(line, shown[look], refuted[look])
-        chance = _chance(line, share, shown[-1])
-        if line.outcome != "open" or chance < FUTILE:
+        line = _with_chances(line, share, shown[-1], refuted[-1])
+        hopeless = max(line.chance, line.chance_refuted) < FUTILE
+        if line.outcome != "open" or (hopeless and not to_the_end):
             break
-    return Progress(_with_interval(line, shown[line.look - 1]), cells, None, chance)
+    return (_with_interval(line, shown[max(line.look - 1, 0)]) if stops else line), due
 
 
 def _window(sides: SideBySide, trials: int) -> SideBySide:
@@ -139,13 +144,21 @@ def _answered(window: SideBySide, cells: npt.NDArray[np.bool_], due: npt.NDArray
     return bool(((planned >= due) & ~waiting)[:, cells].all())
 
 
-def _chance(line: PolicyLine, share: float, last: float) -> float:
-    """Of being shown at the last look, if nothing has changed in truth; for a gain, if it is the one observed."""
+def _with_chances(line: PolicyLine, share: float, shown: float, refuted: float) -> PolicyLine:
+    """The line with its chances at the last look, where these are its levels, which an open one has before that."""
     if not line.questions or share >= 1.0:
-        return 0.0
+        return replace(line, chance=0.0, chance_refuted=0.0)
+
+    def chance(truth: float, side: float, p: float, level: float) -> float:
+        drift = side * margins.inside_score(truth, line.worth / share, line.claim, line.margin)
+        return conditional_power(float(-ndtri(p)), share, drift, float(-ndtri(level)))
+
     truth = line.change if line.claim == "superior" else 0.0
-    drift = margins.inside_score(truth, line.worth / share, line.claim, line.margin)
-    return conditional_power(float(-ndtri(line.p_shown)), share, drift, float(-ndtri(last)))
+    return replace(
+        line,
+        chance=chance(truth, 1.0, line.p_shown, shown),
+        chance_refuted=chance(line.change, -1.0, line.p_refuted, refuted),
+    )
 
 
 def _with_interval(line: PolicyLine, level: float) -> PolicyLine:
@@ -172,21 +185,30 @@ class Looking(Sampling):
         The sweep; its `trials` of each point are the most that are asked.
     models
         The control and the treatment, as for `evalcube.flows.read.sides.side_by_side`.
+    to_the_end
+        Whether also lines are asked on that are unlikely to be shown or refuted.
     """
 
-    def __init__(self, policy: Policy, config: Sweep, models: Sequence[str]) -> None:
+    def __init__(self, policy: Policy, config: Sweep, models: Sequence[str], *, to_the_end: bool) -> None:
         self.selection = Selection()
         self._policy, self._config, self._models = policy, config, models
+        self._to_the_end = to_the_end
+
+    def progress(self, plan: Plan) -> tuple[SideBySide, list[Progress]]:
+        """The two, and how far each line is."""
+        sides = side_by_side([self._config.cube], self._models)
+        sizes = {point: int(plan.sources[place]) for point, place in plan.places.items()}
+        return sides, progress(sides, self._policy, self._config.trials, sizes, to_the_end=self._to_the_end)
 
     def targets(self, plan: Plan, planned: SampleTargets, counters: Counters) -> SampleTargets:  # noqa: ARG002
         """The next look of the line that is furthest from certain; what is planned already, once none is."""
-        sides = side_by_side([self._config.cube], self._models)
+        sides, lines = self.progress(plan)
         ids = [row.eval_id for row in plan.evaluations]
         rows = [ids.index(side.eval_id) for side in (sides.first, sides.second)]
         places = plan.places
         trials = np.zeros_like(planned.trials)
         trials[rows] = planned.trials[rows]
-        for one in furthest(progress(sides, self._policy, self._config.trials, sizes_of(plan))):
+        for one in furthest(lines):
             for row, column in np.argwhere(one.cells).tolist():
                 point = sides.points[row][column]
                 where = places[point.task, point.cell_id]
@@ -197,25 +219,22 @@ class Looking(Sampling):
         return SampleTargets(trials, repeats.astype(np.int32)).rectangular(planned)
 
 
-def sizes_of(plan: Plan) -> Sizes:
-    """Different questions of each point."""
-    return {point: int(plan.sources[place]) for point, place in plan.places.items()}
-
-
 def run_gate(
     policy: Policy,
     config: Sweep | Mapping[str, Any] | str | Path,
     models: Sequence[str] = (),
     *,
+    to_the_end: bool = False,
     subscribers: Sequence[Subscriber] = (),
 ) -> tuple[GateResult, RunSummary]:
-    """Run a sweep as far as a policy needs it, and decide."""
+    """Run a sweep as far as a policy needs it, and decide; `to_the_end` as of `Looking`."""
     settings = as_config(config)
     if settings.precision is not None:
         raise SweepError(
             "`precision` decides about trials itself, and so do a gate's looks", "Give `trials` instead"
         )
-    summary = run(settings, sampling=Looking(policy, settings, models), subscribers=subscribers)
-    sides = side_by_side([settings.cube], models)
-    lines = progress(sides, policy, settings.trials, sizes_of(build_plan(settings)))
+    looking = Looking(policy, settings, models, to_the_end=to_the_end)
+    summary = run(settings, sampling=looking, subscribers=subscribers)
+    sides, lines = looking.progress(build_plan(settings))
+    sides.refuse_altered()
     return concluded(sides, [one.line for one in lines]), summary

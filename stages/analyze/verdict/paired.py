@@ -1,6 +1,6 @@
 """Intervals and p values of mean paired differences, one column at a time or all together.
 
-Four procedures:
+Three procedures:
 
 * **sign flip** (default): under "no effect" the two arms of a unit could be swapped, so every difference could have had
   the other sign. The p value counts the sign patterns that are at least as extreme. The interval is the set of shifts
@@ -9,8 +9,6 @@ Four procedures:
   if the differences are symmetric; with n units no level below 2^(1-n) can be reached, and the interval is unbounded.
 * **anytime**: bets on the same signs, whose e-value is not yet 1/alpha at the shifts inside; so the bounds hold at all
   looks together, however many units are added in between (`evalcube.stages.analyze.formulas.sequential.sign_e_value`).
-* **studentised bootstrap** (Efron & Tibshirani 1993, ch. 12): asymmetric intervals without the symmetry, valid for
-  larger n only.
 * **max-t**: sign flips of all columns together; the largest |t| gives one critical value (Westfall & Young 1993), so
   that the chance of *any* wrong column is at most alpha.
 
@@ -21,7 +19,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Literal, get_args
 
 import numpy as np
@@ -31,10 +28,10 @@ from evalcube.stages.analyze.formulas.arguments import one_of
 from evalcube.stages.analyze.formulas.clustering import cluster_units, unit_means
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.sequential import sign_e_value
-from evalcube.stages.analyze.verdict.resampling import TIE, flips, in_blocks, indices, on_grid, total_flips
+from evalcube.stages.analyze.verdict.resampling import TIE, flips, in_blocks, on_grid, total_flips
 from evalcube.stages.errors import ArgumentError
 
-Method = Literal["sign-flip", "studentised", "anytime"]
+Method = Literal["sign-flip", "anytime"]
 Clusters = NDArray[np.int64]
 
 _FARTHEST, _HALVINGS = 8.0, 30
@@ -113,8 +110,7 @@ def paired_intervals(
     if method == "sign-flip":
         found = _sign_flip(means, alpha, draws, seed, weights)
     else:
-        make = partial(_studentised, draws=draws, seed=seed) if method == "studentised" else _anytime
-        found = [make(*_present(*both), alpha) for both in zip(means.T, weights.T, strict=True)]
+        found = [_anytime(*_present(*both), alpha) for both in zip(means.T, weights.T, strict=True)]
     found = [
         replace(one, e=sign_e_value(np.prod(_present(*both), axis=0)))
         for one, *both in zip(found, means.T, weights.T, strict=True)
@@ -232,30 +228,6 @@ def _anytime(column: Floats, shares: Floats, alpha: float) -> Interval:
 
     p_value = min(1.0, 1.0 / sign_e_value(shares * column))
     return Interval(mean, mean + bound(-1.0), mean + bound(1.0), p_value, alpha, pairs, "anytime")
-
-
-def _studentised(column: Floats, shares: Floats, alpha: float, *, draws: int, seed: int) -> Interval:
-    pairs, column = len(column), column * shares
-    if pairs < 2 or np.ptp(column) <= TIE * np.abs(column).max():
-        # equal differences have no standard error to divide by
-        return _sign_flip(column[:, np.newaxis], alpha, draws, seed, np.ones((pairs, 1)))[0]
-    mean, error = column.mean(), column.std(ddof=1) / math.sqrt(pairs)
-
-    def ratios(start: int, stop: int) -> Floats:
-        drawn = column[indices(pairs, start, stop, seed=seed)]
-        shift, spread = drawn.mean(axis=1) - mean, drawn.std(axis=1, ddof=1) / math.sqrt(pairs)
-        shift = np.where(np.abs(shift) <= TIE * error, 0.0, shift)
-        flat = spread <= TIE * error
-        endless = np.where(shift > 0, math.inf, np.where(shift < 0, -math.inf, 0.0))
-        return np.asarray(np.where(flat, endless, shift / np.where(flat, 1.0, spread)))
-
-    drawn = np.sort(in_blocks(ratios, draws))
-    spare = max(math.floor(alpha / 2 * (draws + 1) + 1e-9) - 1, 0)
-    low, high = mean - drawn[-1 - spare] * error, mean - drawn[spare] * error
-    observed, tie = mean / error, TIE * (1 + abs(mean / error))
-    tail = 1 + min(int((drawn >= observed - tie).sum()), int((drawn <= observed + tie).sum()))
-    p_value = min(1.0, 2 * tail / (draws + 1))
-    return Interval(float(mean), float(low), float(high), p_value, alpha, pairs, "studentised")
 
 
 def simultaneous_intervals(

@@ -120,12 +120,6 @@ def test_cube_verdict__alone_there_is_a_gate_only(written, threshold, code):
     assert (found.verdict.verdict, found.exit_code) == ("SOLO", code)
 
 
-def test_cube_verdict__a_bootstrap_interval_of_each_layer_is_an_option(written):
-    pair = cube_verdict(written, "before", ["after"], method="studentised").verdict.pairs[0]
-
-    assert {layer.method for layer in (pair.composite, *pair.layers.values())} == {"studentised"}
-
-
 def test_cube_verdict__tells_of_missing_readings_and_unfinished_trials(tmp_path):
     def change(model, made):
         made["judge_readings"][0, 0, :3, 0, 1, 0] = np.nan
