@@ -27,7 +27,7 @@ from benchmarks.coverage_cubes import DESIGNS as CUBES
 from benchmarks.coverage_forensics import SECTIONS as OTHERS
 from benchmarks.coverage_rows import NOMINAL, Bench, Bounds, Row, Values, covered, share
 from evalcube.stages.analyze.formulas import bootstrap, reasonscore, reasonscore_v2
-from evalcube.stages.analyze.formulas.compare.paired import mcnemar, paired_difference
+from evalcube.stages.analyze.formulas.compare.paired import paired_difference
 from evalcube.stages.analyze.formulas.compare.ranks import rank_intervals
 from evalcube.stages.analyze.formulas.compare.repeated import design_effect
 from evalcube.stages.analyze.formulas.estimators import estimate
@@ -164,10 +164,6 @@ def paired_rows(bench: Bench) -> Iterator[Row]:
         why = "few discordant pairs"
         b, c, _ = np.moveaxis(rng.multinomial(n, chances, size=(bench.few(2), points)), -1, 0)
         yield Row("paired difference", case, *covered(paired_difference(b, c, n), first - second), why)
-        if first == second:
-            for method in ("exact", "midp"):
-                kept = mcnemar(b.sum(axis=1), c.sum(axis=1), method=method) > 1 - NOMINAL
-                yield Row(f"McNemar {method}: true null kept", case, *share(kept), "a test of whole numbers")
 
 
 def repeated_rows(bench: Bench) -> Iterator[Row]:

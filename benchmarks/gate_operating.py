@@ -139,6 +139,7 @@ def sides_of(dataset: xr.Dataset) -> SideBySide:
     full = dataset.assign_coords(tier=["all"], in_tier=(("tier", "task", "params"), np.ones((1, 1, 1), bool)))
     both = [Side("cube.zarr", name, name, full) for name in ("a", "b")]
     planned = np.ones(full["status"].shape, bool)
+    full["planned_trials"] = (("model", "task", "params"), planned[..., 0].sum(axis=-1))
     return SideBySide(*both, "", (), ((SidePoint("t", "p", "{}"),),), full, planned)
 
 

@@ -6,7 +6,6 @@ from evalcube.stages.analyze.formulas import estimators as _estimators
 from evalcube.stages.analyze.formulas import reasonscore as _v1
 from evalcube.stages.analyze.formulas import reasonscore_v2 as _v2
 from evalcube.stages.analyze.formulas.compare.paired import holm as holm
-from evalcube.stages.analyze.formulas.compare.paired import mcnemar as mcnemar
 from evalcube.stages.analyze.formulas.compare.paired import paired_difference as paired_difference
 from evalcube.stages.analyze.formulas.compare.ranks import overlap_clusters as overlap_clusters
 from evalcube.stages.analyze.formulas.compare.ranks import rank_intervals as rank_intervals

@@ -22,9 +22,7 @@ from evalcube.flows.read.selection import Part
 from evalcube.flows.read.sides import SideBySide, side_by_side
 from evalcube.stages.analyze.formulas import margins
 from evalcube.stages.analyze.formulas.compare.paired import holm
-from evalcube.stages.analyze.labelled import pairing
 from evalcube.stages.analyze.labelled.axes import names
-from evalcube.stages.reply.status import Status
 
 if TYPE_CHECKING:
     from evalcube.stages.analyze.labelled.pairing import PairedDifference
@@ -289,17 +287,21 @@ def measured(
     sides: SideBySide, rule: PolicyRule, line: PolicyLine, cells: npt.NDArray[np.bool_]
 ) -> PolicyLine:
     """A line with what was measured of it."""
-    asked = _asked(sides) & cells[..., np.newaxis, np.newaxis]
-    lost = asked & ~sides.both()
-    lacking = int((asked.any(axis=-1) & ~(asked & ~lost).any(axis=-1)).sum())
-    pair = sides.compared(cells=cells) if cells.any() else None
+    here = sides.cut(cells)
+    lost, both = here.lacking(), here.both().any(axis=-1)
+    line = replace(line, lacking=int((lost.any(axis=-1) & ~both).sum()))
+
+    def nearest(pair: PairedDifference) -> float:
+        """The border of the claim that lies nearest to a difference, as one of control − treatment."""
+        change = -pair.difference.value
+        low, high = margins.borders(rule.claim, min(rule.margin(pair.first_rate), 1.0))
+        return -(low if change - low <= high - change else high)
+
+    pair = here.compared(lost=lost, border=nearest)
     if pair is None:
-        return replace(line, lacking=lacking)
-    total, gap = pair.overall, pair.overall.difference
+        return line
+    total, (worst, best) = pair.overall, pair.ends or (pair.overall, pair.overall)
     margin = min(rule.margin(total.first_rate), 1.0)
-    worst, best = (
-        (_filled(sides, lost, cells, better=better) for better in (0, 1)) if lost.any() else (total, total)
-    )
     seen = [(-one.difference.value, one.worth) for one in (total, worst, best)]
     low, high = margins.claim_scores(seen, rule.claim, margin)
     more, assumed = _more(total, rule.claim, margin)
@@ -307,53 +309,20 @@ def measured(
         line,
         margin=margin,
         questions=total.questions,
-        lacking=lacking,
         control=total.first_rate,
         treatment=total.second_rate,
-        change=-gap.value,
-        lower=-gap.upper,
-        upper=-gap.lower,
-        lowest=-worst.difference.upper,
-        highest=-best.difference.lower,
+        change=-total.difference.value,
+        lower=-total.difference.upper,
+        upper=-total.difference.lower,
+        lowest=-best.difference.upper,
+        highest=-worst.difference.lower,
         p_shown=margins.tail(low),
         p_refuted=margins.tail(-high),
-        e=_e_value(sides, cells, -gap.value, rule.claim, margin),
+        e=total.e,
         more=more,
         assumed=assumed,
         worth=total.worth,
     )
-
-
-def _asked(sides: SideBySide) -> npt.NDArray[np.bool_]:
-    """Trials that were put to both, or to the control at points that the treatment does not have: (..., repeat)."""
-    control, treatment = sides.planned
-    alone = ~treatment.any(axis=(-2, -1), keepdims=True)
-    return np.asarray(control & (treatment | alone))
-
-
-def _filled(
-    sides: SideBySide, lost: npt.NDArray[np.bool_], cells: npt.NDArray[np.bool_], *, better: int
-) -> PairedDifference:
-    """The comparison if every answer that is lacking were for the treatment (`better`), or against it."""
-    done = pairing.counted(sides.status, "wrong")
-    right = np.array([not better, better])[:, np.newaxis, np.newaxis, np.newaxis, np.newaxis]
-    guess = np.where(right, int(Status.CORRECT), int(Status.INCORRECT))
-    status = np.where(lost & ~done, guess, sides.status).astype(np.uint8)
-    pair = replace(sides, dataset=sides.dataset.assign(status=(sides.dataset["status"].dims, status)))
-    found = pair.compared(cells=cells)
-    if found is None:
-        raise AssertionError("answers were filled in, and none is there")
-    return found.overall
-
-
-def _e_value(
-    sides: SideBySide, cells: npt.NDArray[np.bool_], change: float, claim: str, margin: float
-) -> float:
-    """What speaks against the change being the border that lies nearest to it."""
-    low, high = margins.borders(claim, margin)
-    border = low if change - low <= high - change else high
-    pair = sides.compared(cells=cells, border=-border)
-    return math.nan if pair is None else pair.overall.e
 
 
 def _more(total: PairedDifference, claim: str, margin: float) -> tuple[int | None, float]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from evalcube.flows.read.selection import OpenPart, Part, open_part
 from evalcube.stages.analyze.labelled import axes, pairing
 from evalcube.stages.analyze.labelled.axes import base_design
 from evalcube.stages.analyze.labelled.clustering import CLUSTER
-from evalcube.stages.analyze.labelled.counters import members
+from evalcube.stages.analyze.labelled.counters import members, planned_questions
 from evalcube.stages.analyze.labelled.pairing import Pair
 from evalcube.stages.reply.status import BASE, COUNTERS, LAST_FINISHED, Status
 from evalcube.storage.cube.cube import Cube
@@ -81,8 +81,8 @@ class SideBySide:
     points: tuple[tuple[SidePoint, ...], ...]
     """By task; a task's points fill the beginning of ``params``."""
     dataset: xr.Dataset
-    """``status`` (model, task, params, trial, repeat), the two sides along ``model``, the points' weights, and
-    ``cluster`` if questions have any."""
+    """``status`` (model, task, params, trial, repeat), the two sides along ``model``, ``planned_trials``, the points'
+    weights, and ``cluster`` if questions have any."""
     planned: npt.NDArray[np.bool_]
     """Which trials were to be asked: shape of ``status``."""
 
@@ -105,22 +105,30 @@ class SideBySide:
         """Which trials are compared, as both finished them: shape (task, params, trial, repeat)."""
         return np.asarray(pairing.counted(self.status, truncated).all(axis=0))
 
-    def compared(
-        self, *, truncated: str = "wrong", cells: npt.NDArray[np.bool_] | None = None, border: float = 0.0
-    ) -> Pair | None:
-        """The paired comparison of the two; None where they have no finished trial in common."""
-        dataset = self.dataset
-        mask = self.both(truncated)
-        if cells is not None:
-            import xarray as xr
+    def lacking(self, truncated: str = "wrong") -> npt.NDArray[np.bool_]:
+        """Which trials that were put to both, or to the first at points that the second lacks, not both finished."""
+        first, second = self.planned
+        alone = ~second.any(axis=(-2, -1), keepdims=True)
+        return np.asarray(first & (second | alone) & ~self.both(truncated))
 
-            kept = xr.DataArray(cells, dims=CELL)
-            dataset = dataset.assign(status=dataset["status"].where(kept, np.uint8(Status.MISSING)))
-            mask &= cells[..., np.newaxis, np.newaxis]
-        if not mask.any():
+    def compared(self, **options: Any) -> Pair | None:  # noqa: ANN401 - of `compare_evaluations`
+        """The paired comparison of the two; None where they have no finished trial in common."""
+        if not self.both(options.get("truncated", "wrong")).any():
             return None
-        (pair,) = pairing.compare_evaluations(dataset, [0, 1], truncated=truncated, border=border)
+        (pair,) = pairing.compare_evaluations(self.dataset, [0, 1], **options)
         return replace(pair, first=self.first.label, second=self.second.label)
+
+    def cut(self, cells: npt.NDArray[np.bool_], trials: int | None = None) -> SideBySide:
+        """The same with some of the points, (task, params), and the first so many trials of each."""
+        import xarray as xr
+
+        dataset, inside = self.dataset.isel(trial=slice(trials)), xr.DataArray(cells, dims=CELL)
+        asked = dataset["planned_trials"].where(inside, 0).clip(max=dataset.sizes["trial"])
+        dataset = dataset.assign(
+            status=dataset["status"].where(inside, np.uint8(Status.MISSING)), planned_trials=asked
+        )
+        planned = self.planned[..., :trials, :] & cells[..., np.newaxis, np.newaxis]
+        return replace(self, dataset=dataset, planned=planned)
 
 
 def side_by_side(
@@ -265,13 +273,14 @@ def _aligned(
     width = max((slot for _, slot in places.values()), default=-1) + 1
     shape = (2, len(tasks), width, sizes["trial"], sizes["repeat"])
     status, planned = np.full(shape, int(Status.MISSING), np.uint8), np.zeros(shape, bool)
-    base, groups = np.zeros(shape[:3]), np.zeros(shape, np.int64)
+    base, groups, asked = np.zeros(shape[:3]), np.zeros(shape, np.int64), np.zeros(shape[:3])
     points: list[list[SidePoint]] = [[] for _ in tasks]
     for number, side in enumerate(sides):
         laid = [
             (status, side.array("status")),
             (planned, _asked(side)),
             (base, base_design(side.dataset)[0]),
+            (asked, planned_questions(side.dataset)[0]),
             *([(groups, side.array(CLUSTER))] if CLUSTER in side.dataset else ()),
         ]
         for key, (task, slot) in side.points.items():
@@ -285,7 +294,10 @@ def _aligned(
     import xarray as xr
 
     dataset = xr.Dataset(
-        {"status": (("model", *CELL, "trial", "repeat"), status)},
+        {
+            "status": (("model", *CELL, "trial", "repeat"), status),
+            "planned_trials": (("model", *CELL), asked),
+        },
         {"model_name": ("model", [first.label, second.label]), "task": tasks, **_tiers(sides, places, shape)},
     ).assign_coords({BASE: (("model", *CELL), base)})
     if groups.any():  # what a question shares is in its cell's id: the two cannot contradict

@@ -117,7 +117,7 @@ def _followed(
     )
     due = None
     for look, (share, trials) in enumerate(stops.items()):
-        window = _window(sides, trials)
+        window = sides.cut(cells, trials)
         if not _answered(window, cells, np.minimum(own, trials)):
             due = trials
             break
@@ -128,13 +128,6 @@ def _followed(
         if line.outcome != "open" or (hopeless and not to_the_end):
             break
     return (_with_interval(line, shown[max(line.look - 1, 0)]) if stops else line), due
-
-
-def _window(sides: SideBySide, trials: int) -> SideBySide:
-    """The two with so many trials of each point."""
-    return replace(
-        sides, dataset=sides.dataset.isel(trial=slice(trials)), planned=sides.planned[..., :trials, :]
-    )
 
 
 def _answered(window: SideBySide, cells: npt.NDArray[np.bool_], due: npt.NDArray[np.int64]) -> bool:

@@ -1,7 +1,7 @@
 """Whether a paired difference is shown to keep a margin, is shown to break it, or neither; pure functions.
 
 The difference d is treatment − control, in shares of 1; it is known as well as from `worth` independent questions (see
-`evalcube.stages.analyze.formulas.compare.paired.difference_worth`), so that under a true difference of q the score
+`evalcube.stages.analyze.formulas.compare.paired.paired_test`), so that under a true difference of q the score
 (d − q)·√(worth/(1 − q²)) is standard normal. With the margin m three claims can be made::
 
     noninferior   d > −m          superior   d > m          equivalent   −m < d < m

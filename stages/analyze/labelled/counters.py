@@ -79,8 +79,10 @@ def point_factors(ds: Dataset) -> Floats:
 def planned_questions(ds: Dataset) -> Floats:
     """Questions that each point was planned with, shape (model, task, params); needs counters in memory, if any.
 
-    Without them those that any evaluation has, be it without a reply.
+    Without them those that are planned, or that any evaluation has, be it without a reply.
     """
+    if "counters" not in ds.variables and "planned_trials" in ds:
+        return np.asarray(ds.variables["planned_trials"].transpose(*CELL_DIMS[:-1]).values, dtype=np.float64)
     if "counters" not in ds.variables:
         status = ds["status"].variable.transpose(*CELL_DIMS[:-1], "trial", "repeat").data
         asked = np.asarray((status != int(Status.MISSING)).any(axis=(0, -1)).sum(axis=-1), dtype=np.float64)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +14,9 @@ from evalcube.stages.analyze.formulas import design
 from evalcube.stages.analyze.formulas.arguments import one_of
 from evalcube.stages.analyze.formulas.clustering import unit_effect, unit_means
 from evalcube.stages.analyze.formulas.compare.paired import (
-    difference_p,
-    difference_worth,
     holm,
     pair_table,
-    paired_difference,
+    paired_test,
 )
 from evalcube.stages.analyze.formulas.compare.repeated import design_effect
 from evalcube.stages.analyze.formulas.compare.winrates import need_two
@@ -65,6 +64,12 @@ class PairedDifference:
     ((1 − difference²)/worth)^½. NaN without any."""
 
 
+Codes = tuple[NDArray[np.uint8], NDArray[np.uint8]]
+"""Outcomes of two evaluations, each (task, params, trial, repeat)."""
+Border = Callable[[PairedDifference], float]
+"""The difference that an e-value is to speak against, of what was found."""
+
+
 @dataclass(frozen=True)
 class Pair:
     """Two evaluations compared."""
@@ -79,8 +84,13 @@ class Pair:
     """What weighs the same in the mean over all tasks."""
     alike: tuple[str, ...] = ()
     """Tasks in which points weigh alike, as the first plans of the two contradict each other."""
-    bounds: tuple[float, float] | None = None
-    """Difference over all tasks with what was lost at its worst and at its best for the first; None if nothing was."""
+    ends: tuple[PairedDifference, PairedDifference] | None = None
+    """Over all tasks with what was lost at its worst and at its best for the first; None if nothing was."""
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """Differences of `ends`."""
+        return self.ends and (self.ends[0].difference.value, self.ends[1].difference.value)
 
     @property
     def open(self) -> bool:
@@ -102,84 +112,91 @@ def compare_evaluations(
     *,
     truncated: str = "wrong",
     weigh: Weigh = "tasks",
-    border: float = 0.0,
+    border: Border | None = None,
+    lost: NDArray[np.bool_] | None = None,
 ) -> tuple[Pair, ...]:
     """Every pair of some evaluations, compared on the trials that both finished.
 
     Where questions were asked several times, whole questions are taken as independent, not their trials.
+
+    Parameters
+    ----------
+    ds, models
+        A dataset with ``status``, and numbers of its evaluations.
+    truncated
+        "wrong": a truncated trial is a failure. "drop": pairs with a truncated trial are left out.
+    weigh
+        What weighs the same in the mean over all tasks.
+    border
+        Of what the e-value over all tasks is to speak against; default: of 0.
+    lost
+        Trials (task, params, trial, repeat) that both should have, be it without an outcome; default: those of which
+        one or both ended in a transport error.
     """
     need_two(len(models))
     one_of(truncated, "truncated", TRUNCATED)
     axes.need_status(ds)
-    labels, tasks = axes.evaluation_labels(ds), axes.names(ds, "task")
-    base, rated, planned = axes.base_design(ds), _rated(ds), counters.planned_questions(ds)
-    found = []
-    for place, first in enumerate(models[:-1]):
-        codes = _codes(ds, first)
-        for second in models[place + 1 :]:
-            others = _codes(ds, second)
-            asked = np.minimum(planned[first], planned[second])
-            cells, counts = _ranked(_cells(codes, others, truncated), rated)
-            if not cells[..., 0].any():
-                raise ArgumentError(
-                    f"{labels[first]!r} and {labels[second]!r} have finished no trial in common; run the sweep "
-                    "further or select what both have"
-                )
-            weights, apart = _weights(cells, base[first], base[second], weigh)
-            units = pair_units(ds, first, second)
-            single = tuple(
-                _difference(
-                    cells[task],
-                    weights[task],
-                    name,
-                    None if units is None else units[task],
-                    planned=asked[task],
-                )
-                for task, name in enumerate(tasks)
-            )
-            overall = _difference(
-                cells * counts[..., np.newaxis, np.newaxis],
-                weights * counts,
-                "",
-                units,
-                border,
-                planned=asked,
-            )
-            ends = []
-            for mine, theirs in _ends_of_lost(codes, others):
-                filled, counts = _ranked(_cells(mine, theirs, truncated), rated)
-                share = _weights(filled, base[first], base[second], weigh)[0] * counts
-                ends.append(_difference(filled, share, "", planned=asked).difference.value)
-            alike = tuple(axes.plain(tasks[task]) for task in np.flatnonzero(apart))
-            cut = tuple(int((one == int(Status.TRUNCATED)).sum()) for one in (codes, others))
-            found.append(
-                Pair(
-                    *(labels[first], labels[second], single, overall, (cut[0], cut[1]), weigh, alike),
-                    (ends[0], ends[1]) if ends else None,
-                )
-            )
-    return _adjusted(found)
+    return _adjusted(
+        [_compare_two(ds, pair, truncated, weigh, border, lost) for pair in combinations(models, 2)]
+    )
 
 
-def _ends_of_lost(*sides: NDArray[np.uint8]) -> list[list[NDArray[np.uint8]]]:
+def _compare_two(
+    ds: Dataset,
+    pair: tuple[int, int],
+    truncated: str,
+    weigh: Weigh,
+    border: Border | None,
+    lost: NDArray[np.bool_] | None,
+) -> Pair:
+    """`compare_evaluations` of two, its p values not adjusted."""
+    labels, tasks, units = axes.evaluation_labels(ds), axes.names(ds, "task"), pair_units(ds, *pair)
+    names, asked = [labels[model] for model in pair], counters.planned_questions(ds)[list(pair)].min(axis=0)
+    codes = (_codes(ds, pair[0]), _codes(ds, pair[1]))
+
+    def total(sides: Codes) -> PairedDifference:
+        cells, weights, rests, _ = _weighed(ds, pair, sides, truncated, weigh)
+        cells = cells * rests[..., np.newaxis, np.newaxis]
+        return _difference(cells, weights * rests, "", units, asked, border)
+
+    cells, weights, _, apart = _weighed(ds, pair, codes, truncated, weigh)
+    if not cells[..., 0].any():
+        raise ArgumentError(
+            f"{names[0]!r} and {names[1]!r} have finished no trial in common; run the sweep further or select "
+            "what both have"
+        )
+    single = tuple(
+        _difference(cells[row], weights[row], name, None if units is None else units[row], asked[row])
+        for row, name in enumerate(tasks)
+    )
+    alike = tuple(axes.plain(tasks[row]) for row in np.flatnonzero(apart))
+    cut = [int((one == int(Status.TRUNCATED)).sum()) for one in codes]
+    ends = [total(sides) for sides in _ends_of_lost(codes, truncated, lost)]
+    both_ends = (ends[0], ends[1]) if ends else None
+    return Pair(names[0], names[1], single, total(codes), (cut[0], cut[1]), weigh, alike, both_ends)
+
+
+def _ends_of_lost(codes: Codes, truncated: str, lost: NDArray[np.bool_] | None) -> list[Codes]:
     """Outcomes of both with what was lost at its worst and at its best for the first; nothing if nothing was lost."""
-    ends = (Status.INCORRECT, Status.CORRECT)
-    lost = [codes == int(Status.TRANSPORT) for codes in sides]
-    if not any(part.any() for part in lost):
+    done = [counted(one, truncated) for one in codes]
+    if lost is None:
+        failed = [one == int(Status.TRANSPORT) for one in codes]
+        lost = (failed[0] | done[0]) & (failed[1] | done[1])
+    lacks = [lost & ~part for part in done]
+    if not np.any(lacks):
         return []
-    return [
-        [np.where(part, np.uint8(end), codes) for part, codes, end in zip(lost, sides, order, strict=True)]
-        for order in (ends, ends[::-1])
-    ]
+    wrong, right = (
+        [np.where(part, np.uint8(end), one) for part, one in zip(lacks, codes, strict=True)]
+        for end in (Status.INCORRECT, Status.CORRECT)
+    )
+    return [(wrong[0], right[1]), (right[0], wrong[1])]
 
 
 def spread_of(ds: Dataset, first: int, second: int) -> Spread:
     """What the difference of two evaluations varies by, points and tasks weighing as in a comparison."""
-    base = axes.base_design(ds)
-    cells, counts = _ranked(_cells(_codes(ds, first), _codes(ds, second), "wrong"), _rated(ds))
-    cells *= counts[..., np.newaxis, np.newaxis]
-    weights, _ = _weights(cells, base[first], base[second], "tasks")
-    units = pair_units(ds, first, second)
+    codes = (_codes(ds, first), _codes(ds, second))
+    cells, weights, rests, _ = _weighed(ds, (first, second), codes, "wrong", "tasks")
+    cells, units = cells * rests[..., np.newaxis, np.newaxis], pair_units(ds, first, second)
     shape = (-1, cells.shape[2])
     trials, alone, other = (cells[..., place].reshape(shape) for place in range(3))
     return pair_spread(trials, alone, other, weights.ravel(), None if units is None else units.reshape(shape))
@@ -205,9 +222,8 @@ def _codes(ds: Dataset, model: int) -> NDArray[np.uint8]:
     return np.asarray(status.compute().values)
 
 
-def _cells(first: NDArray[np.uint8], second: NDArray[np.uint8], truncated: str) -> Floats:
+def _cells(codes: Codes, truncated: str) -> Floats:
     """Trials of both, only the first right, only the second right, both right: shape (task, params, trial, 4)."""
-    codes = (first, second)
     right, done = (
         [code == int(Status.CORRECT) for code in codes],
         [counted(code, truncated) for code in codes],
@@ -229,25 +245,26 @@ def _rated(ds: Dataset) -> NDArray[np.bool_]:
     return np.asarray(counters.members(ds).any(axis=0))
 
 
-def _ranked(cells: Floats, rated: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_]]:
-    """The same without trials of points in no tier, but for tasks that have no others, and which tasks means rest on.
+def _weighed(
+    ds: Dataset, pair: tuple[int, int], codes: Codes, truncated: str, weigh: Weigh
+) -> tuple[Floats, Floats, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Counts as of `_cells`, weights of points (task, params), and which tasks (task, 1) means over tasks rest on.
 
-    Tasks are (task, 1): those with points in a tier; all where none has any.
+    Points in no tier have no trials here, but in tasks that have no others; means rest on the other tasks, or on all
+    where none has a point in a tier. Last, in which tasks the two base designs contradict.
     """
-    inside = rated & (cells[..., 0].sum(axis=-1) > 0)
+    cells = _cells(codes, truncated)
+    inside = _rated(ds) & (cells[..., 0].sum(axis=-1) > 0)
     tasks = inside.any(axis=-1, keepdims=True)
-    kept = cells * np.where(tasks, inside, True)[..., np.newaxis, np.newaxis]
-    return kept, tasks | ~tasks.any()
-
-
-def _weights(cells: Floats, first: Floats, second: Floats, weigh: Weigh) -> tuple[Floats, NDArray[np.bool_]]:
-    """Weight of each point, shape (task, params), and in which tasks the two base designs (task, params) contradict."""
+    cells *= np.where(tasks, inside, True)[..., np.newaxis, np.newaxis]
     trials = cells[..., 0].sum(axis=-1)
-    used = trials > 0
+    used, (first, second) = trials > 0, axes.base_design(ds)[list(pair)]
     apart = (design.ratios(first, used) != design.ratios(second, used)).any(axis=-1)
     if weigh == "tasks":
-        return design.task_weights(np.where(apart[:, np.newaxis], 1, first), used), apart
-    return np.where(used, 1.0 if weigh == "points" else trials, 0.0), np.zeros_like(apart)
+        weights = design.task_weights(np.where(apart[:, np.newaxis], 1, first), used)
+    else:
+        weights, apart = np.where(used, 1.0 if weigh == "points" else trials, 0.0), np.zeros_like(apart)
+    return cells, weights, tasks | ~tasks.any(), apart
 
 
 def _e_value(
@@ -276,10 +293,9 @@ def _difference(
     cells: Floats,
     weights: Floats,
     task: str,
-    units: NDArray[np.int64] | None = None,
-    border: float = 0.0,
-    *,
+    units: NDArray[np.int64] | None,
     planned: Floats,
+    border: Border | None = None,
 ) -> PairedDifference:
     """Of trials (..., question, 4) of points with weights (...) and planned questions; `p_holm` is to be adjusted."""
     by_point, share = cells.reshape(-1, *cells.shape[-2:]), weights.ravel()
@@ -295,25 +311,24 @@ def _difference(
         own = units.reshape(trials.shape)[there]
         effect = unit_effect(b - c, b + c, m, share, own, cells=np.nonzero(there)[0], prior=0.0)
     right, wrong, size = (part.sum(axis=-1) / effect for part in (first, second, trials))
-    asked = planned.ravel()
-    bounds = paired_difference(right, wrong, size, share, units=asked)
-    p = difference_p(right, wrong, size, share, units=asked)
-    first_rate, second_rate = (
-        float(paired_difference(alone + both.sum(axis=-1) / effect, 0, size, share)[0])
-        for alone in (right, wrong)
-    )
-    return PairedDifference(
+    bounds, p, worth = paired_test(right, wrong, size, share, units=planned.ravel())
+    with np.errstate(all="ignore"):  # NaN without trials
+        hits = [alone + both.sum(axis=-1) / effect for alone in (right, wrong)]
+        rates = [float(np.nansum(share * one / size) / share.sum()) for one in hits]
+    found = PairedDifference(
         task,
         counts[0],
         int(there.sum()),
         int(there.any(axis=-1).sum()),
         counts[1],
         counts[2],
-        first_rate,
-        second_rate,
+        rates[0],
+        rates[1],
         Estimate.of(bounds),
         p,
         p,
-        _e_value(trials, first, second, share, units, border),
-        difference_worth(right, wrong, size, share, units=asked),
+        np.nan,
+        worth,
     )
+    against = 0.0 if border is None else border(found)
+    return replace(found, e=_e_value(trials, first, second, share, units, against))

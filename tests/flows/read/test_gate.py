@@ -32,6 +32,7 @@ def sides(control, treatment, planned=None):
     points = ((SidePoint("sort", "a", "{}"), SidePoint("sort", "b", "{}")),)
     both = [Side("cube.zarr", name, name, dataset) for name in ("old", "new")]
     asked = np.ones(status.shape, bool) if planned is None else planned
+    dataset["planned_trials"] = (("model", "task", "params"), asked[..., 0].sum(axis=-1))
     return SideBySide(*both, "", (), points, dataset, asked)
 
 

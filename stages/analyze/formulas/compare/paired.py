@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import bdtr, gammaln, ndtr
+from scipy.special import ndtr
 
-from evalcube.stages.analyze.formulas.arguments import axes, counted, fitting, one_of, reals
+from evalcube.stages.analyze.formulas.arguments import axes, counted, fitting, reals
 from evalcube.stages.analyze.formulas.estimators import Bounds
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.stratified import (
@@ -21,10 +21,6 @@ from evalcube.stages.analyze.formulas.stratified import (
     z_apart,
 )
 from evalcube.stages.errors import ArgumentError
-
-METHODS = ("midp", "exact")
-_MOST = 2.0**53
-"""Trials up to which a float is a count."""
 
 
 def pair_table(
@@ -91,22 +87,24 @@ def paired_difference(
     return combine(sums, confidence=confidence, least=-1.0)
 
 
-def difference_p(
+def paired_test(
     first_only: ArrayLike,
     second_only: ArrayLike,
     trials: ArrayLike,
     weights: ArrayLike = 1.0,
     *,
     units: ArrayLike | None = None,
-) -> float:
-    """Two-sided p value of the weighted difference over all strata that `paired_difference` estimates: that it is 0.
+) -> tuple[Bounds, float, float]:
+    """The difference over all strata as of `paired_difference`, the p value that it is 0, and what it is worth.
 
-    The test which that interval inverts: p is below 1 − level exactly where the interval of that level leaves 0 out,
-    and it never speaks for the side that the difference speaks against.
+    The test is the one that the interval inverts: p is below 1 − level exactly where the interval of that level leaves
+    0 out, and it never speaks for the side that the difference speaks against. What it is worth are independent ±1 that
+    say as much: its variance under d is (1 − d²)/worth.
 
     Returns
     -------
-    The p value, in [0, 1]; NaN without trials.
+    difference, p, worth
+        Two-sided p in [0, 1]; NaN without trials.
 
     Raises
     ------
@@ -115,36 +113,18 @@ def difference_p(
 
     References
     ----------
-    The test of the interval of `evalcube.stages.analyze.formulas.stratified`: E. B. Wilson (1927) at the effective
-    number of trials. https://doi.org/10.1080/01621459.1927.10502953
+    The interval of `evalcube.stages.analyze.formulas.stratified`: E. B. Wilson (1927) at the effective number of
+    trials. https://doi.org/10.1080/01621459.1927.10502953
 
     Examples
     --------
-    >>> round(difference_p([12], [2], [50]), 5)
-    0.01121
+    >>> _, p, worth = paired_test([12], [2], [50])
+    >>> round(p, 5), round(worth), round(paired_test([0], [0], [50])[2])
+    (0.01121, 161, 675)
     """
-    reach = z_apart(_difference_parts(first_only, second_only, trials, weights, -1, units), 0.0)
-    return float(min(2.0 * ndtr(-reach), 1.0))
-
-
-def difference_worth(
-    first_only: ArrayLike,
-    second_only: ArrayLike,
-    trials: ArrayLike,
-    weights: ArrayLike = 1.0,
-    *,
-    units: ArrayLike | None = None,
-) -> float:
-    """Independent ±1 that say as much of the difference as these: its variance under d is (1 − d²)/worth.
-
-    Parameters and errors as of `paired_difference`; NaN without trials.
-
-    Examples
-    --------
-    >>> round(difference_worth([12], [2], [50])), round(difference_worth([0], [0], [50]))
-    (161, 675)
-    """
-    return float(effective_trials(_difference_parts(first_only, second_only, trials, weights, -1, units))[1])
+    sums = _difference_parts(first_only, second_only, trials, weights, -1, units)
+    p = np.minimum(2.0 * ndtr(-z_apart(sums, 0.0)), 1.0)
+    return combine(sums, least=-1.0), float(p), float(effective_trials(sums)[1])
 
 
 def _difference_parts(
@@ -175,50 +155,6 @@ def _difference_parts(
     sums, asked = np.moveaxis(sums, along, last), np.moveaxis(asked, along, last)
     shape = (*asked.shape[: n.ndim - len(along)], -1)
     return parts_of(sums.reshape(*shape, sums.shape[-1]), asked.reshape(shape))
-
-
-def mcnemar(first_only: ArrayLike, second_only: ArrayLike, *, method: str = "midp") -> Floats:
-    """Two-sided p value that discordant trials fall to either side alike, elementwise; 1 without any.
-
-    Parameters
-    ----------
-    first_only, second_only
-        Whole numbers b and c, any shape.
-    method
-        "exact": twice the binomial tail, at most 1; never rejects too often. "midp": less half the chance of
-        what was seen; rejects closer to the nominal rate.
-
-    Returns
-    -------
-    p values in [0, 1], of the broadcast shape.
-
-    Raises
-    ------
-    ValueError
-        If a count is negative or not whole, or `method` is unknown.
-
-    References
-    ----------
-    M. W. Fagerland, S. Lydersen, P. Laake (2013), The McNemar test for binary matched-pairs data: mid-p and
-    asymptotic are better than exact conditional, BMC Medical Research Methodology 13, 91.
-    https://doi.org/10.1186/1471-2288-13-91
-
-    Examples
-    --------
-    >>> float(mcnemar(1, 7, method="exact").round(6)), float(mcnemar(1, 7).round(6))
-    (0.070312, 0.039062)
-    """
-    one_of(method, "method", METHODS)
-    b, c = np.broadcast_arrays(*fitting(first_only=first_only, second_only=second_only))
-    if np.any((b < 0) | (c < 0) | (b != np.floor(b)) | (c != np.floor(c)) | ~(b + c < _MOST)):
-        raise ArgumentError(
-            "`first_only` and `second_only` are counts of trials: whole numbers from 0, no NaN"
-        )
-    n, least = b + c, np.minimum(b, c)
-    tail = bdtr(least, n.astype(np.int64), 0.5)
-    seen = np.exp(gammaln(n + 1.0) - gammaln(b + 1.0) - gammaln(c + 1.0) - n * np.log(2.0))
-    p = 2.0 * tail - (0.0 if method == "exact" else seen)
-    return np.asarray(np.minimum(p, 1.0))
 
 
 def holm(p: ArrayLike, *, axis: int = -1) -> Floats:

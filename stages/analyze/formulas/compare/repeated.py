@@ -1,7 +1,7 @@
 """A design effect by question, where each was asked several times.
 
-Answers to one question are alike, so that trials are not independent, but questions are: intervals count as many trials
-as independent ones would be worth.
+Answers to one question are alike, so that trials are not independent, but questions are: intervals and tests count as
+many trials as independent ones would be worth.
 """
 
 from __future__ import annotations

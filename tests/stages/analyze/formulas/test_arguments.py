@@ -19,7 +19,6 @@ GOOD = {
     "design_effect": {name: [value] for name, value in PAIRED.items()},
     "expected_wins": {"rates": RATES},
     "holm": {"p": [0.01, 0.2]},
-    "mcnemar": {"first_only": [1, 2], "second_only": [0, 1]},
     "overlap_clusters": {"lower": [0.1, 0.5], "upper": [0.4, 0.8]},
     "paired_difference": PAIRED,
     "pareto_front": {"score": [1, 2], "spends": [3, 4]},

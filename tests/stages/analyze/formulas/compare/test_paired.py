@@ -4,42 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy.stats import binomtest, false_discovery_control
+from scipy.stats import false_discovery_control
 
-from evalcube.stages.analyze.formulas.compare.paired import (
-    difference_p,
-    holm,
-    mcnemar,
-    paired_difference,
-)
-
-
-@given(st.integers(0, 60), st.integers(0, 60))
-def test_mcnemar__exact_is_the_sign_test(b, c):
-    expected = binomtest(b, b + c).pvalue if b + c else 1.0
-
-    assert mcnemar(b, c, method="exact") == pytest.approx(expected, rel=1e-9)
-
-
-@given(st.integers(0, 400), st.integers(0, 400))
-def test_mcnemar__midp_lies_below_exact_and_is_symmetric(b, c):
-    assert mcnemar(b, c) <= mcnemar(b, c, method="exact") + 1e-12
-    assert mcnemar(b, c) == pytest.approx(mcnemar(c, b))
-    assert 0 <= mcnemar(b, c) <= 1
-
-
-def test_mcnemar__by_hand_and_elementwise():
-    # b = 1, c = 7: tail (1 + 8)/256, of which the 8 counts half for the mid-p value
-    assert mcnemar([[1, 0]], [[7, 0]], method="exact") == pytest.approx(np.array([[2 * 9 / 256, 1.0]]))
-    assert mcnemar(1, 7) == pytest.approx(2 * 5 / 256)
-    assert mcnemar(10**6, 10**6 + 10**4) < 1e-11
-
-
-def test_mcnemar__refuses():
-    with pytest.raises(ValueError, match="whole numbers"):
-        mcnemar(1.5, 2)
-    with pytest.raises(ValueError, match="midp, exact, got 'wald'"):
-        mcnemar(1, 2, method="wald")
+from evalcube.stages.analyze.formulas.compare.paired import holm, paired_difference, paired_test
 
 
 def test_holm__by_hand_along_an_axis_and_around_nan():
@@ -83,15 +50,16 @@ def test_paired_difference__no_discordant_trial_still_has_an_interval():
     ),
     st.sampled_from([0.5, 0.9, 0.95, 0.999]),
 )
-def test_difference_p__is_the_inverse_of_the_interval_whatever_the_sizes(strata, level):
+def test_paired_test__is_the_inverse_of_the_interval_whatever_the_sizes(strata, level):
     trials = np.array([number for number, _, _ in strata])
     first = np.floor(trials * [share for _, share, _ in strata])
     second = np.floor((trials - first) * [share for _, _, share in strata])
 
-    p = difference_p(first, second, trials)
+    bounds, p, _ = paired_test(first, second, trials)
     value, lower, upper = paired_difference(first, second, trials, confidence=level)
 
     assume(abs(p - (1 - level)) > 1e-6)
     assert (p < 1 - level) == (lower > 0 or upper < 0)
-    assert p == pytest.approx(difference_p(second, first, trials))
+    assert p == pytest.approx(paired_test(second, first, trials)[1])
     assert value or p == 1
+    assert bounds == pytest.approx(paired_difference(first, second, trials))
