@@ -39,6 +39,11 @@ def totals(pair: Pair | None, counts: Sequence[PlainRow], names: tuple[str, str]
             f"{changed} from {first} to {second}: {total['lost']:,} lost, {total['won']:,} won.",
             pair_conclusion(pair),
         ]
+        if pair.overall.questions < total["questions"]:
+            unrated = total["questions"] - pair.overall.questions
+            found.append(
+                f"{unrated:,} of the questions are in no tier: the test over all tasks leaves them out."
+            )
         matched = min(total["lost"], total["won"])
         if matched:
             found.append(

@@ -1,0 +1,140 @@
+"""Compare, gate, flips and verdict say the same of the same pair, whatever was lost, cut, clustered or repeated."""
+
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from evalcube.flows.config.views import Policy
+from evalcube.flows.read.gate import judged
+from evalcube.flows.read.sides import Side, _aligned
+from evalcube.flows.read.trials.flips import Flips
+from evalcube.stages.analyze.labelled.pairing import compare_evaluations
+from evalcube.stages.analyze.render.flips import totals
+from evalcube.stages.reply.status import COUNTERS, LAST_FINISHED, Status
+
+CELL = ("model", "task", "params")
+TRIAL = (*CELL, "trial", "repeat")
+MODELS, TASKS, POINTS, MOST, REPEATS = 2, 2, 3, 20, 2
+EACH = settings(max_examples=12, deadline=None, phases=[Phase.explicit, Phase.generate])
+
+
+@st.composite
+def pairs(draw):
+    """Two evaluations of one cube, with uneven points and tiers, and what may happen to answers."""
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    shape = (MODELS, TASKS, POINTS)
+    planned = rng.integers(2, MOST + 1, shape) if draw(st.booleans()) else np.full(shape, MOST)
+    repeats = draw(st.integers(1, REPEATS))
+    rates = rng.random((1, TASKS, POINTS, MOST, 1)) * 0.7 + rng.random((MODELS, 1, 1, 1, 1)) * 0.3
+    status = (rng.random((*shape, MOST, REPEATS)) < rates).astype(np.uint8)
+    for outcome, share in ((Status.TRUNCATED, 0.1), (Status.TRANSPORT, 0.15), (Status.MISSING, 0.1)):
+        if draw(st.booleans()):
+            status[rng.random(status.shape) < share] = int(outcome)
+    asked = np.arange(MOST)[:, None] < planned[..., None, None]
+    asked = asked & (np.arange(REPEATS) < repeats)
+    status[~asked] = int(Status.MISSING)
+    return made(status, planned, repeats, rng, tiered=draw(st.booleans()), clusters=draw(st.booleans()))
+
+
+def made(status, planned, repeats, rng, *, tiered, clusters):
+    """The dataset of such statuses, with counters as a run has them."""
+    asked = (np.arange(MOST)[:, None] < planned[..., None, None]) & (np.arange(REPEATS) < repeats)
+    counts = {
+        "trials": status <= LAST_FINISHED,
+        "completed": (status <= LAST_FINISHED) & (status != int(Status.TRUNCATED)),
+        "correct": status == int(Status.CORRECT),
+        "truncated": status == int(Status.TRUNCATED),
+        "transport": status == int(Status.TRANSPORT),
+        "missing": (status == int(Status.MISSING)) & asked,
+    }
+    cells = np.zeros((*planned.shape, len(COUNTERS)))
+    for name, there in counts.items():
+        cells[..., COUNTERS.index(name)] = there.sum(axis=(3, 4))
+    tiers = np.ones((1, TASKS, POINTS), bool)
+    if tiered:
+        tiers[0, :, 0] = False
+    ids = np.array([[f"{task}{slot}" for slot in range(POINTS)] for task in range(TASKS)])
+    base = np.broadcast_to(rng.integers(1, 20, planned.shape[1:]), planned.shape)
+    found = xr.Dataset(
+        {
+            "status": (TRIAL, status),
+            "counters": ((*CELL, "counter"), cells),
+            "planned_trials": (CELL, planned),
+            "planned_repeats": (CELL, np.full(planned.shape, repeats)),
+        },
+        {
+            **{name: ("model", ["old", "new"]) for name in ("model_name", "eval_id")},
+            "task": ["sort", "letters"],
+            "tier": ["easy"],
+            "counter": list(COUNTERS),
+            "in_tier": (("tier", "task", "params"), tiers),
+            "cell_id": (("task", "params"), ids),
+            "params_json": (("task", "params"), np.full(ids.shape, "{}")),
+            "base_trials": (CELL, base),
+        },
+    )
+    if clusters:
+        numbers = np.broadcast_to(1 + np.arange(MOST)[:, None] // 4, status.shape)
+        found["cluster"] = (TRIAL, numbers.astype(np.int64))
+    return found
+
+
+def sides_of(ds):
+    return _aligned(
+        *(Side("c.zarr", name, name, ds.isel(model=[place])) for place, name in enumerate(("old", "new"))),
+        "",
+        (),
+        None,
+    )
+
+
+@given(pairs())
+@EACH
+def test_gate_and_compare__have_one_difference_and_one_interval(ds):
+    pair = compare_evaluations(ds, [0, 1])[0]
+    rules = [
+        {"noninferior": 5},
+        {"equivalent": 20},
+        {"superior": 0},
+        {"noninferior": 40},
+        {"superior": 30},
+        {"tasks": "each", "noninferior": 10},
+    ]
+    lines = judged(sides_of(ds), Policy.model_validate({"critical": rules}), "critical")
+
+    by_task = {item.task: item for item in pair.tasks}
+    for line in lines:
+        total = by_task[line.task] if line.task else pair.overall
+        assert line.questions == total.questions
+        assert (line.control, line.treatment) == pytest.approx((total.first_rate, total.second_rate))
+        assert (line.change, line.lower, line.upper) == pytest.approx(
+            (-total.difference.value, -total.difference.upper, -total.difference.lower)
+        )
+        inside = {
+            "noninferior": line.lower > -line.margin,
+            "equivalent": -line.margin < line.lower <= line.upper < line.margin,
+            "superior": line.lower > line.margin,
+        }
+        outside = {
+            "noninferior": line.upper < -line.margin,
+            "equivalent": line.upper < -line.margin or line.lower > line.margin,
+            "superior": line.upper < line.margin,
+        }
+        assert inside[line.claim] or line.outcome != "shown"
+        assert outside[line.claim] or line.outcome != "refuted"
+
+
+@given(pairs())
+@EACH
+def test_flips_and_compare__count_the_same_questions_and_have_one_test(ds):
+    pair = compare_evaluations(ds, [0, 1])[0]
+    found = Flips(sides_of(ds), "wrong", None)
+
+    assert found.pair.overall == pair.overall
+    assert found.pair.bounds == pair.bounds
+    told = totals(found.pair, [vars(one) for one in found.tasks], ("old", "new"))
+    questions = sum(one.questions for one in found.tasks)
+    assert questions >= pair.overall.questions
+    assert any("in no tier" in text for text in told) == (questions > pair.overall.questions)
