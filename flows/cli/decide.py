@@ -268,8 +268,8 @@ def verdict(
 
     Parameters
     ----------
-    more : [TREATMENT]...
-        Further treatments.
+    more : [CUBE]... [TREATMENT]...
+        More cubes, read as if they were merged; then further treatments.
     treatments
         What might replace it; more may follow. None: only the gate.
     threshold
@@ -289,11 +289,12 @@ def verdict(
     """
     from evalcube.flows.read.verdict import cube_verdict
 
+    cubes, further = cubes_and_models(cube, more or ())
     numbers = settings_of("--weights", [] if weights is None else weights.split(","), "fact=2,judge=1")
     found = cube_verdict(
-        cube,
+        cubes,
         control,
-        (*(treatments or ()), *(more or ())),
+        (*(treatments or ()), *further),
         tasks=tasks or (),
         threshold=threshold,
         trivial=trivial,

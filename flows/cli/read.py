@@ -132,7 +132,7 @@ def show_trial(
 
     reader = Reader(cube, cache)
     row, slot = reader.point(task, params)
-    view = reader.view(reader.evaluation_index(model), row, slot, trial, repeat)
+    view = reader.view(reader.plan.evaluation_index(model), row, slot, trial, repeat)
     if view.parsed is None:
         warn(reader.plan.tasks[row].not_run)
     if as_json:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from pydantic import ValidationError
 
 from evalcube.flows.config.kept_questions import mappings
-from evalcube.flows.plan.evaluations import Evaluation, Judge, labels_of
+from evalcube.flows.plan.evaluations import Evaluation, Judge, evaluation_place, labels_of
 from evalcube.flows.plan.installed import check_described_reader, installed_task
 from evalcube.flows.plan.spec import SPEC_FORMAT, TaskSpec, damaged, parse_spec
 from evalcube.stages.generate import TASKS, Cell, Task
@@ -238,6 +238,13 @@ class Plan:
     def labels(self) -> tuple[str, ...]:
         """A name for each evaluation, all different, and no longer than it takes to tell them apart."""
         return labels_of(self.evaluations)
+
+    def evaluation_index(self, name: str | int, parameter: str = "model") -> int:
+        """The place of an evaluation, by its model's label, its full label or its number."""
+        rows = self.evaluations
+        return evaluation_place(
+            name, self.labels, [row.model for row in rows], [row.label for row in rows], parameter
+        )
 
     @property
     def sizes(self) -> dict[str, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -122,7 +122,7 @@ def _variant(reader: Reader, name: str, path: str | Path) -> int:
             f"{path}: rows do not name the `variant` whose answer was rated",
             f"Write one of: {', '.join(labels)}",
         )
-    return reader.evaluation_index(name or 0, "variant")
+    return reader.plan.evaluation_index(name or 0, "variant")
 
 
 def units_by_id(plan: Plan, places: Iterable[tuple[int, int, int]]) -> dict[str, list[str]]:
@@ -134,6 +134,40 @@ def units_by_id(plan: Plan, places: Iterable[tuple[int, int, int]]) -> dict[str,
             name = str(cell.trial(index).extras.get("id", ""))
             found.setdefault(name, []).append(f"{plan.task_names[row]}/{slot}/{index}")
     return found
+
+
+def scores_by_variant(
+    path: str | Path,
+    plan: Plan,
+    units: Sequence[str],
+    places: Iterable[tuple[int, int, int]],
+    names: Sequence[str],
+    rated: str | None,
+) -> dict[str, Mapping[str, float]]:
+    """Scores by variant and unit, of the variants here; those of rows that name none are of `rated`, or the first."""
+    found = read_gold(path, units_by_id(plan, places)).scores
+    named: dict[str, dict[str, float]] = {}
+    for name, scores in found.items():  # one variant may have rows that name it, in several ways, and others
+        label = plan.labels[plan.evaluation_index(name, "variant")] if name else rated or names[0]
+        named.setdefault(label, {}).update(scores)
+    known = [unit for scores in named.values() for unit in scores]
+    if set(units).isdisjoint(known):
+        first = known[0].removeprefix("id:") if known else "none has a score"
+        raise SweepError(
+            f"`gold`: none of the {len(known)} rated units is compared here: '{first}' is not, for one",
+            f"Units are named task/slot/trial, such as {units[0]}; or give the data set's id",
+        )
+    return {name: scores for name, scores in named.items() if name in names}
+
+
+def rated_variant(plan: Plan, variant: str, names: Sequence[str]) -> str:
+    """The label of the variant whose answers people rated, which is one of those compared."""
+    rated = plan.labels[plan.evaluation_index(variant, "gold_variant")]
+    if rated not in names:
+        raise SweepError(
+            f"`gold_variant`: '{variant}' is not compared here", f"Give one of: {', '.join(names)}"
+        )
+    return rated
 
 
 class _Rating(BaseModel):

@@ -14,13 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalcube.flows.errors import SweepError
-from evalcube.flows.plan.evaluations import (
-    Opinion,
-    evaluation_place,
-    opinion_keys,
-    read_opinion,
-    read_stored,
-)
+from evalcube.flows.plan.evaluations import Opinion, opinion_keys, read_opinion, read_stored
 from evalcube.flows.plan.filters import matching_points
 from evalcube.flows.plan.plan import TaskPlan, is_imported
 from evalcube.flows.plan.requests import CriteriaBook, messages_request, trial_messages
@@ -184,12 +178,6 @@ class Reader:
     def provider(self, code: int) -> str | None:
         """The name that a number of the array ``provider`` stands for; a number in hex if the ledger lacks it."""
         return self._providers.get(code, f"#{code:08x}") if code > 0 else None
-
-    def evaluation_index(self, name: str | int, parameter: str = "model") -> int:
-        """The place of an evaluation, by its model's label, its full label or its number."""
-        rows = self.plan.evaluations
-        models, full = [row.model for row in rows], [row.label for row in rows]
-        return evaluation_place(name, self.plan.labels, models, full, parameter)
 
     def point(self, task: str, params: str | None) -> tuple[int, int]:
         """Indices of a task and of one of its points."""

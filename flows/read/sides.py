@@ -160,7 +160,7 @@ def refuse_altered(address: str | Path, eval_ids: Sequence[str]) -> None:
     """
     cube = Cube.open(address)
     ids, receipts = cube.whole_label("eval_id").tolist(), Ledger(cube.records).newest().values()
-    for model in [ids.index(name) for name in eval_ids]:
+    for model in [ids.index(name) for name in eval_ids if name in ids]:
         own = [receipt for receipt in receipts if receipt.region.model == model]
         reasons, counted = list[str](), np.zeros((2, *cube.read_counters().shape[1:3]))
         for receipt in own:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -13,16 +14,18 @@ import numpy.typing as npt
 
 from evalcube import known_as
 from evalcube.flows.config.near_names import checked_option
-from evalcube.flows.cube_like import OneCube, Selected, address_and_part
+from evalcube.flows.cube_like import CubeLike, Selected, address_and_part, listed, need_addresses, only
 from evalcube.flows.errors import SweepError, need_number, no_bare_text
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.read.design import composite_settings
-from evalcube.flows.read.gold import read_gold, units_by_id
+from evalcube.flows.read.gold import rated_variant, scores_by_variant
 from evalcube.flows.read.reader import Reader
 from evalcube.flows.read.sides import refuse_altered
 from evalcube.stages.analyze.formulas.clustering import cluster_units
 from evalcube.stages.analyze.formulas.design import task_weights
+from evalcube.stages.analyze.labelled.axes import base_design
 from evalcube.stages.analyze.labelled.clustering import all_clusters
+from evalcube.stages.analyze.labelled.counters import members
 from evalcube.stages.analyze.render.verdicts import ShownVerdict, shown_verdict
 from evalcube.stages.analyze.verdict import Verdict, verdict
 from evalcube.stages.analyze.verdict.composite import HIGHEST, LAYERS, LOWEST, THRESHOLD
@@ -37,6 +40,8 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.floating[Any]]
 BoolArray = npt.NDArray[np.bool_]
+_Settings = tuple[Mapping[str, float] | None, str | None]
+"""Weights of the layers and the control, as of `composite_settings`."""
 
 
 @known_as("evalcube.results")
@@ -46,6 +51,7 @@ class CubeVerdict:
 
     verdict: Verdict
     cube: str
+    """Several of them with commas."""
     tasks: tuple[str, ...]
     units: int
     """Questions that were compared: (task, point, trial)."""
@@ -73,7 +79,7 @@ class CubeVerdict:
 
 
 def cube_verdict(
-    cube: OneCube,
+    cube: CubeLike,
     control: str | None = None,
     treatments: Sequence[str] = (),
     *,
@@ -95,10 +101,11 @@ def cube_verdict(
     Parameters
     ----------
     cube
-        The cube. Of a dataset that is a part of its cube, the questions and evaluations of that part.
+        A cube, or several in a list, read as if merged. Of a dataset that is a part of its cube, the questions and
+        evaluations of that part.
     control, treatments
-        Evaluations, by the model's label, the full label or the number; without a treatment, the control's gate.
-        The control may be left out if there is one evaluation only, or the config says which is in use.
+        Evaluations, by the model's label, the full label or the number; without a treatment, the control's gate, or
+        all others where the config says that this control is in use. It may be left out then, or if there is one only.
     tasks
         Labels of tasks; default: all with assertions or a rubric.
     method
@@ -143,25 +150,24 @@ def cube_verdict(
     """
     no_bare_text(treatments=treatments, tasks=tasks)
     _check_options(method, threshold, trivial, missing, holdout)
-    address, part = address_and_part(cube)
-    reader = Reader(address)
-    declared, in_use = composite_settings(reader.notes)
+    cubes, dataset, plan, part, (declared, in_use), told = _opened(cube)
     weights = declared if weights is None else weights
-    plan = reader.plan
-    models = _chosen_models(reader, part, in_use, control, treatments)
-    refuse_altered(reader.cube.url, [plan.evaluations[model].eval_id for model in models])
+    models = _chosen_models(plan, ", ".join(cubes), part, in_use, control, treatments)
+    for address in cubes:
+        refuse_altered(address, [plan.evaluations[model].eval_id for model in models])
     names = [plan.labels[model] for model in models]
-    rated = None if gold_variant is None else _rated(reader, gold_variant, names)
-    data = _Data(reader.cube.dataset(), plan, models, _chosen_tasks(plan, tasks, part), part)
+    rated = None if gold_variant is None else rated_variant(plan, gold_variant, names)
+    data = _Data(dataset, plan, models, _chosen_tasks(plan, tasks, part), part)
     clusters = data.clusters()
     _refuse_small_parts(holdout, len(data.units), clusters)
-    layers, readings = _scores(data, reader.cube.url)
+    layers, readings = _scores(data, cubes[0])
     found = verdict(
         layers,
         names,
         data.units,
         judges=readings,
         judge_names=None if readings is None else [f"judge {judge.name}" for judge in plan.judges],
+        due=data.due(),
         ok=data.runs(data.finished),
         entries=data.runs(data.planned),
         shares=data.shares(),
@@ -173,18 +179,37 @@ def cube_verdict(
         missing=Thresholds.missing if missing is None else missing,
         holdout_ratio=0.0 if holdout is None else holdout,
         weights=None if weights is None else _weights(weights),
-        gold=None if gold is None else _gold(gold, reader, data, names, rated),
+        gold=None if gold is None else scores_by_variant(gold, plan, data.units, data.places, names, rated),
         gold_variant=rated,
     )
     asked, given = data.counted_readings()
     return CubeVerdict(
-        replace(found, notes=(*found.notes, *data.notes(asked - given, asked))),
-        str(address),
+        replace(found, notes=(*told, *found.notes, *data.notes(asked - given, asked))),
+        ", ".join(cubes),
         tuple(plan.task_names[row] for row in data.rows),
         len(data.units),
         asked,
         given,
     )
+
+
+def _opened(
+    cube: CubeLike,
+) -> tuple[list[str], xr.Dataset, Plan, Selected | None, _Settings, tuple[str, ...]]:
+    """Addresses, arrays, the plan, which part of it is meant, weights and control, and what to know of them."""
+    if len(listed(cube)) == 1:
+        address, part = address_and_part(only(cube))
+        reader = Reader(address)
+        return [str(address)], reader.cube.dataset(), reader.plan, part, composite_settings(reader.notes), ()
+    from evalcube.flows.read.merged.dataset import open_joined  # with much that one cube needs nothing of
+
+    cubes = [str(address) for address in need_addresses(cube)]
+    joined = open_joined(cubes, trials=True)
+    settings = [composite_settings(Reader(address).notes) for address in cubes]
+    if all(one == settings[0] for one in settings):
+        return cubes, joined.dataset, joined.plan, None, settings[0], joined.warnings
+    text = "the cubes declare other weights of layers, or another control: here none of these holds"
+    return cubes, joined.dataset, joined.plan, None, (None, None), (*joined.warnings, text)
 
 
 def _check_options(
@@ -193,18 +218,17 @@ def _check_options(
     """Refuse a method that is none, and what is out of range."""
     if method is not None:
         checked_option("method", method, get_args(Method))
-    numbers = {"threshold": threshold, "trivial": trivial, "missing": missing, "holdout": holdout}
-    for name, value in numbers.items():
+    tiny, below_1 = math.ulp(0.0), math.nextafter(1.0, 0.0)
+    for name, value, low, high, words in (
+        ("threshold", threshold, 1.0, 5.0, "a number from 1 to 5"),
+        ("trivial", trivial, tiny, HIGHEST - LOWEST, "a number above 0 and up to 4"),
+        ("missing", missing, 0.0, 1.0, "a share from 0 to 1"),
+        ("holdout", holdout, tiny, below_1, "a share above 0 and below 1"),
+    ):
         if value is not None or name in ("threshold", "trivial"):
             need_number(name, value)
-    if not 0 < trivial <= HIGHEST - LOWEST:
-        raise SweepError(f"`trivial`: must be a number above 0 and up to 4, got {trivial:g}")
-    if not 1 <= threshold <= 5:
-        raise SweepError(f"`threshold`: must be a number from 1 to 5, got {threshold:g}")
-    if missing is not None and not 0 <= missing <= 1:
-        raise SweepError(f"`missing`: must be a share from 0 to 1, got {missing:g}")
-    if holdout is not None and not 0 < holdout < 1:
-        raise SweepError(f"`holdout`: must be a share above 0 and below 1, got {holdout:g}")
+        if value is not None and not low <= value <= high:
+            raise SweepError(f"`{name}`: must be {words}, got {value:g}")
 
 
 class _Data:
@@ -225,15 +249,18 @@ class _Data:
         trial = np.arange(sizes["trial"])[:, None] < self.array("planned_trials")[..., None, None]
         repeat = np.arange(sizes["repeat"]) < self.array("planned_repeats")[..., None, None]
         self.planned: BoolArray = np.asarray(trial & repeat)
+        """Shape (variant, task, params, trial, repeat), as of `finished`."""
         if part is not None:
             self.planned &= part.of_points(plan)[list(rows), :, None, None]
             self.planned &= part.of_numbers(slice(0, sizes["trial"]), slice(0, sizes["repeat"]))
-        """Shape (variant, task, params, trial, repeat), as of `finished`."""
         self.finished: BoolArray = self.planned & np.isin(status, FINISHED)
         asked = self.planned.any(axis=4)
         # What only some were to answer, since they were measured further, is no question that the others lack.
         self._mask: BoolArray = np.asarray(asked.all(axis=0))
         self.unshared = int(asked.any(axis=0).sum() - self._mask.sum())
+        rated = self._mask & np.asarray(members(self._part).any(axis=0))[..., np.newaxis]
+        self.unrated = int((self._mask & ~rated).sum()) if rated.any() else 0
+        self._mask = rated if rated.any() else self._mask
         base = plan.base[rows]
         self.grown = bool(((self.planned.sum(axis=(3, 4)) > base) & (base > 0)).any())
         """Whether more was asked than in the first plan."""
@@ -254,7 +281,7 @@ class _Data:
     def shares(self) -> Floats:
         """Weight of each unit, by which the mean is that over tasks of a task's points as in the first plan."""
         there = self._mask.sum(axis=-1)
-        weights = task_weights(self.plan.base[self.rows], there > 0) / np.maximum(there, 1)
+        weights = task_weights(base_design(self._part)[0], there > 0) / np.maximum(there, 1)
         return np.asarray(np.broadcast_to(weights[..., np.newaxis], self._mask.shape)[self._mask])
 
     def clusters(self) -> Clusters | None:
@@ -267,15 +294,25 @@ class _Data:
         there = "judge_readings" in self._part
         return self.runs(self.array("judge_readings").astype(np.float64)) if there else None
 
+    @cached_property
+    def _judged(self) -> BoolArray:
+        """At which points (task, params) judges rate outputs."""
+        found = np.zeros(self._mask.shape[:2], dtype=bool)
+        for place, row in enumerate(self.rows):
+            found[place, : len(self.plan.tasks[row].cells)] = self.plan.tasks[row].judged_points
+        return found
+
+    def due(self) -> BoolArray:
+        """Which layers (unit, layer) a unit is to have even where no variant has it: that of judges."""
+        judged = np.broadcast_to(self._judged[..., np.newaxis], self._mask.shape)[self._mask]
+        return np.asarray(judged[:, np.newaxis] & (np.array(LAYERS) == "judge"))
+
     def counted_readings(self) -> tuple[int, int]:
         """How many readings the finished trials should have, and how many of them have a score."""
         readings = self.readings()
         if readings is None:
             return 0, 0
-        judged = np.zeros(self._mask.shape[:2], dtype=bool)
-        for place, row in enumerate(self.rows):
-            judged[place, : len(self.plan.tasks[row].cells)] = self.plan.tasks[row].judged_points
-        asked = self.runs(self.finished & judged[None, :, :, None, None])
+        asked = self.runs(self.finished & self._judged[None, :, :, None, None])
         each = np.array([judge.repeats for judge in self.plan.judges])
         wanted = asked[..., None, None] & (np.arange(readings.shape[-1]) < each[:, None])
         return int(wanted.sum()), int((wanted & ~np.isnan(readings)).sum())
@@ -285,11 +322,18 @@ class _Data:
         notes = []
         if self.unshared:
             notes.append(f"{self.unshared} questions that only some of the variants were asked are left out")
+        if self.unrated:
+            notes.append(
+                f"{self.unrated} questions of points in no tier are left out, as compare leaves them out"
+            )
         left = int((self.planned & ~self.finished).sum())
         if left:
             imported = all(evaluation.is_imported for evaluation in self.plan.evaluations)
             remedy = "the logs lack them" if imported else "run the sweep again, and compare then"
-            notes.append(f"{left} planned trials are not finished: {remedy}")
+            notes.append(
+                f"{left} planned trials are not finished: {remedy}. compare and gate pair answers one by one, and "
+                "keep each point's weight: their differences may be a little other than those of fact"
+            )
         if lost:
             notes.append(f"{lost} of {asked} judge readings are missing: cut, refused, or without a score")
         if self.grown:
@@ -343,57 +387,32 @@ def _weights(weights: Mapping[str, float]) -> list[float]:
     return [float(weights.get(name, 0.0)) / largest for name in LAYERS]
 
 
-def _gold(
-    path: str | Path, reader: Reader, data: _Data, names: Sequence[str], rated: str | None
-) -> dict[str, Mapping[str, float]]:
-    """Scores by variant and unit, of the variants here; those of rows that name none are of `rated`, or the first."""
-    found = read_gold(path, units_by_id(reader.plan, data.places)).scores
-    named: dict[str, dict[str, float]] = {}
-    for name, scores in found.items():  # one variant may have rows that name it, in several ways, and others
-        label = reader.plan.labels[reader.evaluation_index(name, "variant")] if name else rated or names[0]
-        named.setdefault(label, {}).update(scores)
-    units = [unit for scores in named.values() for unit in scores]
-    if set(data.units).isdisjoint(units):
-        first = units[0].removeprefix("id:") if units else "none has a score"
-        raise SweepError(
-            f"`gold`: none of the {len(units)} rated units is compared here: '{first}' is not, for one",
-            f"Units are named task/slot/trial, such as {data.units[0]}; or give the data set's id",
-        )
-    return {name: scores for name, scores in named.items() if name in names}
-
-
-def _rated(reader: Reader, variant: str, names: Sequence[str]) -> str:
-    """The label of the variant whose answers people rated, which is one of those compared."""
-    rated = reader.plan.labels[reader.evaluation_index(variant, "gold_variant")]
-    if rated not in names:
-        raise SweepError(
-            f"`gold_variant`: '{variant}' is not compared here", f"Give one of: {', '.join(names)}"
-        )
-    return rated
-
-
 def _chosen_models(
-    reader: Reader, part: Selected | None, in_use: str | None, control: str | None, treatments: Sequence[str]
+    plan: Plan,
+    cube: str,
+    part: Selected | None,
+    in_use: str | None,
+    control: str | None,
+    treatments: Sequence[str],
 ) -> list[int]:
     """The evaluations that are compared, first that in use: the control that is given, or that of the config."""
-    plan = reader.plan
     here = list(range(len(plan.labels))) if part is None else np.flatnonzero(part.of_models(plan)).tolist()
-    if control is None and in_use is not None and not treatments:
-        # The config says which is in use: all others may replace it, as in the report.
-        place = reader.evaluation_index(in_use, "control")
-        treatments = [plan.labels[other] for other in here if other != place]
     control = in_use if control is None else control
+    if in_use is not None and not treatments:
+        own, place = (plan.evaluation_index(name, "control") for name in (in_use, str(control)))
+        # The config says which is in use: all others may replace it, as in the report.
+        treatments = [plan.labels[other] for other in here if other != own == place]
     if not plan.layers:
         raise SweepError(
-            f"cube '{reader.cube.url}' has no layer scores: its sweep declares neither assertions nor a rubric",
+            f"cube '{cube}' has no layer scores: its sweep declares neither assertions nor a rubric",
             "Declare some in the config, and run it with another cube, to which the answers come from the cache; or "
             "decide by right and wrong answers alone: `evalcube gate POLICY CUBE`, with the margins that you state",
         )
     known = ", ".join(f"{place} = {plan.labels[place]}" for place in here)
     if control is None and len(here) > 1:
         raise SweepError("`control` is missing: say which variant is in use", f"Give one of: {known}")
-    models = [here[0] if control is None else reader.evaluation_index(control, "control")]
-    models += [reader.evaluation_index(name, "treatments") for name in treatments]
+    models = [here[0] if control is None else plan.evaluation_index(control, "control")]
+    models += [plan.evaluation_index(name, "treatments") for name in treatments]
     for model in models:
         if model not in here or models.count(model) > 1:
             what = "is given twice" if model in here else "is not in the part that was selected"
@@ -422,7 +441,7 @@ def shown_standing(reader: Reader) -> tuple[ShownVerdict | None, str]:
     if not plan.layers or (control is None and (len(plan.labels) > 1 or plan.has_imported)):
         return None, ""
     try:
-        index = 0 if control is None else reader.evaluation_index(control, "composite.control")
+        index = 0 if control is None else plan.evaluation_index(control, "composite.control")
         treatments = [str(number) for number in range(len(plan.labels)) if number != index]
         result = cube_verdict(reader.cube.url, str(index), treatments)
     except (SweepError, CubeDamagedError) as error:

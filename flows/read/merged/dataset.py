@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.targets import Window, window_of
 from evalcube.flows.read.cautions import graders_meet
 from evalcube.flows.read.merged.inputs import Input
@@ -233,6 +234,7 @@ class JoinedCubes:
     """As of a merged cube."""
     warnings: tuple[str, ...]
     """What its reader should know, a sentence each."""
+    plan: Plan
 
 
 def open_joined(cubes: Sequence[str], *, trials: bool) -> JoinedCubes:
@@ -264,7 +266,8 @@ def open_joined(cubes: Sequence[str], *, trials: bool) -> JoinedCubes:
     attrs = {"title": "evalcube sweep", "spec": joined.plan.spec()}
     dataset = xr.Dataset(variables, coords=coords, attrs=attrs)
     graders = graders_of(chain.from_iterable(one.receipts.values() for one in joined.inputs))
-    return JoinedCubes(dataset, (*joined.notes, *_contradictions(tally), *graders_meet(graders)))
+    warnings = (*joined.notes, *_contradictions(tally), *graders_meet(graders))
+    return JoinedCubes(dataset, warnings, joined.plan)
 
 
 def _variable(variable: Variable, values: Any) -> tuple[tuple[str, ...], Any, dict[str, object]]:  # noqa: ANN401 - Dask's

@@ -188,11 +188,13 @@ _LAYERS = len(LAYERS)
 def missing_of_pair(scores: Scores, runs: Floats, place: int, options: Options) -> Missing | None:
     """What the control and the treatment at `place` lack; None if they lack nothing.
 
-    A layer is expected of a unit if either arm has it there, a judge's reading if either arm has a judge layer there.
-    A judge that never answered is not expected to.
+    A layer is expected of a unit that is to have it, or if either arm has it there, and with the judge layer a reading
+    of each judge. A judge that never answered is not expected to.
     """
     sides = [(_kinds(scores, runs, arm), _expected(scores, arm)) for arm in (0, place)]
     kinds = np.any([(~np.isnan(values)).any(axis=0) for values, _ in sides], axis=0)  # (unit, kind)
+    if scores.due is not None:
+        kinds[:, :_LAYERS] |= scores.due
     kinds[:, _LAYERS:] = kinds[:, JUDGE, np.newaxis] & kinds[:, _LAYERS:].any(axis=0)
     due = [expected[..., np.newaxis] & kinds for _, expected in sides]
     lacks = [part & np.isnan(values) for part, (values, _) in zip(due, sides, strict=True)]

@@ -39,6 +39,8 @@ class Scores:
     """Names of the judges, in the order of `judges`."""
     clusters: NDArray[np.int64] | None = None
     """Number of each unit's cluster (unit,), 0 where it has none; None where no unit has one."""
+    due: Flags | None = None
+    """Layers (unit, layer) that a unit is to have even where no variant has it."""
 
     def by_unit(self) -> Scores:
         """The same scores with units in the order of their ids, which no order of completion can change."""
@@ -52,6 +54,7 @@ class Scores:
             entries=self.entries[:, :, order],
             shares=self.shares[order],
             clusters=None if self.clusters is None else self.clusters[order],
+            due=None if self.due is None else self.due[order],
         )
 
 
@@ -66,6 +69,7 @@ def checked_scores(
     judge_names: Sequence[str] | None = None,
     shares: ArrayLike | None = None,
     clusters: ArrayLike | None = None,
+    due: ArrayLike | None = None,
 ) -> Scores:
     """Scores with a run axis in front, failed judge readings as NaN."""
     for name, labels in (("variants", variants), ("units", units)):
@@ -114,13 +118,14 @@ def checked_scores(
         _shares(shares, len(units)),
         tuple(names),
         _clusters(clusters, len(units)),
+        None if due is None else np.broadcast_to(np.asarray(due, dtype=bool), (len(units), len(LAYERS))),
     )
 
 
 def _numbers(name: str, given: ArrayLike) -> Floats:
     try:
         return np.array(given, dtype=float)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:  # of whole numbers that no float holds
         raise ArgumentError(
             f"`{name}` must hold numbers, NaN where one is absent, got {shown(given)}"
         ) from error
@@ -152,7 +157,7 @@ def _clusters(given: ArrayLike | None, units: int) -> NDArray[np.int64] | None:
 
 
 def _shares(given: ArrayLike | None, units: int) -> Floats:
-    values = np.ones(units) if given is None else np.asarray(given, dtype=float)
+    values = np.ones(units) if given is None else _numbers("shares", given)
     if values.shape != (units,) or not (np.all(np.isfinite(values) & (values >= 0)) and values.max() > 0):
         raise ArgumentError(f"`shares` must be {units} finite numbers >= 0 that are not all zero")
     values = values / values.max()

@@ -63,6 +63,7 @@ def verdict(
     judge_names: Sequence[str] | None = None,
     shares: ArrayLike | None = None,
     clusters: ArrayLike | None = None,
+    due: ArrayLike | None = None,
     alpha: float = 0.05,
     threshold: float = THRESHOLD,
     trivial: float = 0.1,
@@ -99,6 +100,9 @@ def verdict(
     clusters
         Number of each unit's cluster, 0 where it has none. Units that share one, such as a passage, are one draw: in
         every interval and test, in what is held out, and in how many are enough.
+    due
+        Booleans (unit, layer): layers that a unit is to have, which are missing where it has none in any variant; by
+        default those that a variant has there.
     alpha
         Error of the whole comparison; K treatments are tested at alpha / K each.
     threshold, trivial
@@ -157,6 +161,7 @@ def verdict(
         judge_names=judge_names,
         shares=shares,
         clusters=clusters,
+        due=due,
     )
     one_of(layer_set, "layer_set", ("common", "own"))
     for name, share in (("missing", missing), ("holdout_ratio", holdout_ratio)):

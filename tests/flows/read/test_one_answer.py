@@ -1,5 +1,7 @@
 """Compare, gate, flips and verdict say the same of the same pair, whatever was lost, cut, clustered or repeated."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -10,8 +12,11 @@ from evalcube.flows.config.views import Policy
 from evalcube.flows.read.gate import judged
 from evalcube.flows.read.sides import Side, _aligned
 from evalcube.flows.read.trials.flips import Flips
+from evalcube.flows.read.verdict import _Data
 from evalcube.stages.analyze.labelled.pairing import compare_evaluations
 from evalcube.stages.analyze.render.flips import totals
+from evalcube.stages.analyze.verdict import verdict
+from evalcube.stages.analyze.verdict.composite import LAYERS
 from evalcube.stages.reply.status import COUNTERS, LAST_FINISHED, Status
 
 CELL = ("model", "task", "params")
@@ -138,3 +143,31 @@ def test_flips_and_compare__count_the_same_questions_and_have_one_test(ds):
     questions = sum(one.questions for one in found.tasks)
     assert questions >= pair.overall.questions
     assert any("in no tier" in text for text in told) == (questions > pair.overall.questions)
+
+
+@given(pairs())
+@EACH
+def test_verdict_and_compare__have_one_difference_of_right_and_wrong_or_say_why_not(ds):
+    plan = SimpleNamespace(base=ds["base_trials"].values[0], task_names=["sort", "letters"], evaluations=[])
+    new = (("task", "params", "trial"), np.zeros((TASKS, POINTS, MOST)))
+    data = _Data(ds.assign(duplicate=new), plan, [0, 1], [0, 1], None)
+    layers = np.full((*ds["status"].shape, len(LAYERS)), np.nan)
+    status = ds["status"].values
+    layers[..., 0] = np.where(status <= LAST_FINISHED, 1.0 + 4.0 * (status == int(Status.CORRECT)), np.nan)
+    pair = compare_evaluations(ds, [0, 1])[0]
+
+    found = verdict(
+        data.runs(layers),
+        ["old", "new"],
+        data.units,
+        ok=data.runs(data.finished),
+        entries=data.runs(data.planned),
+        shares=data.shares(),
+        clusters=data.clusters(),
+        draws=100,
+    )
+
+    gain = found.pairs[0].layers["fact"].estimate
+    told = " ".join(data.notes(0, 0))
+    differs = gain != pytest.approx(-4.0 * pair.overall.difference.value, abs=1e-6)
+    assert not differs or "compare and gate pair answers one by one" in told

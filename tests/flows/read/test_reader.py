@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import evalcube as ec
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.filters import matching_points
+from evalcube.flows.plan.plan import Plan
 from evalcube.flows.read.reader import Reader
 from evalcube.flows.read.report import _MIXED, _places, report
 from evalcube.flows.read.statistics import leaderboard
@@ -159,11 +160,11 @@ def test_evaluation_index__takes_a_label_as_any_output_writes_it(name):
     evaluations = [SimpleNamespace(model="a", label=f"a / plain / {one}") for one in ("greedy", "warm")]
     plan = SimpleNamespace(evaluations=evaluations, labels=("a / greedy", "a / warm"))
 
-    assert Reader.evaluation_index(SimpleNamespace(plan=plan), name) == 1
+    assert Plan.evaluation_index(plan, name) == 1
     with pytest.raises(
         SweepError, match=r"several evaluations are called 'a'.* 0 = a · greedy, 1 = a · warm"
     ):
-        Reader.evaluation_index(SimpleNamespace(plan=plan), "a")
+        Plan.evaluation_index(plan, "a")
 
 
 @given(

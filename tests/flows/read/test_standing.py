@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import shutil
 
 import pytest
 
@@ -18,6 +19,7 @@ from evalcube.flows.read.statistics import leaderboard
 from evalcube.flows.read.verdict import cube_verdict, shown_standing
 from tests.flows.read.merged.generated import Recipe, make_cube
 from tests.flows.read.test_verdict import written_cube
+from tests.flows.support import evalcube, write_config
 
 pytestmark = pytest.mark.long
 
@@ -112,6 +114,8 @@ def test_cube_verdict__weights_and_control_of_the_config_hold_unless_others_are_
 
     found = cube_verdict(written, treatments=["after"])
 
+    assert cube_verdict(written).verdict == cube_verdict(written, "before").verdict == found.verdict
+    assert cube_verdict(written, "after").verdict.verdict == "SOLO"  # of which nothing is declared
     assert found.verdict == cube_verdict(written, "before", ["after"], weights={"fact": 1.0}).verdict
     assert found.verdict != cube_verdict(written, "before", ["after"], weights={"judge": 1.0}).verdict
 
@@ -154,3 +158,25 @@ def test_leaderboard__of_a_cube_with_layers_and_one_without(tmp_path):
 
     assert sorted(row.model_name for row in board.rows) == ["alpha", "beta"]
     assert {row.model_name: row.composite for row in board.rows}["beta"] is None
+
+
+def test_verdict__of_two_cubes_is_that_of_both_merged(judged, tmp_path):
+    """A variant in each: the control's cube is that of the last release."""
+    shutil.copytree(judged, tmp_path, dirs_exist_ok=True)
+    config = json.loads((tmp_path / "sweep.yaml").read_text().replace(str(judged), str(tmp_path)))
+    own = {"old": [0, 2], "new": [1, 2]}
+    for name in ("old", "new"):
+        models = [config["models"][place] for place in own[name]]
+        one = write_config(tmp_path, config | {"models": models, "cube": f"{name}.zarr"}, f"{name}.yaml")
+        assert evalcube("run", one, "--workers", 1, "--quiet", cwd=tmp_path)[0] == 0
+    ask = ("--control", "before", "--treatment", "after", "--json")
+
+    whole = evalcube("verdict", "cube.zarr", *ask, cwd=tmp_path)
+    two = evalcube("verdict", "old.zarr", "new.zarr", *ask, cwd=tmp_path)
+    alone = evalcube(
+        "verdict", "new.zarr", "old.zarr", "after", "--control", "before", "--json", cwd=tmp_path
+    )
+
+    expected, found = json.loads(whole[1]), json.loads(two[1])
+    assert (two[0], found["cube"]) == (whole[0], "old.zarr, new.zarr")
+    assert found["pairs"] == expected["pairs"] == json.loads(alone[1])["pairs"]

@@ -1,11 +1,11 @@
 """Verdicts on cubes that are written directly: what is compared, exit codes, refusals."""
 
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import typer
+import xarray as xr
 from typer.testing import CliRunner
 
 from evalcube.flows.cli.decide import verdict as command
@@ -18,6 +18,7 @@ from evalcube.flows.read.reader import Reader
 from evalcube.flows.read.verdict import _Data, cube_verdict
 from evalcube.flows.state.store import SweepStore, open_store
 from evalcube.stages.analyze.verdict import verdict
+from evalcube.stages.reply.status import BASE
 from evalcube.storage.cube.cube import Cube
 from tests.flows.judging import LANDS, judged_config
 from tests.flows.support import sweep_config
@@ -356,8 +357,9 @@ def test_cube_verdict__compares_what_all_variants_were_to_answer(tmp_path):
 def test_shares__are_those_of_the_first_plan_however_points_grew():
     def shares(asked):
         data = verdict_module._Data.__new__(verdict_module._Data)
-        data.rows = [0, 1]
-        data.plan = SimpleNamespace(base=np.array([[8, 24], [8, 0]]))
+        base = (("model", "task", "params"), np.array([[[8, 24], [8, 0]]] * 2))
+        empty = np.zeros((2, 2, 2, 96, 1), np.uint8)
+        data._part = xr.Dataset({"status": ((*base[0], "trial", "repeat"), empty)}, {BASE: base})
         data._mask = np.arange(96) < np.array(asked)[..., None]
         places = np.argwhere(data._mask)
         weights = data.shares()

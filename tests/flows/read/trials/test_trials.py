@@ -49,7 +49,9 @@ def test_rows__are_what_show_says_of_each_trial(swept):
     assert len(found) == 2 * (3 + 1) * 5 * 2
     for row in found[::7]:
         task, slot = reader.point(row["task"], row["params"])
-        view = reader.view(reader.evaluation_index(row["model"]), task, slot, row["trial"], row["repeat"])
+        view = reader.view(
+            reader.plan.evaluation_index(row["model"]), task, slot, row["trial"], row["repeat"]
+        )
         for name in (
             "task",
             "trial",

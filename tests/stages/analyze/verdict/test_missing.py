@@ -175,3 +175,42 @@ def test_verdict__rounding_is_neither_gain_nor_loss(size):
     assert (found.verdict, found.badges.significant) == ("NOISE", "no")
     assert found.pairs[0].composite.estimate == 0.0
     assert found.pairs[0].joint.p_value == 1.0
+
+
+@pytest.mark.parametrize(("lost", "expected"), [(0, "PROGRESS"), (44, "CAUTIOUS")])
+def test_verdict__a_layer_that_a_unit_should_have_and_no_arm_has_is_missing(lost, expected):
+    layers = np.full((2, 48, 3), 4.0) + np.random.default_rng(3).normal(0, 0.1, (2, 48, 3))
+    layers[1, :, :2] += 0.5
+    layers[:, :lost, 2] = NAN
+    due = np.array([False, False, True])
+
+    found, unsaid = ask(layers, due=due), ask(layers)
+
+    assert found.verdict == expected
+    assert unsaid.verdict == "PROGRESS"
+    if lost:
+        assert found.branch == "positive_missing"
+        (gap,) = found.pairs[0].missing.gaps
+        assert (gap.what, gap.control, gap.control_expected, gap.treatment) == ("judge", 44, 48, 44)
+        # In both arms at its lowest: what nobody rated says nothing for either.
+        gains = (layers[1] - layers[0])[:, :2].sum(axis=1) + np.nan_to_num((layers[1] - layers[0])[:, 2])
+        assert found.pairs[0].missing.if_failed.estimate == pytest.approx((gains / 3).mean())
+
+
+def test_verdict__judges_of_a_unit_that_are_silent_enter_worst_and_best_case():
+    """Judge b gave half of the readings of either arm: at the worst it hates the treatment and loves the control."""
+    layers = np.full((2, 40, 3), 4.0)
+    layers[..., 2] = NAN
+    layers[1, :, :2] = 4.4
+    judges = np.full((2, 40, 2), 4.0)
+    judges[0, :10, 1] = judges[1, 20:, 1] = NAN
+
+    missing = ask(layers, judges=judges, judge_names=["a", "b"]).pairs[0].missing
+
+    (gap,) = missing.gaps
+    assert (gap.what, gap.control, gap.treatment) == ("readings of b", 10, 20)
+    failed, worst = (
+        (0.4 * 80 + control * 10 + treatment * 20) / 120 for control, treatment in ((1.5, -1.5), (-0.5, -1.5))
+    )
+    assert missing.if_failed.estimate == pytest.approx(failed)
+    assert missing.worst.estimate == pytest.approx(worst)
