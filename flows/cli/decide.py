@@ -169,6 +169,7 @@ def _reason(line: PolicyLine) -> str:
 
 
 def _what_it_takes(line: PolicyLine) -> str:
+    from evalcube.flows.run.gate import FUTILE
     from evalcube.stages.analyze.formulas.margins import inside
     from evalcube.stages.analyze.render.text import percent
 
@@ -178,10 +179,12 @@ def _what_it_takes(line: PolicyLine) -> str:
             f"{_points(line.highest)}: `evalcube run` asks them again"
         )
     if 0 < line.look < line.looks:
+        hopeless = max(line.chance, line.chance_refuted) < FUTILE
         return (
             f"At look {line.look} of {line.looks}; at the last one it would be shown in {percent(line.chance)} of "
             f"cases{'' if line.claim == 'superior' else ' if nothing changed'}, and refuted in "
             f"{percent(line.chance_refuted)} if this is the true change"
+            f"{': it is asked no further, but with --to-the-end' if hopeless else ''}"
         )
     if line.more is None:
         return "If this is the true change, no number of questions will show it"

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalcube._arrays import Dataset
+from evalcube.flows.cube_like import CubeLike, listed, need_addresses
 from evalcube.flows.errors import SweepError, need_number, no_bare_text
 from evalcube.flows.plan.evaluations import evaluation_place
 from evalcube.flows.read.selection import OpenPart, Part, open_part
@@ -21,6 +22,7 @@ from evalcube.stages.analyze.labelled.axes import base_design
 from evalcube.stages.analyze.labelled.clustering import CLUSTER
 from evalcube.stages.analyze.labelled.counters import members, planned_questions
 from evalcube.stages.analyze.labelled.pairing import Pair
+from evalcube.stages.analyze.labelled.remarks import first_few
 from evalcube.stages.reply.status import BASE, COUNTERS, LAST_FINISHED, Status
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.integrity import stored_problems
@@ -185,6 +187,20 @@ def refuse_altered(address: str | Path, eval_ids: Sequence[str]) -> None:
                 f"`evalcube cube verify {where}` shows what is damaged, with --heal it makes that again from the "
                 f"cache; `evalcube rescore {where}` grades all replies again",
             )
+
+
+def told_of_joined(opened: OpenPart, cube: CubeLike, chosen: Sequence[int]) -> OpenPart:
+    """The part with a caution of evaluations that are in several cubes: two of these can be compared otherwise."""
+    if len(given := listed(cube)) < 2:
+        return opened
+    ids, labels = axes.names(opened.arrays, "eval_id"), axes.evaluation_labels(opened.arrays)
+    there = [set(Cube.open(one).whole_label("eval_id").tolist()) for one in need_addresses(given)]
+    twice = [labels[place] for place in chosen if sum(ids[place] in own for own in there) > 1]
+    text = (
+        f"{first_few(twice)}: in several of the cubes, so that the answers are joined here; gate and compare --flips "
+        "lay those of the first cube beside those of the second."
+    )
+    return replace(opened, warnings=(*opened.warnings, *([text] if twice else ())))
 
 
 def check_repeats(repeats: int | None) -> None:

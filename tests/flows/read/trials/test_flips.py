@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shutil
 
 import pytest
 
@@ -210,6 +211,19 @@ def test_gate__by_a_policy(folder):
     assert "\n- critical, arithmetic, not worse by 5: changed by" in comment[1]
     assert "\n| critical | arithmetic | all | not worse by 5 |" in comment[1]
     refused(evalcube(*words, "--markdown", "--json", cwd=folder), "exclude each other")
+
+
+def test_compare_and_gate__of_two_cubes_say_how_each_takes_them(folder):
+    (folder / "policy.yaml").write_text("policy: {critical: [{noninferior: 1}]}")
+    shutil.copytree(folder / "old.zarr", folder / "again.zarr", dirs_exist_ok=True)
+    two = ("old.zarr", "again.zarr", "alpha", "beta")
+
+    joined = evalcube("compare", *two, "--json", cwd=folder)
+    side = json.loads(evalcube("gate", "policy.yaml", *two, "--json", cwd=folder)[1])
+    flipped = json.loads(evalcube("compare", *two, "--flips", "--json", "--limit", 0, cwd=folder)[1])
+
+    assert "alpha; beta: in several of the cubes" in joined[2]
+    assert side["lines"][0]["change"] == pytest.approx(-flipped["comparison"]["overall"]["difference"])
 
 
 def test_gate__asks_no_more_than_it_takes(folder):
