@@ -145,16 +145,17 @@ def scores_by_variant(
     rated: str | None,
 ) -> dict[str, Mapping[str, float]]:
     """Scores by variant and unit, of the variants here; those of rows that name none are of `rated`, or the first."""
-    found = read_gold(path, units_by_id(plan, places)).scores
     named: dict[str, dict[str, float]] = {}
-    for name, scores in found.items():  # one variant may have rows that name it, in several ways, and others
+    for name, scores in read_gold(
+        path, units_by_id(plan, places)
+    ).scores.items():  # one variant may have rows that name it, in several ways, and others
         label = plan.labels[plan.evaluation_index(name, "variant")] if name else rated or names[0]
         named.setdefault(label, {}).update(scores)
-    known = [unit for scores in named.values() for unit in scores]
-    if set(units).isdisjoint(known):
-        first = known[0].removeprefix("id:") if known else "none has a score"
+    scored = [unit for scores in named.values() for unit in scores]
+    if set(units).isdisjoint(scored):
+        first = scored[0].removeprefix("id:") if scored else "none has a score"
         raise SweepError(
-            f"`gold`: none of the {len(known)} rated units is compared here: '{first}' is not, for one",
+            f"`gold`: none of the {len(scored)} rated units is compared here: '{first}' is not, for one",
             f"Units are named task/slot/trial, such as {units[0]}; or give the data set's id",
         )
     return {name: scores for name, scores in named.items() if name in names}

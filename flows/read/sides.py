@@ -191,11 +191,11 @@ def refuse_altered(address: str | Path, eval_ids: Sequence[str]) -> None:
 
 def told_of_joined(opened: OpenPart, cube: CubeLike, chosen: Sequence[int]) -> OpenPart:
     """The part with a caution of evaluations that are in several cubes: two of these can be compared otherwise."""
-    if len(given := listed(cube)) < 2:
+    if len(cubes := listed(cube)) < 2:
         return opened
     ids, labels = axes.names(opened.arrays, "eval_id"), axes.evaluation_labels(opened.arrays)
-    there = [set(Cube.open(one).whole_label("eval_id").tolist()) for one in need_addresses(given)]
-    twice = [labels[place] for place in chosen if sum(ids[place] in own for own in there) > 1]
+    there = [set(Cube.open(address).whole_label("eval_id").tolist()) for address in need_addresses(cubes)]
+    twice = [labels[row] for row in chosen if sum(ids[row] in own for own in there) > 1]
     text = (
         f"{first_few(twice)}: in several of the cubes, so that the answers are joined here; gate and compare --flips "
         "lay those of the first cube beside those of the second."

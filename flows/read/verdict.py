@@ -150,7 +150,7 @@ def cube_verdict(
     """
     no_bare_text(treatments=treatments, tasks=tasks)
     _check_options(method, threshold, trivial, missing, holdout)
-    cubes, dataset, plan, part, (declared, in_use), told = _opened(cube)
+    cubes, dataset, plan, part, (declared, in_use), cautions = _opened(cube)
     weights = declared if weights is None else weights
     models = _chosen_models(plan, ", ".join(cubes), part, in_use, control, treatments)
     for address in cubes:
@@ -184,7 +184,7 @@ def cube_verdict(
     )
     asked, given = data.counted_readings()
     return CubeVerdict(
-        replace(found, notes=(*told, *found.notes, *data.notes(asked - given, asked))),
+        replace(found, notes=(*cautions, *found.notes, *data.notes(asked - given, asked))),
         ", ".join(cubes),
         tuple(plan.task_names[row] for row in data.rows),
         len(data.units),
@@ -206,7 +206,7 @@ def _opened(
     cubes = [str(address) for address in need_addresses(cube)]
     joined = open_joined(cubes, trials=True)
     settings = [composite_settings(Reader(address).notes) for address in cubes]
-    if all(one == settings[0] for one in settings):
+    if all(own == settings[0] for own in settings):
         return cubes, joined.dataset, joined.plan, None, settings[0], joined.warnings
     text = "the cubes declare other weights of layers, or another control: here none of these holds"
     return cubes, joined.dataset, joined.plan, None, (None, None), (*joined.warnings, text)
@@ -297,10 +297,10 @@ class _Data:
     @cached_property
     def _judged(self) -> BoolArray:
         """At which points (task, params) judges rate outputs."""
-        found = np.zeros(self._mask.shape[:2], dtype=bool)
-        for place, row in enumerate(self.rows):
-            found[place, : len(self.plan.tasks[row].cells)] = self.plan.tasks[row].judged_points
-        return found
+        points = np.zeros(self._mask.shape[:2], dtype=bool)
+        for number, row in enumerate(self.rows):
+            points[number, : len(self.plan.tasks[row].cells)] = self.plan.tasks[row].judged_points
+        return points
 
     def due(self) -> BoolArray:
         """Which layers (unit, layer) a unit is to have even where no variant has it: that of judges."""

@@ -117,21 +117,9 @@ def compare_evaluations(
 ) -> tuple[Pair, ...]:
     """Every pair of some evaluations, compared on the trials that both finished.
 
-    Where questions were asked several times, whole questions are taken as independent, not their trials.
-
-    Parameters
-    ----------
-    ds, models
-        A dataset with ``status``, and numbers of its evaluations.
-    truncated
-        "wrong": a truncated trial is a failure. "drop": pairs with a truncated trial are left out.
-    weigh
-        What weighs the same in the mean over all tasks.
-    border
-        Of what the e-value over all tasks is to speak against; default: of 0.
-    lost
-        Trials (task, params, trial, repeat) that both should have, be it without an outcome; default: those of which
-        one or both ended in a transport error.
+    Where questions were asked several times, whole questions are taken as independent, not their trials. A truncated
+    trial is "wrong", or its pair is left out ("drop"). The e-value over all tasks speaks against `border`, or 0. Both
+    are to have what was `lost`, (task, params, trial, repeat); by default that is what ended in a transport error.
     """
     need_two(len(models))
     one_of(truncated, "truncated", TRUNCATED)
@@ -170,7 +158,7 @@ def _compare_two(
         for row, name in enumerate(tasks)
     )
     alike = tuple(axes.plain(tasks[row]) for row in np.flatnonzero(apart))
-    cut = [int((one == int(Status.TRUNCATED)).sum()) for one in codes]
+    cut = [int((side == int(Status.TRUNCATED)).sum()) for side in codes]
     ends = [total(sides) for sides in _ends_of_lost(codes, truncated, lost)]
     both_ends = (ends[0], ends[1]) if ends else None
     return Pair(names[0], names[1], single, total(codes), (cut[0], cut[1]), weigh, alike, both_ends)
@@ -178,15 +166,15 @@ def _compare_two(
 
 def _ends_of_lost(codes: Codes, truncated: str, lost: NDArray[np.bool_] | None) -> list[Codes]:
     """Outcomes of both with what was lost at its worst and at its best for the first; nothing if nothing was lost."""
-    done = [counted(one, truncated) for one in codes]
+    done = [counted(side, truncated) for side in codes]
     if lost is None:
-        failed = [one == int(Status.TRANSPORT) for one in codes]
+        failed = [side == int(Status.TRANSPORT) for side in codes]
         lost = (failed[0] | done[0]) & (failed[1] | done[1])
     lacks = [lost & ~part for part in done]
     if not np.any(lacks):
         return []
     wrong, right = (
-        [np.where(part, np.uint8(end), one) for part, one in zip(lacks, codes, strict=True)]
+        [np.where(part, np.uint8(end), side) for part, side in zip(lacks, codes, strict=True)]
         for end in (Status.INCORRECT, Status.CORRECT)
     )
     return [(wrong[0], right[1]), (right[0], wrong[1])]
@@ -314,8 +302,8 @@ def _difference(
     bounds, p, worth = paired_test(right, wrong, size, share, units=planned.ravel())
     with np.errstate(all="ignore"):  # NaN without trials
         hits = [alone + both.sum(axis=-1) / effect for alone in (right, wrong)]
-        rates = [float(np.nansum(share * one / size) / share.sum()) for one in hits]
-    found = PairedDifference(
+        rates = [float(np.nansum(share * part / size) / share.sum()) for part in hits]
+    difference = PairedDifference(
         task,
         counts[0],
         int(there.sum()),
@@ -330,5 +318,5 @@ def _difference(
         np.nan,
         worth,
     )
-    against = 0.0 if border is None else border(found)
-    return replace(found, e=_e_value(trials, first, second, share, units, against))
+    against = 0.0 if border is None else border(difference)
+    return replace(difference, e=_e_value(trials, first, second, share, units, against))
