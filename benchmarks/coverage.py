@@ -27,9 +27,9 @@ from benchmarks.coverage_cubes import DESIGNS as CUBES
 from benchmarks.coverage_forensics import SECTIONS as OTHERS
 from benchmarks.coverage_rows import NOMINAL, Bench, Bounds, Row, Values, covered, share
 from evalcube.stages.analyze.formulas import bootstrap, reasonscore, reasonscore_v2
+from evalcube.stages.analyze.formulas.clustering import design_effect
 from evalcube.stages.analyze.formulas.compare.paired import paired_difference
 from evalcube.stages.analyze.formulas.compare.ranks import rank_intervals
-from evalcube.stages.analyze.formulas.compare.repeated import design_effect
 from evalcube.stages.analyze.formulas.estimators import estimate
 from evalcube.stages.analyze.formulas.intervals import wilson_bounds
 from evalcube.stages.analyze.formulas.sequential import confidence_sequence

@@ -5,11 +5,11 @@ from evalcube import known_as as _known_as
 from evalcube.stages.analyze.formulas import estimators as _estimators
 from evalcube.stages.analyze.formulas import reasonscore as _v1
 from evalcube.stages.analyze.formulas import reasonscore_v2 as _v2
+from evalcube.stages.analyze.formulas.clustering import design_effect as design_effect
 from evalcube.stages.analyze.formulas.compare.paired import holm as holm
 from evalcube.stages.analyze.formulas.compare.paired import paired_difference as paired_difference
 from evalcube.stages.analyze.formulas.compare.ranks import overlap_clusters as overlap_clusters
 from evalcube.stages.analyze.formulas.compare.ranks import rank_intervals as rank_intervals
-from evalcube.stages.analyze.formulas.compare.repeated import design_effect as design_effect
 from evalcube.stages.analyze.formulas.compare.winrates import bradley_terry as bradley_terry
 from evalcube.stages.analyze.formulas.compare.winrates import expected_wins as expected_wins
 from evalcube.stages.analyze.formulas.compare.winrates import win_rates as win_rates
