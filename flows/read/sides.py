@@ -20,7 +20,7 @@ from evalcube.flows.read.selection import OpenPart, Part, open_part
 from evalcube.stages.analyze.labelled import axes, pairing
 from evalcube.stages.analyze.labelled.axes import base_design
 from evalcube.stages.analyze.labelled.clustering import CLUSTER
-from evalcube.stages.analyze.labelled.counters import members, planned_questions
+from evalcube.stages.analyze.labelled.counters import members, planned_mask, planned_questions
 from evalcube.stages.analyze.labelled.pairing import Pair
 from evalcube.stages.analyze.labelled.remarks import first_few
 from evalcube.stages.reply.status import BASE, COUNTERS, LAST_FINISHED, Status
@@ -294,7 +294,7 @@ def _aligned(
     for number, side in enumerate(sides):
         laid = [
             (status, side.array("status")),
-            (planned, _asked(side)),
+            (planned, planned_mask(side.dataset)[0]),
             (base, base_design(side.dataset)[0]),
             (asked, planned_questions(side.dataset)[0]),
             *([(groups, side.array(CLUSTER))] if CLUSTER in side.dataset else ()),
@@ -332,13 +332,6 @@ def _places(sides: Iterable[Side]) -> dict[tuple[str, str], tuple[int, int]]:
                 row, slot = rows.setdefault(key[0], len(rows)), sizes.get(key[0], 0)
                 found[key], sizes[key[0]] = (row, slot), slot + 1
     return found
-
-
-def _asked(side: Side) -> npt.NDArray[np.bool_]:
-    """Which trials are planned, shape (task, params, trial, repeat)."""
-    trial = np.arange(side.dataset.sizes["trial"])[:, None] < side.array("planned_trials")[..., None, None]
-    repeat = np.arange(side.dataset.sizes["repeat"]) < side.array("planned_repeats")[..., None, None]
-    return np.asarray(trial & repeat)
 
 
 def _tiers(

@@ -25,7 +25,7 @@ from evalcube.stages.analyze.formulas.clustering import cluster_units
 from evalcube.stages.analyze.formulas.design import task_weights
 from evalcube.stages.analyze.labelled.axes import base_design
 from evalcube.stages.analyze.labelled.clustering import all_clusters
-from evalcube.stages.analyze.labelled.counters import members
+from evalcube.stages.analyze.labelled.counters import members, planned_mask
 from evalcube.stages.analyze.render.verdicts import ShownVerdict, shown_verdict
 from evalcube.stages.analyze.verdict import Verdict, verdict
 from evalcube.stages.analyze.verdict.composite import HIGHEST, LAYERS, LOWEST, THRESHOLD
@@ -246,9 +246,7 @@ class _Data:
         self.plan, self.rows = plan, rows
         sizes = self._part.sizes
         status = self.array("status")
-        trial = np.arange(sizes["trial"])[:, None] < self.array("planned_trials")[..., None, None]
-        repeat = np.arange(sizes["repeat"]) < self.array("planned_repeats")[..., None, None]
-        self.planned: BoolArray = np.asarray(trial & repeat)
+        self.planned: BoolArray = planned_mask(self._part)
         """Shape (variant, task, params, trial, repeat), as of `finished`."""
         if part is not None:
             self.planned &= part.of_points(plan)[list(rows), :, None, None]

@@ -69,6 +69,16 @@ def planned_trials(cells: Floats, labels: Sequence[str]) -> Floats:
     return np.asarray(sum(column(cells, name, labels) for name in asked if name in labels))
 
 
+def planned_mask(ds: Dataset) -> NDArray[np.bool_]:
+    """Which trials are planned, shape (model, task, params, trial, repeat)."""
+    trials, repeats = (
+        ds.variables[f"planned_{dim}s"].transpose(*CELL_DIMS[:-1]).values[..., np.newaxis, np.newaxis]
+        for dim in ("trial", "repeat")
+    )
+    trial = np.arange(ds.sizes["trial"])[:, np.newaxis] < trials
+    return np.asarray(trial & (np.arange(ds.sizes["repeat"]) < repeats))
+
+
 def point_factors(ds: Dataset) -> Floats:
     """Factor of each cell's counters, shape (model, task, params), largest 1 in each model; needs them in memory."""
     cells, labels = counter_cells(ds).values, names(ds, "counter")
