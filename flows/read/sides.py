@@ -161,9 +161,9 @@ def refuse_altered(address: str | Path, eval_ids: Sequence[str]) -> None:
     Trials that are recorded and not counted yet are no contradiction: a run adds them up later.
     """
     cube = Cube.open(address)
-    ids, receipts = cube.whole_label("eval_id").tolist(), Ledger(cube.records).newest().values()
+    ids, newest = cube.whole_label("eval_id").tolist(), Ledger(cube.records).newest()
     for model in [ids.index(name) for name in eval_ids if name in ids]:
-        own = [receipt for receipt in receipts if receipt.region.model == model]
+        own = [receipt for receipt in newest.values() if receipt.region.model == model]
         reasons, counted = list[str](), np.zeros((2, *cube.read_counters().shape[1:3]))
         for receipt in own:
             problems, arrays = stored_problems(cube, receipt)
@@ -179,6 +179,9 @@ def refuse_altered(address: str | Path, eval_ids: Sequence[str]) -> None:
         late = stored[0].sum() < sum(receipt.finished for receipt in own)
         if apart and own and not late:
             reasons.append(f"arrays 'status' and 'counters' differ by {apart:,} trials")
+        if reasons and Ledger(cube.records).newest() != newest:  # a run has just written there
+            refuse_altered(address, eval_ids)
+            return
         if reasons:
             label, where = cube.whole_label("model_name")[model], shlex.quote(cube.url)
             raise CubeDamagedError(

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -9,10 +10,12 @@ import pytest
 import zarr
 
 import evalcube as ec
+from evalcube.flows.read.sides import refuse_altered
 from evalcube.flows.share.imports.logs import import_logs
 from evalcube.flows.state.verify import verify_cube
 from evalcube.stages.reply.status import COUNTERS
 from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.ledger import Ledger
 from tests.flows.share.imports.logs import write_lines
 from tests.flows.support import arrays, assert_same_cube, evalcube
 
@@ -116,6 +119,18 @@ def test_deciding__arrays_that_contradict_what_was_recorded_are_refused(judged, 
         assert ("is not what was recorded" in message) == (array != "counters")
         assert "cube verify" in message
         assert "evalcube rescore" in message
+
+
+def test_deciding__what_a_run_has_just_written_is_read_again(judged, monkeypatch):
+    cube = Cube.open(judged / "cube.zarr")
+    newest = Ledger(cube.records).newest()
+    before = {region: replace(receipt, digest="0" * 32) for region, receipt in newest.items()}
+    answers = iter([before, newest, newest])
+    monkeypatch.setattr(Ledger, "newest", lambda _: next(answers))
+
+    refuse_altered(judged / "cube.zarr", cube.whole_label("eval_id").tolist())
+
+    assert next(answers, None) is None
 
 
 @pytest.fixture(scope="module")
