@@ -271,10 +271,10 @@ def verdict(
 
     Parameters
     ----------
-    more : [CUBE]... [TREATMENT]...
+    more : [CUBE]... [TREATMENT]
         More cubes, read as if they were merged; then further treatments.
     treatments
-        What might replace it; more may follow. None: only the gate.
+        What might replace it; more may follow. None: all others if the config declares this control, else its gate.
     threshold
         Lowest mean of a layer that passes the gate.
     trivial
