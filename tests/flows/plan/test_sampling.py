@@ -71,6 +71,18 @@ def test_budget__gives_models_that_cost_nothing_no_trials(plan):
     assert (targets.trials - 16).sum() * 0.002 <= 5.0
 
 
+@pytest.mark.parametrize("purpose", ["ranking", "intervals"])
+def test_budget__plans_no_more_than_what_is_left_of_it(plan, purpose):
+    planned, price, left = SampleTargets.uniform(plan, 1600, 1), 0.002, 0.03
+    counters = counted(planned, cost=(price, price))
+    used = 1600 * 6 * price
+    amount = used / (1 - left)
+    targets = Budget(Amount(amount, "usd"), purpose, Selection(), 0.0).targets(plan, planned, counters)
+
+    more = (targets.trials - planned.trials).sum() * price
+    assert 0 < more <= left * amount
+
+
 @pytest.mark.parametrize(
     ("models", "amount", "purpose", "message"),
     [
