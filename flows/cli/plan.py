@@ -95,12 +95,20 @@ def _told(result: SweepEstimate) -> str:
     from evalcube.stages.analyze.formulas.detect import Spread, told_difference
 
     questions = min(row.requests for row in result.evaluations) // max(result.repeats, 1)
-    told = 100 * told_difference(questions, Spread.stated(ASSUMED))
+    told = 100 * told_difference(result.worth, Spread.stated(ASSUMED))
     points = "no difference" if math.isnan(told) else f"{told:.2g} points"
     return (
         f"{questions:,} questions for each model can tell {points} (4 times in 5, if two models disagree on "
-        f"{100 * ASSUMED:g} % of them; --detect says what others take)"
+        f"{100 * ASSUMED:g} % of them; --detect says what others take){_limited(result)}"
     )
+
+
+def _limited(result: SweepEstimate | Detection) -> str:
+    """Why many questions tell little, where a task has few of them."""
+    if not result.limiting:
+        return ""
+    limit = f"with as few as '{safe(result.limiting)}' has, they are worth {result.worth:,.0f}"
+    return f": tasks weigh the same, and {limit}"
 
 
 def about(result: SweepEstimate) -> str:
@@ -278,22 +286,30 @@ def _detect(
         show(safe(line))
 
 
+_DOUBTED = 0.1
+"""Points of 100, below which a share was meant, perhaps."""
+
+
 def _detection(found: Detection) -> Iterator[str]:
     """What it takes to tell a difference, in sentences."""
     asked = f", each asked {found.repeats} times" if found.repeats > 1 else ""
     head = f"to tell {found.difference:g} points with power {found.power:g}: "
     if found.questions is None:
-        yield f"{head}more questions than the {found.most:,} that there are{asked}"
+        needed = "more questions than anybody asks" if found.needed is None else f"{found.needed:,} questions"
+        alike = " of equal weight" if found.limiting else ""
+        yield f"{head}{needed}{alike} for each model{asked}; there are {found.most:,}"
         yield f"  {_with_repeats(found)}"
     else:
         yield f"{head}{found.questions:,} questions for each model{asked} (--trials {found.trials})"
         if found.estimate is not None:
             yield f"  {found.estimate.to_send:,} requests to send, {about(found.estimate)}"
+    if found.difference < _DOUBTED:
+        share = found.difference / 100
+        yield f"  {found.difference:g} points of 100 are {share:g} of all: did you mean {100 * found.difference:g}?"
     yield f"  {found.basis}"
-    if not math.isnan(found.told):
-        yield f"this sweep can tell {found.told:.1f} points: {found.planned:,} questions for each model{asked}"
-    elif found.planned:
-        yield f"this sweep can tell no difference: {found.planned:,} questions for each model{asked}"
+    if found.planned:
+        told = "no difference" if math.isnan(found.told) else f"{found.told:.1f} points"
+        yield f"this sweep can tell {told}: {found.planned:,} questions for each model{asked}{_limited(found)}"
     share = found.spread.share_within
     if math.isnan(share):
         yield "how much repeats would help is not known: no question was asked twice"

@@ -20,6 +20,7 @@ from evalcube.flows.config.kept_questions import mappings
 from evalcube.flows.plan.evaluations import Evaluation, Judge, evaluation_place, labels_of
 from evalcube.flows.plan.installed import check_described_reader, installed_task
 from evalcube.flows.plan.spec import SPEC_FORMAT, TaskSpec, damaged, parse_spec
+from evalcube.stages.analyze.formulas.design import task_weights, worth_of
 from evalcube.stages.generate import TASKS, Cell, Task
 from evalcube.stages.generate.absent import AbsentTask, absent_cell
 from evalcube.stages.generate.dataset import DatasetParams
@@ -36,6 +37,8 @@ from evalcube.storage.cube.schema import SAID
 _TRIAL_CHUNK, _REPEAT_CHUNK = 32, 8
 _REGION_CELLS, _MANY_REPEATS = 4096, 512
 _UNLIMITED = 2**31 - 1
+_LIMITED = 0.9
+"""Share of the questions: where they are worth less, the task that costs most of them is named."""
 _Kind = TypeVar("_Kind", bound=np.generic)
 
 
@@ -400,6 +403,18 @@ class Plan:
     def ranked(self) -> npt.NDArray[np.bool_]:
         """Membership in the tiers, shape (tier, task, params), of the points that have right answers."""
         return self.in_tier & self.referenced
+
+    def worth(self, questions: npt.ArrayLike) -> tuple[float, str]:
+        """Questions of equal weight that so many of each point (task, params) are worth, and the task that limits.
+
+        Weights are those of a comparison, in which tasks weigh the same; the name is empty where none limits much.
+        """
+        asked = np.asarray(questions) * self.valid()
+        inside = self.ranked.any(axis=0) & (asked > 0)
+        tasks = inside.any(axis=1, keepdims=True)
+        used = np.where(tasks, inside, (asked > 0) & ~tasks.any())
+        worth, place = worth_of(asked, task_weights(self.base, used))
+        return worth, self.task_names[place] if worth < _LIMITED * asked.sum() else ""
 
     @cached_property
     def referenced(self) -> npt.NDArray[np.bool_]:

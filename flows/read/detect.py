@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from evalcube.flows.config.load import as_config
 from evalcube.flows.config.models import Sweep
@@ -46,18 +48,24 @@ class Detection:
     basis: str
     """Where the spread is from, in words."""
     spread: Spread
+    needed: int | None
+    """Questions of equal weight that tell it; None if no number does."""
     questions: int | None
-    """For each model; None if no number tells it."""
+    """For each model, with which the sweep has as many; None where it has too few."""
     trials: int | None
     """Of each point: the config's `trials`."""
     repeats: int
     """Answers to each question, as planned."""
     planned: int
     """Questions for each model as the sweep is planned."""
+    worth: float
+    """Questions of equal weight that these are worth: in a comparison each task weighs the same."""
+    limiting: str
+    """The task whose few questions cost most of that; empty where none does."""
     told: float
     """Smallest difference that these tell with that power, in points of 100."""
     most: int | None
-    """Different questions that there are, where fewer than are needed; None where there are enough."""
+    """Different questions that there are, where they are worth less than is needed; None where there are enough."""
     again: int | None
     """Answers to each of these that tell the difference; None where `most` is, or no number does."""
     estimate: SweepEstimate | None
@@ -88,12 +96,14 @@ def detect(
     plan = build_plan(sweep)
     spread, basis = _spread(sweep, against, difference / 100)
     planned = _questions(plan, plan.trials)
-    told = 100 * told_difference(planned, spread, plan.repeats, power=power)
-    there = int(plan.sources.sum())
+    worth, limiting = plan.worth(planned)
+    told = 100 * told_difference(worth, spread, plan.repeats, power=power)
+    there = plan.worth(plan.sources)[0]
     needed = enough_questions(difference / 100, spread, plan.repeats, power=power)
     trials = again = None
     if needed <= there:
-        trials = bisect_left(range(there + 1), True, key=lambda each: _questions(plan, each) >= needed)
+        numbers = range(int(plan.sources.max()) + 1)
+        trials = bisect_left(numbers, True, key=lambda each: plan.worth(_questions(plan, each))[0] >= needed)
     else:
         told_by = (
             r
@@ -101,27 +111,30 @@ def detect(
             if detect_power(difference / 100, there, spread, r) >= power
         )
         again = next(told_by, None)
-    questions = None if trials is None else _questions(plan, trials)
+    questions = None if trials is None else int(_questions(plan, trials).sum())
     asked = questions is not None and questions <= _MOST_PRICED
     return Detection(
         difference,
         power,
         basis,
         spread,
+        None if math.isinf(needed) else int(needed),
         questions,
         trials,
         plan.repeats,
-        planned,
+        int(planned.sum()),
+        worth,
+        limiting,
         told,
-        there if trials is None else None,
+        int(plan.sources.sum()) if trials is None else None,
         again,
         estimate(sweep, trials=str(trials)) if asked else None,
     )
 
 
-def _questions(plan: Plan, trials: int) -> int:
-    """Different questions for each model with so many trials at each point."""
-    return int(np.minimum(plan.sources, trials).sum())
+def _questions(plan: Plan, trials: int) -> npt.NDArray[np.int64]:
+    """Different questions of each point with so many trials."""
+    return np.minimum(plan.sources, trials)
 
 
 def _spread(sweep: Sweep, against: str | Path | float | None, difference: float) -> tuple[Spread, str]:

@@ -115,6 +115,10 @@ class SweepEstimate:
     """What the cube has and the config does not name."""
     power: Power | None = None
     """What the planned questions are enough for, where outputs are scored in layers and variants compared."""
+    worth: float = 0.0
+    """Questions of equal weight that each model's are worth at least: in a comparison each task weighs the same."""
+    limiting: str = ""
+    """The task whose few questions cost most of that; empty where none does."""
     few_problems: Mapping[str, int] = field(default_factory=dict)
     """By task, how many of its easiest points repeat a problem in more than half of their trials."""
     notes: tuple[str, ...] = ()
@@ -232,6 +236,7 @@ def estimate(
         _pending(store, whole, left),
         None if store is None or counters is None else unnamed(store.plan, counters),
         _power(plan),
+        *min(map(plan.worth, targets.trials), default=(0.0, "")),
         own.few_problems(most),
         (*unverified(config.model_dump(include={"tasks"})["tasks"]), *_same_tiers(own), *_conflicts(own)),
     )

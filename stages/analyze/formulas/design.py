@@ -82,6 +82,31 @@ def task_weights(base: ArrayLike, used: ArrayLike) -> Floats:
     return np.asarray(share / np.where(total > 0, total, 1.0))
 
 
+def worth_of(questions: ArrayLike, weights: ArrayLike) -> tuple[float, int]:
+    """Questions of equal weight that tell as much as these, and the first axis' place that costs the most of them.
+
+    Parameters
+    ----------
+    questions, weights
+        Shape (task, point); of points without weight they do not count.
+
+    Examples
+    --------
+    >>> worth, place = worth_of([[1000], [20]], [[1.0], [1.0]])
+    >>> round(worth), place
+    (78, 1)
+    """
+    share = np.asarray(weights, dtype=float)
+    total = share.sum()
+    if total <= 0:
+        return 0.0, 0
+    with np.errstate(divide="ignore"):
+        lost = np.where(share > 0, (share / total) ** 2 / np.asarray(questions, dtype=float), 0.0).sum(
+            axis=-1
+        )
+    return 1.0 / float(lost.sum()), int(lost.argmax())
+
+
 def design_factors(counters: ArrayLike, base: ArrayLike, *, labels: Sequence[str] = COUNTERS) -> Floats:
     """Factor of each point's counters: its base design over its finished trials.
 

@@ -9,7 +9,10 @@ mean is::
 where questions come in clusters of m, whose differences have the covariance `shared` (Kish's design effect). Clusters
 are what is drawn, so the test has Student's t with one degree of freedom less than there are clusters, and its power is
 that of the noncentral t with δ/√V. Where a discordance is stated, the share of questions that only one of
-two got right, between + within = discordance − δ².
+two got right, between + within = discordance − δ². As right and wrong are counted, δ loses `_STEP` of a question's
+answer: without that few questions promise a power that they do not have.
+
+Where points weigh w (sum 1) and have n questions each, Q is what these are worth, 1/Σ w²/n.
 
 References
 ----------
@@ -39,6 +42,9 @@ MOST_QUESTIONS = 10**9
 """More than anybody asks: a difference that takes more is told by no number."""
 _LARGE = 10_000
 """Degrees of freedom from which Student's t is normal."""
+_STEP = 0.75
+"""Of an answer: for 10 to 99 questions the mean error of the power is then 1 point of 100, and 8 without it; 66 designs
+simulated with the test of `compare`."""
 
 
 @dataclass(frozen=True)
@@ -79,18 +85,19 @@ def detect_power(difference: float, questions: float, spread: Spread, repeats: i
 
     Examples
     --------
-    >>> round(detect_power(0.02, 3920, Spread.stated(0.2, 0.02)), 3)
+    >>> round(detect_power(0.02, 3992, Spread.stated(0.2, 0.02)), 3)
     0.8
     """
     # Of answers that are right or wrong, whatever was assumed of how they vary: a difference is discordance, too.
-    least = difference * (1.0 - difference) / (1 if math.isnan(spread.within) else repeats)
+    each = 1 if math.isnan(spread.within) else repeats
+    least = difference * (1.0 - difference) / each
     variance = max(spread.per_question(repeats), least)
     if variance <= 0.0:
         return 1.0
     freedom = questions / spread.mean_size - 1.0
     if freedom <= 0.0:
         return 0.0
-    shift = difference / math.sqrt(variance / questions)
+    shift = (difference - _STEP / (questions * each)) / math.sqrt(variance / questions)
     if spread.mean_size <= 1.0 or freedom > _LARGE:
         return float(ndtr(shift + ndtri(LEVEL)))
     return float(1.0 - nctdtr(freedom, shift, stdtrit(freedom, 1.0 - LEVEL)))
@@ -102,7 +109,7 @@ def enough_questions(difference: float, spread: Spread, repeats: int = 1, *, pow
     Examples
     --------
     >>> enough_questions(0.02, Spread.stated(0.2, 0.02))
-    3917
+    3992
     """
     if not 0.0 < difference <= 1.0 or not LEVEL < power < 1.0:
         raise ArgumentError("`difference` must be above 0 and at most 1, and `power` between 0.025 and 1")
@@ -116,7 +123,7 @@ def told_difference(questions: float, spread: Spread, repeats: int = 1, *, power
 
     Examples
     --------
-    >>> round(told_difference(3920, Spread.stated(0.2)), 4)
+    >>> round(told_difference(3992, Spread.stated(0.2)), 4)
     0.02
     """
     return _least(lambda difference: detect_power(difference, questions, spread, repeats), power)
@@ -168,8 +175,8 @@ def pair_spread(
     there, m = asked[used], np.where(asked, trials, 1.0)[used]
     mean = np.where(there, (first[used] - second[used]) / m, 0.0)
     apart = np.where(there, mean - (mean.sum(axis=-1) / count)[:, np.newaxis], 0.0)
-    # The variance of the weighted mean, times all questions: points weigh by their share and by how few they have.
-    scale = count.sum() * share**2 / count
+    # Of the variance of the weighted mean, each point's part: by its share, and by how few questions it has.
+    scale = share**2 / count / (share**2 / count).sum()
     variance = (apart**2).sum(axis=-1) / (count - 1.0)
     again = there & (m > 1)
     if not again.any():
@@ -181,17 +188,15 @@ def pair_spread(
         found = Spread(max(float(scale @ (variance - noise)), 0.0), float(scale @ within))
     if clusters is None:
         return found
-    return _clustered(found, apart[there], np.repeat(scale, count), clusters[used][there])
+    return _clustered(found, apart[there], np.repeat(share / count, count), clusters[used][there])
 
 
-def _clustered(found: Spread, apart: Floats, scale: Floats, clusters: NDArray[np.int64]) -> Spread:
-    """The spread with what questions of a cluster have in common."""
+def _clustered(found: Spread, apart: Floats, weights: Floats, clusters: NDArray[np.int64]) -> Spread:
+    """The spread with what questions of a cluster have in common; they weigh as in the mean."""
     _, place = np.unique(clusters, return_inverse=True)
-    sizes = np.bincount(place).astype(float)
-    worth = np.sqrt(scale) * apart
-    sums, squares = np.bincount(place, worth), np.bincount(place, worth**2)
-    pairs = float((sizes * (sizes - 1.0)).sum())
-    shared = max(float((sums**2 - squares).sum()) / pairs, 0.0) if pairs else 0.0
-    freed = len(sizes) / max(len(sizes) - 1.0, 1.0)
-    size = float((sizes**2).sum() / sizes.sum())
-    return replace(found, shared=shared * freed, size=size, mean_size=float(sizes.mean()))
+    squares, whole = (weights**2).sum(), (np.bincount(place, weights) ** 2).sum()
+    moved = (np.bincount(place, weights * apart) ** 2).sum() - ((weights * apart) ** 2).sum()
+    shared = max(float(moved / (whole - squares)), 0.0) if whole > squares else 0.0
+    number = int(place.max()) + 1
+    freed = number / max(number - 1.0, 1.0)
+    return replace(found, shared=shared * freed, size=float(whole / squares), mean_size=len(place) / number)

@@ -8,6 +8,7 @@ from evalcube.flows.config.load import from_mapping
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.read.detect import detect
+from evalcube.flows.read.estimate import estimate
 from evalcube.flows.state.store import open_store
 from evalcube.storage.errors import StorageError
 from tests.flows.support import evalcube, refused
@@ -31,18 +32,46 @@ def config(tmp_path):
 def test_detect__of_a_stated_share_is_that_of_the_formula_at_each_point(config):
     found = detect(config, 5, against=0.2)
 
-    assert (found.trials, found.questions, found.planned) == (311, 622, 100)
-    assert found.estimate.requests == 2 * 622
-    assert found.told == pytest.approx(12.4, abs=0.2)
+    assert (found.trials, found.questions, found.planned) == (325, 650, 100)
+    assert found.estimate.requests == 2 * 650
+    assert found.told == pytest.approx(13.2, abs=0.2)
+
+
+def of_rows(config, folder, **sizes):
+    """The sweep with a data set of so many rows for each task."""
+    tasks = {}
+    for name, size in sizes.items():
+        file = folder / f"{name}.jsonl"
+        file.write_text(
+            "".join(json.dumps({"prompt": f"{i}?", "answer": str(i)}) + "\n" for i in range(size))
+        )
+        tasks[name] = {"task": "dataset", "params": {"file": str(file)}}
+    return {**config, "trials": max(sizes.values()), "tasks": tasks}
+
+
+def test_detect__weighs_tasks_as_a_comparison_and_names_the_one_that_limits(config, tmp_path):
+    uneven = of_rows(config, tmp_path, large=1000, small=20)
+    found = detect(uneven, 5, against=0.2)
+
+    assert (found.planned, found.limiting, found.most) == (1020, "small", 1020)
+    assert found.worth == pytest.approx(1 / (0.25 / 1000 + 0.25 / 20))
+    assert found.told == pytest.approx(15, abs=0.5)
+    assert estimate(uneven).worth == found.worth
+    assert detect(of_rows(config, tmp_path, large=1000, small=900), 5, against=0.2).limiting == ""
+
+
+def test_plan__says_how_many_questions_are_needed_where_there_are_fewer(config, tmp_path):
+    (tmp_path / "two.json").write_text(json.dumps(of_rows(config, tmp_path, large=1000, small=20)))
+
+    text = evalcube("plan", "two.json", "--detect", "0.05", "--against", ".2", cwd=tmp_path)[1]
+
+    assert "6,282,096 questions of equal weight for each model; there are 1,020" in text
+    assert "0.05 points of 100 are 0.0005 of all: did you mean 5?" in text
+    assert "1,020 questions for each model: tasks weigh the same, and with as few as 'small' has" in text
 
 
 def test_detect__says_that_questions_run_out(config, tmp_path):
-    (tmp_path / "few.jsonl").write_text(
-        "".join(json.dumps({"prompt": f"{i}?", "answer": str(i)}) + "\n" for i in range(40))
-    )
-    few = {**config, "tasks": {"few": {"task": "dataset", "params": {"file": str(tmp_path / "few.jsonl")}}}}
-
-    found = detect(few, 5, against=0.2)
+    found = detect(of_rows(config, tmp_path, few=40), 5, against=0.2)
 
     assert (found.questions, found.trials, found.estimate, found.most, found.planned) == (
         None,

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.gate_operating import Design, compared
+from evalcube.stages.analyze.formulas.compare.paired import paired_test
 from evalcube.stages.analyze.formulas.detect import (
     Spread,
     detect_power,
@@ -16,12 +17,26 @@ from evalcube.stages.analyze.formulas.detect import (
 from evalcube.stages.errors import ArgumentError
 
 
-def test_enough_questions__is_connors_where_a_discordance_is_stated():
+def test_enough_questions__is_connors_with_a_continuity_term():
     """R. J. Connor (1987), with the variance of the alternative: (1.96 + 0.84)² (π − δ²)/δ²."""
     for discordance, difference in ((0.2, 0.02), (0.3, 0.1), (0.1, 0.05)):
         found = enough_questions(difference, Spread.stated(discordance, difference))
 
-        assert found == pytest.approx(7.8489 * (discordance - difference**2) / difference**2, abs=1)
+        exact = 7.8489 * (discordance - difference**2) / difference**2
+        assert found == pytest.approx(exact + 2 * 0.75 / difference, abs=2)
+
+
+@pytest.mark.parametrize(("discordance", "difference"), [(0.2, 0.15), (0.3, 0.2), (0.5, 0.25), (0.5, 0.4)])
+def test_enough_questions__keeps_its_promise_below_100_questions(discordance, difference):
+    number = int(enough_questions(difference, Spread.stated(discordance, difference)))
+    parts = [(discordance + difference) / 2, (discordance - difference) / 2]
+    drawn = np.random.default_rng(2).multinomial(number, [*parts, 1 - discordance], size=4000)
+    pairs, times = np.unique(drawn[:, :2], axis=0, return_counts=True)
+
+    told = [paired_test([first], [second], [number])[1] < 0.05 for first, second in pairs]
+
+    assert number < 100
+    assert np.average(told, weights=times) == pytest.approx(0.8, abs=0.03)
 
 
 @given(st.floats(0.01, 0.5), st.floats(0.0, 0.5), st.integers(1, 8), st.floats(0.005, 0.3))
@@ -46,7 +61,7 @@ def test_enough_questions__none_are_enough_where_clusters_are_few_and_alike():
 
 
 def test_told_difference__is_discordance_itself_whatever_the_spread():
-    assert told_difference(10, Spread(0.0, 0.0)) == pytest.approx(0.44, abs=0.001)
+    assert told_difference(10, Spread(0.0, 0.0)) == pytest.approx(0.518, abs=0.001)
     assert told_difference(10, Spread.stated(0.2)) == told_difference(10, Spread(0.0, 0.0))
     assert (
         enough_questions(0.5, Spread.stated(0.2, 0.5)) >= 6
@@ -83,7 +98,7 @@ def test_pair_spread__weighs_points_as_their_mean_does():
 
     found = pair_spread(trials, first, second, np.array([3.0, 1.0]))
 
-    assert found.between == pytest.approx(8 * (0.75**2 * 0.25 + 0.25**2 / 3) / 4)
+    assert found.between == pytest.approx((0.75**2 * 0.25 + 0.25**2 / 3) / (0.75**2 + 0.25**2))
     with pytest.raises(ArgumentError, match="fewer than two"):
         pair_spread(np.ones((2, 1)), first[:, :1], second[:, :1], np.ones(2))
 
