@@ -1,4 +1,4 @@
-"""How well several judges, or a judge and a human, agree on the same units."""
+"""How well several judges, or a judge and a human, agree on the same units, and how biased one would have to be."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evalcube.stages.analyze.formulas.clustering import cluster_units
 from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.verdict.composite import HIGHEST, LOWEST, fixed
 from evalcube.stages.analyze.verdict.paired import Clusters
 from evalcube.stages.analyze.verdict.resampling import in_blocks, indices
 
@@ -182,3 +183,42 @@ def alphas(both: Floats, drawn: NDArray[np.int64], place: NDArray[np.intp]) -> F
     flat, size = high[drawn].max(axis=1) == low[drawn].min(axis=1), 2.0 * units
     expected = 2.0 * (size * square - total**2) / (size * (size - 1))
     return np.asarray(1.0 - np.where(flat, np.nan, apart / units) / np.where(flat, 1.0, expected))
+
+
+LEAST_RATED = 5
+"""Rated units below which an interval, drawn from these few, says nothing."""
+
+
+@dataclass(frozen=True)
+class JudgeBias:
+    """By how many points a judge would have to be kinder to the treatment for a gain not to be one."""
+
+    weight: float
+    """Of the judge layer in the composites that are compared, a mean over units."""
+    unsure: float
+    """From so many on the gain is not significant."""
+    erased: float
+    """So many take all of it."""
+    low: float = math.nan
+    """Lower end of the interval for how many it is, by what people rated; NaN with few ratings of either variant."""
+    high: float = math.nan
+
+    @property
+    def shown(self) -> bool:
+        """Whether people's ratings show that the judge is kinder to the treatment, and may be by enough."""
+        return self.low > 0.0 and self.high >= self.unsure
+
+    @property
+    def text(self) -> str:
+        """The same in a sentence."""
+        if self.unsure > HIGHEST - LOWEST:
+            return "no bias of the judge between the two can make up this gain"
+        said = (
+            f"the gain is not significant if the judge is {fixed(self.unsure)} points kinder to the treatment, and "
+            f"gone with {fixed(self.erased)}"
+        )
+        if math.isnan(self.high):
+            return f"{said}; {LEAST_RATED} ratings by people of either (--gold) say how much it is"
+        bounds = f"it is kinder by {fixed(self.low, sign=True)} to {fixed(self.high, sign=True)}"
+        end = "which excludes it" if self.high < self.unsure else "which does not exclude it"
+        return f"{said}; by people's ratings {bounds}, {end}"

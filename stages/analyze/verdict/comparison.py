@@ -40,7 +40,7 @@ from evalcube.stages.analyze.verdict.paired import (
     units_drawn,
     weighed,
 )
-from evalcube.stages.analyze.verdict.people import corrected_pair
+from evalcube.stages.analyze.verdict.people import corrected_pair, judge_bias
 from evalcube.stages.analyze.verdict.result import Arm, Gap, Missing, PairResult
 from evalcube.stages.analyze.verdict.rules import Evidence, Options, decide_pair
 from evalcube.stages.analyze.verdict.sensitivity import Hotelling, Sensitivity, hotelling, sensitivity
@@ -71,9 +71,11 @@ def compare(
     gains = difference(*totals)
     main, scaled = _intervals(np.stack([gains, difference(*spread)], axis=1), scores, options)
     simultaneous = dict(zip(names, _together(moved, scores, options), strict=True))
-    people = corrected_pair(scores, (control.name, treatment.name), sides, options, len(names))
+    arms = control.name, treatment.name
+    people = corrected_pair(scores, arms, sides, options, len(names))
     if people is not None:
         main, simultaneous["judge"] = people.difference, people.judge
+    bias = None if people else judge_bias(scores, arms, sides, options, main)
     gain, weight = (part[:, 0] for part in units_drawn(gains[:, np.newaxis], shares, clusters))
     split = split_holdout(range(len(gain)), options.holdout_ratio)
     seen = _reach(gain, weight, options)
@@ -88,6 +90,7 @@ def compare(
         holdout=None if split is None else gain_gap(gain, split, alpha=options.alpha, shares=weight),
         missing=missing,
         reach=seen,
+        bias=bias,
     )
     means = [weighted_mean(np.where(both, side, np.nan), shares) for side in totals]
     means = means if people is None else list(people.means)
@@ -107,6 +110,7 @@ def compare(
         missing=missing,
         reach=seen,
         holdout=evidence.holdout,
+        bias=bias,
     )
 
 

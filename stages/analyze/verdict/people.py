@@ -1,17 +1,19 @@
-"""Composites and judge layers as ratings by people correct them, of one variant and of a pair."""
+"""What ratings by people correct, of one variant and of a pair; and how much kinder a judge may be to one of two."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import stdtrit
 
 from evalcube.stages.analyze.formulas.clustering import cluster_units
 from evalcube.stages.analyze.formulas.corrected import LEAST_SCORES, Corrected, corrected_mean, next_to_label
 from evalcube.stages.analyze.formulas.intervals import Floats
-from evalcube.stages.analyze.verdict.composite import composite
+from evalcube.stages.analyze.verdict.agreement import LEAST_RATED, JudgeBias
+from evalcube.stages.analyze.verdict.composite import LAYERS, composite, weighted_mean
 from evalcube.stages.analyze.verdict.inputs import JUDGE, Scores
 from evalcube.stages.analyze.verdict.paired import Interval
 from evalcube.stages.analyze.verdict.rules import Options
@@ -112,3 +114,39 @@ def to_rate(scores: Scores, layers: Floats, options: Options) -> dict[str, tuple
             )
             found[name] = tuple(scores.units[place] for place in places)
     return found
+
+
+def judge_bias(
+    scores: Scores, names: Sequence[str], sides: Sequence[Floats], options: Options, gain: Interval
+) -> JudgeBias | None:
+    """How much bias of the judge between control and treatment would make up a gain; None without both of these.
+
+    Errors of the judge, its layer less what people say, are compared over the units that were rated of each; those that
+    share a unit, or its cluster, are one draw.
+    """
+    there = ~np.isnan(sides[0]).all(axis=1) & ~np.isnan(sides[1]).all(axis=1)
+    of_judge = np.eye(len(LAYERS))[JUDGE]
+    parts = composite(np.where(np.isnan(sides[1]), np.nan, of_judge), options.weights)
+    weight = weighted_mean(np.where(there, parts, np.nan), scores.shares)
+    if not gain.positive or not weight > 0.0:
+        return None
+    found = JudgeBias(weight, gain.low / weight, gain.estimate / weight)
+    moved, rated = np.zeros(len(scores.units)), []
+    for sign, name, side in zip((-1.0, 1.0), names, sides, strict=True):
+        error = np.where(there, side[:, JUDGE] - _people(scores, options.gold.get(name, {})), np.nan)
+        number = int((~np.isnan(error)).sum())
+        if number < LEAST_RATED:
+            return found
+        mean = weighted_mean(error, scores.shares)
+        share = np.where(np.isnan(error), 0.0, scores.shares)
+        moved += sign * share / share.sum() * np.nan_to_num(error - mean) * math.sqrt(number / (number - 1))
+        rated.append((sign * mean, number))
+    if scores.clusters is not None:
+        _, place = np.unique(cluster_units(scores.clusters), return_inverse=True)
+        moved = np.bincount(place, moved).astype(float)
+    # Without an error among few ratings there may be some: half the smallest step, once up and once down.
+    few = min(number for _, number in rated)
+    spread = math.sqrt(float((moved**2).sum()) + 0.5 / few**2)
+    reach = float(stdtrit(few - 1, 1.0 - options.alpha / 2.0)) * spread
+    mean = sum(part for part, _ in rated)
+    return replace(found, low=mean - reach, high=mean + reach)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Literal
 
 from evalcube import known_as
-from evalcube.stages.analyze.verdict.agreement import Agreement, GoldAgreement
+from evalcube.stages.analyze.verdict.agreement import Agreement, GoldAgreement, JudgeBias
 from evalcube.stages.analyze.verdict.measures import Holdout, Reach, Saturation
 from evalcube.stages.analyze.verdict.paired import Interval
 from evalcube.stages.analyze.verdict.sensitivity import Hotelling, Sensitivity
@@ -124,6 +124,8 @@ class PairResult:
     """What the pair lacks; None if nothing."""
     holdout: Holdout | None = None
     """Gains on both parts; None without a split."""
+    bias: JudgeBias | None = None
+    """Which bias of the judge would make up the gain; None without a gain, or where people's ratings decide."""
 
     @property
     def verdict(self) -> Level:

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from evalcube.stages.analyze.verdict.agreement import Agreement
+from evalcube.stages.analyze.verdict.agreement import Agreement, JudgeBias
 from evalcube.stages.analyze.verdict.composite import SLACK, THRESHOLD, LayerGate, fixed
 from evalcube.stages.analyze.verdict.measures import SPREAD, Holdout, Reach, Saturation
 from evalcube.stages.analyze.verdict.paired import DRAWS, Interval, Method
@@ -64,6 +64,8 @@ class Evidence:
     """What the pair lacks; None if nothing."""
     reach: Reach | None = None
     """What the pair could have seen."""
+    bias: JudgeBias | None = None
+    """Which bias of the judge would make up a gain."""
 
 
 def decide_pair(evidence: Evidence, limits: Thresholds | None = None) -> Decision:
@@ -179,6 +181,8 @@ def _reservations(
     if curve is not None and not curve.saturated:
         found.append(("positive_unsaturated", "the scores have not settled over the runs (unsaturated)"))
     found += [("positive_judge_dissent", text) for text in _dissent(evidence.agreement or {}, limits)]
+    if evidence.bias is not None and evidence.bias.shown:
+        found.append(("positive_judge_bias", evidence.bias.text))
     if evidence.composite.estimate < limits.trivial - SLACK:
         found.append(
             ("positive_trivially_small", f"a gain below {limits.trivial:g} points is too small to matter")

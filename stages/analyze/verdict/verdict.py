@@ -17,6 +17,7 @@ from evalcube.stages.analyze.formulas.arguments import mean_present, one_of
 from evalcube.stages.analyze.formulas.corrected import LEAST_SCORES
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.verdict.agreement import (
+    LEAST_RATED,
     Agreement,
     GoldAgreement,
     gold_agreement,
@@ -187,8 +188,6 @@ def verdict(
 
 STRONG_PEARSON, STRONG_AC2 = 0.7, 0.8
 FAIR_ALPHA, STRONG_ALPHA = 0.667, 0.8
-LEAST_RATED = 5
-"""Rated units below which an interval, drawn from these few, says nothing."""
 
 
 def _evaluated(scores: Scores, options: Options) -> Verdict:
@@ -362,6 +361,8 @@ def _graded(alpha: float) -> Badge:
 def _notes(arms: Sequence[Arm], pairs: Sequence[PairResult], scores: Scores) -> tuple[str, ...]:
     notes = silent_judges(scores)
     for pair, treatment in zip(pairs, arms[1:], strict=True):
+        if pair.bias is not None and not pair.bias.shown:  # else it is among the reasons
+            notes.append(f"{pair.treatment}: {pair.bias.text}")
         if treatment.bits != arms[0].bits:
             notes.append(
                 f"{pair.control} was measured as {arms[0].shown}, {treatment.name} as {treatment.shown}: "
