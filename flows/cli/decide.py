@@ -25,9 +25,8 @@ from evalcube.flows.cli.output import (
 
 if TYPE_CHECKING:
     from evalcube.flows.config.views import Policy
-    from evalcube.flows.read.gate import GateResult, PolicyLine
+    from evalcube.flows.read.gate import GateResult
     from evalcube.flows.read.verdict import CubeVerdict
-    from evalcube.stages.analyze.render.table import TableSpec
     from evalcube.stages.analyze.verdict.result import PairResult
 
 
@@ -106,147 +105,24 @@ def _run(rules: Policy, config: str, models: Sequence[str], *, to_the_end: bool,
 
 
 def _print_gate(found: GateResult) -> None:
+    from evalcube.flows.read.decision import decision_table, unsettled
+
     head = f"{found.decision}: {found.treatment} in the place of {found.control}"
-    for line in (head, f"  {found.reason}", *(f"  {text}" for text in _unsettled(found)), ""):
+    for line in (head, f"  {found.reason}", *(f"  {text}" for text in unsettled(found)), ""):
         show(safe(line))
-    show_table(_table(found))
+    show_table(decision_table(found))
 
 
 def _markdown(found: GateResult) -> str:
     """The decision as a comment on a merge request; what foreign names say stands in code."""
+    from evalcube.flows.read.decision import decision_table, unsettled
     from evalcube.stages.analyze.render.table import markdown_text
     from evalcube.stages.analyze.render.text import code, sentence
 
     names = [code(name, cell=False) for name in (found.treatment, found.control)]
     lines = [f"### {found.decision}: {' in the place of '.join(names)}", "", sentence(found.reason), ""]
-    unsettled = [f"- {sentence(text)}" for text in _unsettled(found)]
-    return "\n".join([*lines, *unsettled, *[""] * bool(unsettled), markdown_text(_table(found))]).rstrip("\n")
-
-
-def _unsettled(found: GateResult) -> list[str]:
-    """A sentence for each line that is not shown: why, and what it would take."""
-    return [
-        f"{line.role}, {_place(line)}, {_claim(line)}: {_reason(line)}"
-        for line in found.lines
-        if line.outcome != "shown"
-    ]
-
-
-def _place(line: PolicyLine) -> str:
-    return " ".join(filter(None, (line.task or "all tasks", f"({line.tier})" if line.tier else "")))
-
-
-def _claim(line: PolicyLine) -> str:
-    """What is to be shown, in words."""
-    if math.isnan(line.margin):
-        return line.claim
-    by = f"{100 * line.margin:.3g}"
-    words = {
-        "noninferior": f"not worse by {by}",
-        "equivalent": f"within ±{by}",
-        "superior": f"better by {by}",
-    }
-    return words[line.claim] if line.margin or line.claim == "equivalent" else _AT_ALL[line.claim]
-
-
-_AT_ALL = {"noninferior": "not worse at all", "superior": "better at all"}
-
-
-def _reason(line: PolicyLine) -> str:
-    if line.looks and not line.look:
-        return "its first look is not reached: both have to be asked more, by the same command"
-    if line.outcome == "not measured":
-        what = (
-            f"{line.lacking:,} questions, none answered by both"
-            if line.lacking
-            else "there are no such questions"
-        )
-        return f"not measured: {what}"
-    seen = f"changed by {_points(line.change)} points (95 %: {_points(line.lower)} to {_points(line.upper)})"
-    if line.outcome == "refuted":
-        return f"{seen}, shown not to hold"
-    return f"{seen}, open. {_what_it_takes(line)}"
-
-
-def _what_it_takes(line: PolicyLine) -> str:
-    from evalcube.flows.run.gate import FUTILE
-    from evalcube.stages.analyze.formulas.margins import inside
-    from evalcube.stages.analyze.render.text import percent
-
-    if line.lacking and inside(line.lower, line.upper, line.claim, line.margin):
-        return (
-            f"{line.lacking:,} questions lack an answer, and at the worst it would be {_points(line.lowest)} to "
-            f"{_points(line.highest)}: `evalcube run` asks them again"
-        )
-    if 0 < line.look < line.looks:
-        hopeless = max(line.chance, line.chance_refuted) < FUTILE
-        return (
-            f"At look {line.look} of {line.looks}; at the last one it would be shown in {percent(line.chance)} of "
-            f"cases{'' if line.claim == 'superior' else ' if nothing changed'}, and refuted in "
-            f"{percent(line.chance_refuted)} if this is the true change"
-            f"{': it is asked no further, but with --to-the-end' if hopeless else ''}"
-        )
-    if line.more is None:
-        return "If this is the true change, no number of questions will show it"
-    truth = "nothing changed" if not line.assumed else f"the true change is {_points(line.assumed)}"
-    return f"About {line.more:,} more questions show it in 4 of 5 cases if {truth}"
-
-
-def _points(value: float) -> str:
-    return "–" if math.isnan(value) else f"{100 * value:+.1f}"
-
-
-def _table(found: GateResult) -> TableSpec:
-    from evalcube.stages.analyze.labelled.axes import plain
-    from evalcube.stages.analyze.render.table import Column, TableSpec
-    from evalcube.stages.analyze.render.table_specs import e_text
-    from evalcube.stages.analyze.render.text import ABSENT, number, percent
-
-    columns = (
-        Column("role", lambda row: row.role, right=False),
-        Column("task", lambda row: plain(row.task) or "all", right=False, name=True),
-        Column("tier", lambda row: plain(row.tier) or "all", right=False),
-        Column("to be shown", _claim, right=False),
-        Column("control", lambda row: percent(row.control), 2),
-        Column("treatment", lambda row: percent(row.treatment), 2),
-        Column("change", lambda row: _points(row.change)),
-        Column(
-            "95 %",
-            lambda row: ABSENT if math.isnan(row.lower) else f"{_points(row.lower)} to {_points(row.upper)}",
-            1,
-        ),
-        Column("questions", lambda row: number(row.questions), 3),
-        Column("look", lambda row: f"{row.look} of {row.looks}" if row.looks else ABSENT, 2),
-        Column("lacking", lambda row: number(row.lacking) if row.lacking else ABSENT, 3),
-        Column("e", lambda row: ABSENT if math.isnan(row.e) else e_text(row.e), 4),
-        Column("", lambda row: row.outcome, right=False),
-    )
-    words = (
-        "change: the treatment's share right less the control's, in points of 100, of the questions that both "
-        "answered; truncated answers count as wrong; tasks weigh the same, and their points as in the first plan."
-    )
-    levels = (
-        "shown: the whole 95 % interval, which holds at all looks together, is inside the margin; refuted: outside, "
-        "at a level that the lines of a role share."
-        if any(row.looks for row in found.lines)
-        else "shown: the whole 95 % interval is inside the margin; refuted: outside, by Holm over the lines of a role."
-    )
-    lacking = (
-        "lacking: questions without both answers, taken at their worst before a line is shown, and at their best "
-        "before it is refuted."
-    )
-    e = "e: what speaks against the change being the margin itself, however often one looks: 20 is 5 %."
-    notes = [words, levels, *([lacking] if any(row.lacking for row in found.lines) else []), e]
-    floor = dict.fromkeys(_place(row) for row in found.lines if row.control == 0)
-    if floor:
-        notes.append(
-            f"The control has no right answer at all ({', '.join(floor)}): nothing could drop there."
-        )
-    if found.selection:
-        notes.append(f"Part of the cube ({found.selection}).")
-    return TableSpec(
-        columns, found.lines, tuple(notes), explains={levels: "95 %", lacking: "lacking", e: "e"}
-    ).filled()
+    left = [f"- {sentence(text)}" for text in unsettled(found)]
+    return "\n".join([*lines, *left, *[""] * bool(left), markdown_text(decision_table(found))]).rstrip("\n")
 
 
 _LAYERS = ("fact", "behavior", "judge")

@@ -23,9 +23,8 @@ from evalcube.flows.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from evalcube.flows.read.reader import Reader
+    from evalcube.flows.read.reader import Reader, TrialView
     from evalcube.flows.read.selection import Part
-    from evalcube.flows.read.view import TrialView
 
 
 @of_part()

@@ -94,6 +94,16 @@ def noted_views(config: Mapping[str, object]) -> dict[str, ViewConfig]:
         return _NotedViews.model_validate({"views": config.get("views") or {}}).views
 
 
+def noted_policy(notes: Mapping[str, object]) -> Policy | None:
+    """The policy of the config that a cube notes; None where it has none."""
+    config = notes.get("config")
+    policy = config.get("policy") if isinstance(config, Mapping) else None
+    if policy is None:
+        return None
+    with reported("the config in the cube's notes", _PolicyFile):
+        return _PolicyFile.model_validate({"policy": policy}).policy
+
+
 def parse_config(
     text: str,
     source: str = "config",

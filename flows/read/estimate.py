@@ -17,6 +17,7 @@ from evalcube.flows.config.models import Model, Sweep
 from evalcube.flows.config.near_names import did_you_mean
 from evalcube.flows.config.recipes import unverified
 from evalcube.flows.config.secrecy import show
+from evalcube.flows.config.views import doubts
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.evaluations import Judge, token_limit
@@ -238,7 +239,12 @@ def estimate(
         _power(plan),
         *min(map(plan.worth, targets.trials), default=(0.0, "")),
         own.few_problems(most),
-        (*unverified(config.model_dump(include={"tasks"})["tasks"]), *_same_tiers(own), *_conflicts(own)),
+        (
+            *unverified(config.model_dump(include={"tasks"})["tasks"]),
+            *_same_tiers(own),
+            *_conflicts(own),
+            *doubts(config.policy),
+        ),
     )
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from evalcube import known_as
 from evalcube.flows.config.load import as_policy
 from evalcube.flows.config.near_names import did_you_mean
-from evalcube.flows.config.views import EACH, LEVELS, Policy, PolicyRule
+from evalcube.flows.config.views import EACH, LEVELS, Policy, PolicyRule, doubts
 from evalcube.flows.cube_like import CubeLike, need_addresses
 from evalcube.flows.errors import SweepError
 from evalcube.flows.read.selection import Part
@@ -31,6 +31,8 @@ Outcome = Literal["shown", "refuted", "open", "not measured"]
 Decision = Literal["GO", "NO-GO", "INCONCLUSIVE"]
 _HOPELESS = 1e4
 """Times as many questions as there are that nobody will ask."""
+FUTILE = 0.15
+"""Chance of being shown in the end, and of being refuted, below which a line is asked no further."""
 EXIT_CODES: dict[Decision, int] = {"GO": 0, "NO-GO": 1, "INCONCLUSIVE": 3}
 
 
@@ -179,10 +181,10 @@ def gate_of(
     """The decision about two models, named as for `evalcube.flows.read.sides.side_by_side`."""
     sides = side_by_side(cubes, models, part)
     sides.refuse_altered()
-    return concluded(sides, [line for role in LEVELS for line in judged(sides, policy, role)])
+    return concluded(sides, [line for role in LEVELS for line in judged(sides, policy, role)], doubts(policy))
 
 
-def concluded(sides: SideBySide, lines: Sequence[PolicyLine]) -> GateResult:
+def concluded(sides: SideBySide, lines: Sequence[PolicyLine], doubted: Sequence[str] = ()) -> GateResult:
     """The decision that follows from the lines, with all that is to be known of it."""
     decision, reason = decide(lines)
     return GateResult(
@@ -193,7 +195,7 @@ def concluded(sides: SideBySide, lines: Sequence[PolicyLine]) -> GateResult:
         tuple(dict.fromkeys((sides.first.address, sides.second.address))),
         sides.selection,
         tuple(lines),
-        (*sides.warnings, *_unknown(sides, lines)),
+        (*sides.warnings, *doubted, *_unknown(sides, lines)),
     )
 
 

@@ -14,14 +14,15 @@ from scipy.special import ndtri
 
 from evalcube.flows.config.load import as_config
 from evalcube.flows.config.models import Sweep
-from evalcube.flows.config.views import LEVELS, Policy, PolicyRule
+from evalcube.flows.config.views import LEVELS, Policy, PolicyRule, doubts
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.part import Counters, Sampling, Selection
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.read import gate
-from evalcube.flows.read.gate import GateResult, PolicyLine, concluded
+from evalcube.flows.read.decision import remember_decision
+from evalcube.flows.read.gate import FUTILE, GateResult, PolicyLine, concluded
 from evalcube.flows.read.sides import SideBySide, side_by_side
 from evalcube.flows.run.follow.events import Subscriber
 from evalcube.flows.run.summary import RunSummary
@@ -33,8 +34,6 @@ from evalcube.stages.reply.status import Status
 
 LOOKS = (0.4, 0.55, 0.7, 0.85, 1.0)
 """Shares of the planned questions at which is looked: before two fifths next to nothing could be decided."""
-FUTILE = 0.15
-"""Chance of being shown in the end, and of being refuted, below which a line is asked no further."""
 Sizes = Mapping[tuple[str, str], int]
 """Different questions of each point, by label of its task and id of its cell."""
 
@@ -230,4 +229,6 @@ def run_gate(
     summary = run(settings, sampling=looking, subscribers=subscribers)
     sides, lines = looking.progress(build_plan(settings))
     sides.refuse_altered()
-    return concluded(sides, [one.line for one in lines]), summary
+    found = concluded(sides, [one.line for one in lines], doubts(policy))
+    remember_decision(settings.cube, found)
+    return found, summary

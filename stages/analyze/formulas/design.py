@@ -100,7 +100,7 @@ def worth_of(questions: ArrayLike, weights: ArrayLike) -> tuple[float, int]:
     total = share.sum()
     if total <= 0:
         return 0.0, 0
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         lost = np.where(share > 0, (share / total) ** 2 / np.asarray(questions, dtype=float), 0.0).sum(
             axis=-1
         )

@@ -77,6 +77,24 @@ class ShownVerdict:
     """Of the differences' intervals, such as "97.5 %": several treatments share the error of one."""
 
 
+@dataclass(frozen=True)
+class ShownDecision:
+    """What a policy says of one treatment, for people."""
+
+    decision: str
+    """GO, NO-GO or INCONCLUSIVE."""
+    control: str
+    treatment: str
+    reason: str
+    unsettled: tuple[str, ...]
+    """Of each line that is not shown: why, and what it would take."""
+    next_step: str
+    heads: tuple[str, ...]
+    """Of the columns of `rows`, the policy's lines."""
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...]
+
+
 def shown_verdict(found: Verdict, ids: Mapping[str, str]) -> ShownVerdict:
     """Return a verdict as it is shown; `ids` has the `eval_id` of each variant by its name there."""
     control = found.arms[0].name

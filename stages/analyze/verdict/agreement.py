@@ -218,7 +218,7 @@ class JudgeBias:
             f"gone with {fixed(self.erased)}"
         )
         if math.isnan(self.high):
-            return f"{said}; {LEAST_RATED} ratings by people of either (--gold) say how much it is"
+            return f"{said}; {LEAST_RATED} ratings by people of either say how much it is"
         bounds = f"it is kinder by {fixed(self.low, sign=True)} to {fixed(self.high, sign=True)}"
         end = "which excludes it" if self.high < self.unsure else "which does not exclude it"
         return f"{said}; by people's ratings {bounds}, {end}"

@@ -1,0 +1,219 @@
+"""The decisions of a policy in words: what a gate prints, and what a report and the explorer open with."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+
+from pydantic import TypeAdapter, ValidationError
+
+from evalcube.flows.config.load import noted_policy
+from evalcube.flows.errors import SweepError
+from evalcube.flows.read.design import composite_settings
+from evalcube.flows.read.gate import FUTILE, GateResult, PolicyLine, gate_of
+from evalcube.flows.read.reader import Reader
+from evalcube.flows.state.records import read_record
+from evalcube.stages.analyze.formulas.margins import inside
+from evalcube.stages.analyze.labelled.axes import plain
+from evalcube.stages.analyze.render.table import Column, TableSpec
+from evalcube.stages.analyze.render.table_specs import e_text
+from evalcube.stages.analyze.render.text import ABSENT, number, percent
+from evalcube.stages.analyze.render.verdicts import ShownDecision
+from evalcube.stages.analyze.verdict.result import NEXT_STEP
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.ledger import Ledger
+from evalcube.storage.cube.space import Space
+from evalcube.storage.errors import StorageError, guarded
+
+GATE = "gate.json"
+"""Key among a cube's records of the last decision at planned looks."""
+_MOST_BYTES = 10_000_000
+_NEXT = {
+    "GO": NEXT_STEP["PROGRESS"],
+    "NO-GO": "Do not ship: `evalcube compare CUBE --flips` shows the answers that changed.",
+    "INCONCLUSIVE": "No call yet: each open line says what it takes, and one that was refuted is for a person.",
+}
+
+
+def remember_decision(address: str, found: GateResult) -> None:
+    """Keep what was decided at planned looks beside the cube: whoever looks at the same answers is told the same."""
+    records = Cube.open(address).records
+    with guarded(f"{records.address}/{GATE}", "keep the decision"):
+        records.put(GATE, json.dumps({"answers": _answers(records), "found": asdict(found)}).encode())
+
+
+def _answers(records: Space) -> int:
+    """How many trials are recorded."""
+    return sum(receipt.finished for receipt in Ledger(records).newest().values())
+
+
+def _remembered(reader: Reader) -> GateResult | None:
+    """The last decision at planned looks; None where there is none, or more was asked since."""
+    records = reader.cube.records
+    kept = read_record(records, GATE, _MOST_BYTES)
+    if not isinstance(kept, Mapping) or kept.get("answers") != _answers(records):
+        return None
+    try:
+        return TypeAdapter(GateResult).validate_python(kept.get("found"))
+    except ValidationError:
+        return None
+
+
+def shown_decisions(reader: Reader) -> tuple[list[ShownDecision], str]:
+    """Return the decision on each treatment that a cube's config asks for by its policy, and why there is none.
+
+    What was decided at planned looks stands as it was; other treatments are looked at once.
+    """
+    kept, labels = _remembered(reader), reader.plan.labels
+    try:
+        policy = noted_policy(reader.notes)
+        control = composite_settings(reader.notes)[1] if policy else None
+        pairs = [labels] if policy and control is None and len(labels) == 2 else []
+        if control is not None:
+            in_use = labels[reader.evaluation_index(control, "composite.control")]
+            pairs = [[in_use, label] for label in labels if label != in_use]
+        if policy and not pairs and kept is None:
+            said = f"of {len(labels)} evaluations the config says of none that it is in use"
+            return [], f"There is a policy, and no decision by it: {said} (composite: {{control: NAME}})."
+        found = {} if kept is None else {(kept.control, kept.treatment): kept}
+        for pair in pairs:
+            if policy and (plain(pair[0]), plain(pair[1])) not in found:
+                found[pair[0], pair[1]] = gate_of(policy, [str(reader.cube.url)], pair)
+    except (SweepError, StorageError) as error:
+        return [], f"There is no decision by the policy: {error}"
+    return [_shown(one) for one in found.values()], ""
+
+
+def _shown(found: GateResult) -> ShownDecision:
+    table = decision_table(found)
+    return ShownDecision(
+        found.decision,
+        found.control,
+        found.treatment,
+        found.reason,
+        tuple(unsettled(found)),
+        _NEXT[found.decision],
+        tuple(column.head for column in table.columns),
+        tuple(map(tuple, table.texts())),
+        (*table.notes, *found.warnings),
+    )
+
+
+def unsettled(found: GateResult) -> list[str]:
+    """A sentence for each line that is not shown: why, and what it would take."""
+    return [
+        f"{line.role}, {_place(line)}, {_claim(line)}: {_reason(line)}"
+        for line in found.lines
+        if line.outcome != "shown"
+    ]
+
+
+def _place(line: PolicyLine) -> str:
+    return " ".join(filter(None, (line.task or "all tasks", f"({line.tier})" if line.tier else "")))
+
+
+def _claim(line: PolicyLine) -> str:
+    """What is to be shown, in words."""
+    if math.isnan(line.margin):
+        return line.claim
+    by = f"{100 * line.margin:.3g}"
+    words = {
+        "noninferior": f"not worse by {by}",
+        "equivalent": f"within ±{by}",
+        "superior": f"better by {by}",
+    }
+    return words[line.claim] if line.margin or line.claim == "equivalent" else _AT_ALL[line.claim]
+
+
+_AT_ALL = {"noninferior": "not worse at all", "superior": "better at all"}
+
+
+def _reason(line: PolicyLine) -> str:
+    if line.looks and not line.look:
+        return "its first look is not reached: both have to be asked more, by the same command"
+    if line.outcome == "not measured":
+        what = (
+            f"{line.lacking:,} questions, none answered by both"
+            if line.lacking
+            else "there are no such questions"
+        )
+        return f"not measured: {what}"
+    seen = f"changed by {_points(line.change)} points (95 %: {_points(line.lower)} to {_points(line.upper)})"
+    if line.outcome == "refuted":
+        return f"{seen}, shown not to hold"
+    return f"{seen}, open. {_what_it_takes(line)}"
+
+
+def _what_it_takes(line: PolicyLine) -> str:
+    if line.lacking and inside(line.lower, line.upper, line.claim, line.margin):
+        return (
+            f"{line.lacking:,} questions lack an answer, and at the worst it would be {_points(line.lowest)} to "
+            f"{_points(line.highest)}: `evalcube run` asks them again"
+        )
+    if 0 < line.look < line.looks:
+        hopeless = max(line.chance, line.chance_refuted) < FUTILE
+        return (
+            f"At look {line.look} of {line.looks}; at the last one it would be shown in {percent(line.chance)} of "
+            f"cases{'' if line.claim == 'superior' else ' if nothing changed'}, and refuted in "
+            f"{percent(line.chance_refuted)} if this is the true change"
+            f"{': it is asked no further, but to the end' if hopeless else ''}"
+        )
+    if line.more is None:
+        return "If this is the true change, no number of questions will show it"
+    truth = "nothing changed" if not line.assumed else f"the true change is {_points(line.assumed)}"
+    return f"About {line.more:,} more questions show it in 4 of 5 cases if {truth}"
+
+
+def _points(value: float) -> str:
+    return "–" if math.isnan(value) else f"{100 * value:+.1f}"
+
+
+def decision_table(found: GateResult) -> TableSpec:
+    """The policy's lines, with what was measured of each."""
+    columns = (
+        Column("role", lambda row: row.role, right=False),
+        Column("task", lambda row: plain(row.task) or "all", right=False, name=True),
+        Column("tier", lambda row: plain(row.tier) or "all", right=False),
+        Column("to be shown", _claim, right=False),
+        Column("control", lambda row: percent(row.control), 2),
+        Column("treatment", lambda row: percent(row.treatment), 2),
+        Column("change", lambda row: _points(row.change)),
+        Column(
+            "95 %",
+            lambda row: ABSENT if math.isnan(row.lower) else f"{_points(row.lower)} to {_points(row.upper)}",
+            1,
+        ),
+        Column("questions", lambda row: number(row.questions), 3),
+        Column("look", lambda row: f"{row.look} of {row.looks}" if row.looks else ABSENT, 2),
+        Column("lacking", lambda row: number(row.lacking) if row.lacking else ABSENT, 3),
+        Column("e", lambda row: ABSENT if math.isnan(row.e) else e_text(row.e), 4),
+        Column("", lambda row: row.outcome, right=False),
+    )
+    words = (
+        "change: the treatment's share right less the control's, in points of 100, of the questions that both "
+        "answered; truncated answers count as wrong; tasks weigh the same, and their points as in the first plan."
+    )
+    levels = (
+        "shown: the whole 95 % interval, which holds at all looks together, is inside the margin; refuted: outside, "
+        "at a level that the lines of a role share."
+        if any(row.looks for row in found.lines)
+        else "shown: the whole 95 % interval is inside the margin; refuted: outside, by Holm over the lines of a role."
+    )
+    lacking = (
+        "lacking: questions without both answers, taken at their worst before a line is shown, and at their best "
+        "before it is refuted."
+    )
+    e = "e: what speaks against the change being the margin itself, however often one looks: 20 is 5 %."
+    notes = [words, levels, *([lacking] if any(row.lacking for row in found.lines) else []), e]
+    floor = dict.fromkeys(_place(row) for row in found.lines if row.control == 0)
+    if floor:
+        notes.append(
+            f"The control has no right answer at all ({', '.join(floor)}): nothing could drop there."
+        )
+    if found.selection:
+        notes.append(f"Part of the cube ({found.selection}).")
+    return TableSpec(
+        columns, found.lines, tuple(notes), explains={levels: "95 %", lacking: "lacking", e: "e"}
+    ).filled()
