@@ -14,6 +14,7 @@ from evalcube.flows.explore.explored import Explored
 from evalcube.flows.explore.overview import overview
 from evalcube.flows.explore.query import Answerer, Json, Query
 from evalcube.flows.plan.filters import checked_names
+from evalcube.flows.read.decision import shown_decisions
 from evalcube.flows.read.reader import Reader
 from evalcube.flows.read.statistics import leaderboard_of
 from evalcube.flows.read.verdict import shown_standing
@@ -78,11 +79,18 @@ def ranking(explored: Explored, query: Query) -> Json:
 
 
 def _standing(explored: Explored, selection: str) -> Json:
-    """The verdict on the variants of a whole cube, where outputs have layers."""
+    """The decisions and the verdict on a whole cube's evaluations, where its config asks for them."""
+    names = ("verdict", "no_verdict", "decisions", "no_decision")
     if selection or len(explored.cubes) > 1:
-        return {"verdict": None, "no_verdict": ""}
-    made = explored.kept("verdict", lambda: shown_standing(Reader(explored.cubes[0])))
-    return {"verdict": None if made[0] is None else asdict(made[0]), "no_verdict": made[1]}
+        return dict(zip(names, (None, "", [], ""), strict=True))
+
+    def standing() -> tuple[object, ...]:
+        reader = Reader(explored.cubes[0])
+        verdict, without = shown_standing(reader)
+        decisions, undecided = shown_decisions(reader)
+        return verdict and asdict(verdict), without, [asdict(one) for one in decisions], undecided
+
+    return dict(zip(names, explored.kept("verdict", standing), strict=True))
 
 
 def _meaning(board: Leaderboard) -> Json:

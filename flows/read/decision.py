@@ -10,9 +10,9 @@ from dataclasses import asdict
 from pydantic import TypeAdapter, ValidationError
 
 from evalcube.flows.config.load import noted_policy
-from evalcube.flows.errors import SweepError
+from evalcube.flows.errors import ConfigError, SweepError
 from evalcube.flows.read.design import composite_settings
-from evalcube.flows.read.gate import FUTILE, GateResult, PolicyLine, gate_of
+from evalcube.flows.read.gate import FUTILE, Decision, GateResult, PolicyLine, gate_of
 from evalcube.flows.read.reader import Reader
 from evalcube.flows.state.records import read_record
 from evalcube.stages.analyze.formulas.margins import inside
@@ -55,8 +55,10 @@ def _remembered(reader: Reader) -> GateResult | None:
     kept = read_record(records, GATE, _MOST_BYTES)
     if not isinstance(kept, Mapping) or kept.get("answers") != _answers(records):
         return None
+    form = TypeAdapter(GateResult)
+    form.rebuild(_types_namespace={"Decision": Decision, "PolicyLine": PolicyLine})  # it is known elsewhere
     try:
-        return TypeAdapter(GateResult).validate_python(kept.get("found"))
+        return form.validate_python(kept.get("found"))
     except ValidationError:
         return None
 
@@ -81,7 +83,7 @@ def shown_decisions(reader: Reader) -> tuple[list[ShownDecision], str]:
         for pair in pairs:
             if policy and (plain(pair[0]), plain(pair[1])) not in found:
                 found[pair[0], pair[1]] = gate_of(policy, [str(reader.cube.url)], pair)
-    except (SweepError, StorageError) as error:
+    except (ConfigError, SweepError, StorageError) as error:
         return [], f"There is no decision by the policy: {error}"
     return [_shown(one) for one in found.values()], ""
 

@@ -20,6 +20,7 @@ from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.cube_like import CubeLike, is_dataset, listed, need_address, need_addresses, source_of
 from evalcube.flows.errors import WrongTypeError, need_number, refused, told
 from evalcube.flows.plan.filters import differing, telling
+from evalcube.flows.read.decision import shown_decisions
 from evalcube.flows.read.outputs import check_output, write_output
 from evalcube.flows.read.reader import Reader
 from evalcube.flows.read.selection import OpenPart, Part, open_part
@@ -112,8 +113,11 @@ def report(
     board = leaderboard_of(opened, version=version, mode=mode)
     pair = _first_two(given, part, opened, board)
     with refused():
-        standing, without = (None, "") if opened.selection or len(readers) > 1 else shown_standing(readers[0])
-        models = [row for address in addresses for row in cube_status(address)["models"]]
+        whole = not opened.selection and len(readers) == 1
+        standing, without = shown_standing(readers[0]) if whole else (None, "")
+        decisions, undecided = shown_decisions(readers[0]) if whole else ([], "")
+        states = [cube_status(address) for address in addresses]
+        models = [row for state in states for row in state["models"]]
         shown, lacking = _samples(readers, samples, opened.arrays)
         for line in lacking:
             tell(line)
@@ -121,6 +125,7 @@ def report(
             opened.arrays,
             board,
             facts=_facts(readers, date or datetime.datetime.now(tz=datetime.UTC).date())
+            | _spent([state["spent"] for state in states])
             | _answered(models)
             | ({"samples": "; ".join(lacking)} if lacking else {}),
             samples=shown,
@@ -128,6 +133,8 @@ def report(
             failures=_failures(models),
             verdict=standing,
             no_verdict=without,
+            decisions=decisions,
+            no_decision=undecided,
             pair=pair,
             warnings=opened.warnings,
         )
@@ -175,6 +182,12 @@ def _facts(readers: Sequence[Reader], date: datetime.date) -> dict[str, str]:
         "sweep": listed(hashlib.sha256(spec.encode()).hexdigest()[:12] for spec in specs),
         "evalcube": __version__,
     }
+
+
+def _spent(sums: Sequence[Mapping[str, float] | None]) -> dict[str, str]:
+    """What all runs have cost, where that was counted."""
+    tokens, usd = (sum(one[name] for one in sums if one is not None) for name in ("tokens", "usd"))
+    return {"spent": f"{tokens:,.0f} tokens" + (f", {usd:,.2f} USD" if usd else "")} if tokens else {}
 
 
 def _per_point(reader: Reader) -> str:

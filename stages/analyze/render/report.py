@@ -29,7 +29,7 @@ from evalcube.stages.analyze.render.board_spec import MOST_MET, leading_text, pl
 from evalcube.stages.analyze.render.cover import cover
 from evalcube.stages.analyze.render.table_specs import pair_in_words, point_span, points, span
 from evalcube.stages.analyze.render.text import ABSENT, number, percent, printable, shorten, significant
-from evalcube.stages.analyze.render.verdicts import ShownVerdict
+from evalcube.stages.analyze.render.verdicts import ShownDecision, ShownVerdict
 from evalcube.stages.analyze.verdict.composite import LAYERS
 from evalcube.stages.reply.status import OUTCOMES, QUESTION_MOMENTS
 
@@ -84,6 +84,8 @@ def render_report(
     failures: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
     verdict: ShownVerdict | None = None,
     no_verdict: str = "",
+    decisions: Sequence[ShownDecision] = (),
+    no_decision: str = "",
     pair: Pair | None = None,
     warnings: Sequence[str] = (),
 ) -> str:
@@ -132,6 +134,8 @@ def render_report(
         composites=[place for place, row in enumerate(board.rows) if row.composite is not None],
         verdict=verdict,
         no_verdict=plain(no_verdict),
+        decisions=decisions,
+        no_decision=plain(no_decision),
         layer_names=LAYERS,
         absent=ABSENT,
     )

@@ -339,6 +339,33 @@
 
   // Around the table
 
+  /** What the config's policy decides of each treatment, or why nothing. */
+  const decided = (board) => [
+    ...board.decisions.map((one) =>
+      h(
+        "section.panel.verdict",
+        { "aria-label": "Decision" },
+        h(
+          "p",
+          {},
+          pill(one.decision, one.next_step),
+          ` ${one.treatment} in the place of ${one.control}: ${one.reason}.`,
+        ),
+        h(
+          "details",
+          {},
+          h("summary", {}, "Its lines, and what next"),
+          h("ul", {}, [...one.rows.map(lineOf(one)), ...one.unsettled, one.next_step].map((text) => h("li", {}, text))),
+        ),
+      )
+    ),
+    ...(board.no_decision ? [h("p.note", {}, board.no_decision)] : []),
+  ];
+
+  /** A line of a policy in words: what it says, and by what numbers. */
+  const lineOf = ({ heads }) => (row) =>
+    `${row.at(-1)}: ${row.slice(0, 4).join(", ")} (${row.slice(4, -1).map((text, at) => `${heads[at + 4]} ${text}`).join(", ")})`;
+
   /** The verdict on the cube's variants, with the four badges; null where outputs have no layers. */
   const standing = (board) => {
     if (!board.verdict) return board.no_verdict ? h("p.note", {}, board.no_verdict) : null;
@@ -387,7 +414,7 @@
         sort: "rank",
         mark: (row) => (row.rank === null ? "faint" : ""),
       });
-      root.append(explorer.board.controls(page), standing(board) || "", tied(table), explorer.board.notes(board));
+      root.append(explorer.board.controls(page), ...decided(board), standing(board) || "", tied(table), explorer.board.notes(board));
     },
   });
 }
