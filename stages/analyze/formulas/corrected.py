@@ -105,8 +105,8 @@ def corrected_mean(judged: Floats, truth: Floats, strata: Floats, shares: Floats
     weight = np.where(there, shares, 0.0) / shares[there].sum()
     f, y = np.where(there, judged, 0.0), np.where(labelled, truth, 0.0)
     place = joined_strata(strata, there & ~known, labelled)
-    trust, unit = _trust(f, y, place, labelled), max(float(np.abs(y - f)[labelled].max()), _SMALLEST)
-    rest, correction, error, unseen = y - trust * f, np.zeros_like(f), np.zeros_like(f), 0.0
+    trust, wrong = _trust(f, y, place, labelled), np.where(labelled, y - f, np.nan)
+    rest, correction, error, hidden = y - trust * f, np.zeros_like(f), np.zeros_like(f), 0.0
     for stratum in range(int(place.max()) + 1):
         inside, rated = place == stratum, (place == stratum) & labelled
         size, number = float(weight[inside].sum()), int(rated.sum())
@@ -115,12 +115,18 @@ def corrected_mean(judged: Floats, truth: Floats, strata: Floats, shares: Floats
         error[rated] = (
             size * own * (rest[rated] - correction[inside][0]) * math.sqrt(number / max(number - 1, 1))
         )
-        unseen += 2.0 * (size * unit / (number + 2)) ** 2
+        hidden += size**2 * unseen(wrong, number)
     value = np.where(known, f, trust * f + correction)
     total = float(weight @ value)
     return Corrected(
-        total, weight * (value - total) + error, unseen, int(labelled.sum()), int(place.max()) + 1
+        total, weight * (value - total) + error, hidden, int(labelled.sum()), int(place.max()) + 1
     )
+
+
+def unseen(errors: Floats, number: int) -> float:
+    """Variance of a mean of so many labels for errors of the judge that none of them shows; NaN are no errors."""
+    largest = max(float(np.nanmax(np.abs(errors))), _SMALLEST)
+    return 2.0 * (largest / (number + 2)) ** 2
 
 
 def _trust(f: Floats, y: Floats, place: _Strata, labelled: NDArray[np.bool_]) -> float:

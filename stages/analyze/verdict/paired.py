@@ -108,7 +108,7 @@ def paired_intervals(
     one_of(method, "method", get_args(Method))
     means, weights = units_drawn(values, shares, clusters)
     if method == "sign-flip":
-        found = _sign_flip(means, alpha, draws, seed, weights)
+        found = sign_flip(means, alpha, draws, seed, weights)
     else:
         found = [_anytime(*_present(*both), alpha) for both in zip(means.T, weights.T, strict=True)]
     found = [
@@ -163,7 +163,8 @@ def checked(differences: ArrayLike, alpha: float, draws: int) -> Floats:
     return values
 
 
-def _sign_flip(values: Floats, alpha: float, draws: int, seed: int, shares: Floats) -> list[Interval]:
+def sign_flip(values: Floats, alpha: float, draws: int, seed: int, shares: Floats) -> list[Interval]:
+    """The mean of each column of differences (unit, column), weighted by shares of that shape, without its e-value."""
     units, columns = values.shape
     present = ~np.isnan(values) * shares
     values = values * shares

@@ -7,10 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import stdtrit
 
 from evalcube.stages.analyze.formulas.clustering import cluster_units
-from evalcube.stages.analyze.formulas.corrected import LEAST_SCORES, Corrected, corrected_mean, next_to_label
+from evalcube.stages.analyze.formulas.corrected import (
+    LEAST_SCORES,
+    Corrected,
+    corrected_mean,
+    next_to_label,
+    unseen,
+)
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.verdict.agreement import LEAST_RATED, JudgeBias
 from evalcube.stages.analyze.verdict.composite import LAYERS, composite, weighted_mean
@@ -130,23 +135,16 @@ def judge_bias(
     weight = weighted_mean(np.where(there, parts, np.nan), scores.shares)
     if not gain.positive or not weight > 0.0:
         return None
-    found = JudgeBias(weight, gain.low / weight, gain.estimate / weight)
-    moved, rated = np.zeros(len(scores.units)), []
-    for sign, name, side in zip((-1.0, 1.0), names, sides, strict=True):
+    bias = JudgeBias(weight, gain.low / weight, gain.estimate / weight)
+    errors = []
+    for name, side in zip(names, sides, strict=True):
         error = np.where(there, side[:, JUDGE] - _people(scores, options.gold.get(name, {})), np.nan)
         number = int((~np.isnan(error)).sum())
         if number < LEAST_RATED:
-            return found
+            return bias
         mean = weighted_mean(error, scores.shares)
         share = np.where(np.isnan(error), 0.0, scores.shares)
-        moved += sign * share / share.sum() * np.nan_to_num(error - mean) * math.sqrt(number / (number - 1))
-        rated.append((sign * mean, number))
-    if scores.clusters is not None:
-        _, place = np.unique(cluster_units(scores.clusters), return_inverse=True)
-        moved = np.bincount(place, moved).astype(float)
-    # Without an error among few ratings there may be some: half the smallest step, once up and once down.
-    few = min(number for _, number in rated)
-    spread = math.sqrt(float((moved**2).sum()) + 0.5 / few**2)
-    reach = float(stdtrit(few - 1, 1.0 - options.alpha / 2.0)) * spread
-    mean = sum(part for part, _ in rated)
-    return replace(found, low=mean - reach, high=mean + reach)
+        moved = share / share.sum() * np.nan_to_num(error - mean) * math.sqrt(number / (number - 1))
+        errors.append(Corrected(mean, moved, unseen(error, number), number, 1))
+    low, high = errors[1].minus(errors[0]).interval(options.alpha, scores.clusters)
+    return replace(bias, low=low, high=high)

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.verdict.composite import checked_weights, composite
-from evalcube.stages.analyze.verdict.paired import DRAWS, checked
-from evalcube.stages.analyze.verdict.resampling import TIE, flips, in_blocks, on_grid, total_flips
+from evalcube.stages.analyze.verdict.paired import DRAWS, checked, sign_flip
+from evalcube.stages.analyze.verdict.resampling import TIE, flips, in_blocks, total_flips
 
 RESOLUTION = 20
 """Steps along an edge of the simplex: 231 points for three layers."""
@@ -71,7 +70,11 @@ def sensitivity(
         return Sensitivity(tuple(declared.tolist()), 0.0, 0.0, 0.0, 0.0, 0)
     points = np.vstack([declared[used] / declared[used].sum(), simplex(int(used.sum()), resolution)])
     columns = np.stack([composite(values[:, used], point) for point in points], axis=1)
-    sign, significant = _tested(columns[~np.isnan(columns).any(axis=1)], alpha, draws, seed)
+    columns = columns[~np.isnan(columns).any(axis=1)]
+    tested = sign_flip(columns, alpha, draws, seed, np.ones(columns.shape))
+    mean = np.nan_to_num([interval.estimate for interval in tested])
+    sign = np.where(np.abs(mean) <= TIE, 0.0, np.sign(mean))
+    significant = np.array([interval.p_value <= alpha for interval in tested])
     same = sign[1:] == sign[0]
     return Sensitivity(
         tuple(declared.tolist()),
@@ -81,29 +84,6 @@ def sensitivity(
         float((significant & (sign < 0))[1:].mean()),
         len(points) - 1,
     )
-
-
-def _extremes(whole: Floats, seed: int, draws: int, start: int, stop: int) -> Floats:
-    """How many flipped sums of the block are at least as far from 0 as the data's: array (1, column)."""
-    signs = 1.0 - 2.0 * flips(len(whole), start, stop, draws=draws, seed=seed)
-    observed = whole.sum(axis=0)
-    tie = TIE * len(whole) * np.abs(whole).max(axis=0)
-    return np.asarray(
-        (np.abs(signs @ whole) >= np.abs(observed) - tie).sum(axis=0, keepdims=True), dtype=float
-    )
-
-
-def _tested(columns: Floats, alpha: float, draws: int, seed: int) -> tuple[Floats, NDArray[np.bool_]]:
-    """Sign of each column's mean, and whether the sign-flip test rejects 0 at level alpha."""
-    if len(columns) == 0:
-        return np.zeros(columns.shape[1]), np.zeros(columns.shape[1], dtype=bool)
-    whole, _ = on_grid(columns)
-    rows = total_flips(len(columns), draws)
-    counts = in_blocks(partial(_extremes, whole, seed, draws), rows).sum(axis=0)
-    tie = TIE * len(whole) * np.abs(whole).max(axis=0)
-    total = whole.sum(axis=0)
-    sign = np.where(np.abs(total) <= tie, 0.0, np.sign(total))
-    return sign, np.asarray(counts / rows <= alpha, dtype=bool)
 
 
 @dataclass(frozen=True)
