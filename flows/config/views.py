@@ -198,12 +198,12 @@ _DOUBTED = 0.1
 def doubts(policy: Policy | None) -> tuple[str, ...]:
     """A sentence for each margin that is so small that it was meant as a share of 1, perhaps."""
     rules = [rule for level in LEVELS for rule in getattr(policy, level, ())]
-    given = dict.fromkeys(
+    margins = dict.fromkeys(
         (rule.claim, margin) for rule in rules if isinstance(margin := getattr(rule, rule.claim), float)
     )
     return tuple(
         f"policy: {claim}: {margin:g} is {margin:g} points of 100, which takes very many questions; "
         f"for {100 * margin:g} points write {claim}: {100 * margin:g}"
-        for claim, margin in given
+        for claim, margin in margins
         if 0 < margin < _DOUBTED
     )

@@ -88,7 +88,7 @@ def _standing(explored: Explored, selection: str) -> Json:
         reader = Reader(explored.cubes[0])
         verdict, without = shown_standing(reader)
         decisions, undecided = shown_decisions(reader)
-        return verdict and asdict(verdict), without, [asdict(one) for one in decisions], undecided
+        return verdict and asdict(verdict), without, [asdict(item) for item in decisions], undecided
 
     return dict(zip(names, explored.kept("verdict", standing), strict=True))
 

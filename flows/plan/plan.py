@@ -413,8 +413,8 @@ class Plan:
         inside = self.ranked.any(axis=0) & (asked > 0)
         tasks = inside.any(axis=1, keepdims=True)
         used = np.where(tasks, inside, (asked > 0) & ~tasks.any())
-        worth, place = worth_of(asked, task_weights(self.base, used))
-        return worth, self.task_names[place] if worth < _LIMITED * asked.sum() else ""
+        worth, row = worth_of(asked, task_weights(self.base, used))
+        return worth, self.task_names[row] if worth < _LIMITED * asked.sum() else ""
 
     @cached_property
     def referenced(self) -> npt.NDArray[np.bool_]:

@@ -37,11 +37,11 @@ _NEXT = {
 }
 
 
-def remember_decision(address: str, found: GateResult) -> None:
+def remember_decision(address: str, result: GateResult) -> None:
     """Keep what was decided at planned looks beside the cube: whoever looks at the same answers is told the same."""
     records = Cube.open(address).records
     with guarded(f"{records.address}/{GATE}", "keep the decision"):
-        records.put(GATE, json.dumps({"answers": _answers(records), "found": asdict(found)}).encode())
+        records.put(GATE, json.dumps({"answers": _answers(records), "decision": asdict(result)}).encode())
 
 
 def _answers(records: Space) -> int:
@@ -49,16 +49,16 @@ def _answers(records: Space) -> int:
     return sum(receipt.finished for receipt in Ledger(records).newest().values())
 
 
-def _remembered(reader: Reader) -> GateResult | None:
+def _recorded_decision(reader: Reader) -> GateResult | None:
     """The last decision at planned looks; None where there is none, or more was asked since."""
     records = reader.cube.records
-    kept = read_record(records, GATE, _MOST_BYTES)
-    if not isinstance(kept, Mapping) or kept.get("answers") != _answers(records):
+    record = read_record(records, GATE, _MOST_BYTES)
+    if not isinstance(record, Mapping) or record.get("answers") != _answers(records):
         return None
     form = TypeAdapter(GateResult)
     form.rebuild(_types_namespace={"Decision": Decision, "PolicyLine": PolicyLine})  # it is known elsewhere
     try:
-        return form.validate_python(kept.get("found"))
+        return form.validate_python(record.get("decision"))
     except ValidationError:
         return None
 
@@ -68,7 +68,7 @@ def shown_decisions(reader: Reader) -> tuple[list[ShownDecision], str]:
 
     What was decided at planned looks stands as it was; other treatments are looked at once.
     """
-    kept, labels = _remembered(reader), reader.plan.labels
+    recorded, labels = _recorded_decision(reader), reader.plan.labels
     try:
         policy = noted_policy(reader.notes)
         control = composite_settings(reader.notes)[1] if policy else None
@@ -76,30 +76,30 @@ def shown_decisions(reader: Reader) -> tuple[list[ShownDecision], str]:
         if control is not None:
             in_use = labels[reader.evaluation_index(control, "composite.control")]
             pairs = [[in_use, label] for label in labels if label != in_use]
-        if policy and not pairs and kept is None:
-            said = f"of {len(labels)} evaluations the config says of none that it is in use"
-            return [], f"There is a policy, and no decision by it: {said} (composite: {{control: NAME}})."
-        found = {} if kept is None else {(kept.control, kept.treatment): kept}
+        if policy and not pairs and recorded is None:
+            missing = f"of {len(labels)} evaluations the config says of none that it is in use"
+            return [], f"There is a policy, and no decision by it: {missing} (composite: {{control: NAME}})."
+        decisions = {} if recorded is None else {(recorded.control, recorded.treatment): recorded}
         for pair in pairs:
-            if policy and (plain(pair[0]), plain(pair[1])) not in found:
-                found[pair[0], pair[1]] = gate_of(policy, [str(reader.cube.url)], pair)
+            if policy and (plain(pair[0]), plain(pair[1])) not in decisions:
+                decisions[pair[0], pair[1]] = gate_of(policy, [str(reader.cube.url)], pair)
     except (ConfigError, SweepError, StorageError) as error:
         return [], f"There is no decision by the policy: {error}"
-    return [_shown(one) for one in found.values()], ""
+    return [_for_people(decision) for decision in decisions.values()], ""
 
 
-def _shown(found: GateResult) -> ShownDecision:
-    table = decision_table(found)
+def _for_people(result: GateResult) -> ShownDecision:
+    table = decision_table(result)
     return ShownDecision(
-        found.decision,
-        found.control,
-        found.treatment,
-        found.reason,
-        tuple(unsettled(found)),
-        _NEXT[found.decision],
+        result.decision,
+        result.control,
+        result.treatment,
+        result.reason,
+        tuple(unsettled(result)),
+        _NEXT[result.decision],
         tuple(column.head for column in table.columns),
         tuple(map(tuple, table.texts())),
-        (*table.notes, *found.warnings),
+        (*table.notes, *result.warnings),
     )
 
 

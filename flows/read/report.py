@@ -186,7 +186,7 @@ def _facts(readers: Sequence[Reader], date: datetime.date) -> dict[str, str]:
 
 def _spent(sums: Sequence[Mapping[str, float] | None]) -> dict[str, str]:
     """What all runs have cost, where that was counted."""
-    tokens, usd = (sum(one[name] for one in sums if one is not None) for name in ("tokens", "usd"))
+    tokens, usd = (sum(spent[name] for spent in sums if spent is not None) for name in ("tokens", "usd"))
     return {"spent": f"{tokens:,.0f} tokens" + (f", {usd:,.2f} USD" if usd else "")} if tokens else {}
 
 

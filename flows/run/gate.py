@@ -229,6 +229,6 @@ def run_gate(
     summary = run(settings, sampling=looking, subscribers=subscribers)
     sides, lines = looking.progress(build_plan(settings))
     sides.refuse_altered()
-    found = concluded(sides, [one.line for one in lines], doubts(policy))
-    remember_decision(settings.cube, found)
-    return found, summary
+    result = concluded(sides, [one.line for one in lines], doubts(policy))
+    remember_decision(settings.cube, result)
+    return result, summary

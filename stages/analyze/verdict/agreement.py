@@ -213,12 +213,12 @@ class JudgeBias:
         """The same in a sentence."""
         if self.unsure > HIGHEST - LOWEST:
             return "no bias of the judge between the two can make up this gain"
-        said = (
+        limit = (
             f"the gain is not significant if the judge is {fixed(self.unsure)} points kinder to the treatment, and "
             f"gone with {fixed(self.erased)}"
         )
         if math.isnan(self.high):
-            return f"{said}; {LEAST_RATED} ratings by people of either say how much it is"
+            return f"{limit}; {LEAST_RATED} ratings by people of either say how much it is"
         bounds = f"it is kinder by {fixed(self.low, sign=True)} to {fixed(self.high, sign=True)}"
         end = "which excludes it" if self.high < self.unsure else "which does not exclude it"
-        return f"{said}; by people's ratings {bounds}, {end}"
+        return f"{limit}; by people's ratings {bounds}, {end}"

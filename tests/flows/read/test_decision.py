@@ -115,7 +115,7 @@ def test_shown_decisions__what_was_decided_at_looks_stands_until_more_is_asked(t
     assert "not worse by 3" in found.rows[0]
     records = Cube.open(told.cube).records
     kept = json.loads(records.get(GATE).data)
-    for broken in ({**kept, "answers": kept["answers"] + 1}, {**kept, "found": {"lines": 1}}, []):
+    for broken in ({**kept, "answers": kept["answers"] + 1}, {**kept, "decision": {"lines": 1}}, []):
         records.put(GATE, json.dumps(broken).encode())
         (found,), _ = shown_decisions(Reader(told.cube))
         assert "not worse by 10" in found.rows[0]
