@@ -132,8 +132,9 @@ class CompositeConfig(Section):
     weights
         Weights of the layers, such as {fact: 2, judge: 1}; default: all the same.
     control
-        The variant in use, which `verdict`, report and explorer compare the others with: a model's name, or
-        model / template / sampler; default: of reports and the explorer, the first evaluation.
+        The variant in use, which `verdict`, report and explorer compare the others with, and decide about by the
+        policy: a model's name, or model / template / sampler; default: none, and nothing is decided but of two by a
+        policy.
     """
 
     weights: LayerWeights | None = None
