@@ -18,7 +18,7 @@ from evalcube.flows.state.records import read_record
 from evalcube.stages.analyze.formulas.margins import inside
 from evalcube.stages.analyze.labelled.axes import plain
 from evalcube.stages.analyze.render.table import Column, TableSpec
-from evalcube.stages.analyze.render.table_specs import e_text
+from evalcube.stages.analyze.render.table_specs import e_text, points
 from evalcube.stages.analyze.render.text import ABSENT, number, percent
 from evalcube.stages.analyze.render.verdicts import ShownDecision
 from evalcube.stages.analyze.verdict.result import NEXT_STEP
@@ -72,17 +72,17 @@ def shown_decisions(reader: Reader) -> tuple[list[ShownDecision], str]:
     try:
         policy = noted_policy(reader.notes)
         control = composite_settings(reader.notes)[1] if policy else None
-        pairs = [labels] if policy and control is None and len(labels) == 2 else []
+        pairs = [(labels[0], labels[1])] if policy and control is None and len(labels) == 2 else []
         if control is not None:
             in_use = labels[reader.evaluation_index(control, "composite.control")]
-            pairs = [[in_use, label] for label in labels if label != in_use]
+            pairs = [(in_use, label) for label in labels if label != in_use]
         if policy and not pairs and recorded is None:
             missing = f"of {len(labels)} evaluations the config says of none that it is in use"
             return [], f"There is a policy, and no decision by it: {missing} (composite: {{control: NAME}})."
         decisions = {} if recorded is None else {(recorded.control, recorded.treatment): recorded}
         for pair in pairs:
             if policy and (plain(pair[0]), plain(pair[1])) not in decisions:
-                decisions[pair[0], pair[1]] = gate_of(policy, [str(reader.cube.url)], pair)
+                decisions[pair] = gate_of(policy, [str(reader.cube.url)], pair)
     except (ConfigError, SweepError, StorageError) as error:
         return [], f"There is no decision by the policy: {error}"
     return [_for_people(decision) for decision in decisions.values()], ""
@@ -142,7 +142,7 @@ def _reason(line: PolicyLine) -> str:
             else "there are no such questions"
         )
         return f"not measured: {what}"
-    seen = f"changed by {_points(line.change)} points (95 %: {_points(line.lower)} to {_points(line.upper)})"
+    seen = f"changed by {points(line.change)} points (95 %: {points(line.lower)} to {points(line.upper)})"
     if line.outcome == "refuted":
         return f"{seen}, shown not to hold"
     return f"{seen}, open. {_what_it_takes(line)}"
@@ -151,8 +151,8 @@ def _reason(line: PolicyLine) -> str:
 def _what_it_takes(line: PolicyLine) -> str:
     if line.lacking and inside(line.lower, line.upper, line.claim, line.margin):
         return (
-            f"{line.lacking:,} questions lack an answer, and at the worst it would be {_points(line.lowest)} to "
-            f"{_points(line.highest)}: `evalcube run` asks them again"
+            f"{line.lacking:,} questions lack an answer, and at the worst it would be {points(line.lowest)} to "
+            f"{points(line.highest)}: `evalcube run` asks them again"
         )
     if 0 < line.look < line.looks:
         hopeless = max(line.chance, line.chance_refuted) < FUTILE
@@ -164,12 +164,8 @@ def _what_it_takes(line: PolicyLine) -> str:
         )
     if line.more is None:
         return "If this is the true change, no number of questions will show it"
-    truth = "nothing changed" if not line.assumed else f"the true change is {_points(line.assumed)}"
+    truth = "nothing changed" if not line.assumed else f"the true change is {points(line.assumed)}"
     return f"About {line.more:,} more questions show it in 4 of 5 cases if {truth}"
-
-
-def _points(value: float) -> str:
-    return "–" if math.isnan(value) else f"{100 * value:+.1f}"
 
 
 def decision_table(found: GateResult) -> TableSpec:
@@ -181,10 +177,10 @@ def decision_table(found: GateResult) -> TableSpec:
         Column("to be shown", _claim, right=False),
         Column("control", lambda row: percent(row.control), 2),
         Column("treatment", lambda row: percent(row.treatment), 2),
-        Column("change", lambda row: _points(row.change)),
+        Column("change", lambda row: points(row.change)),
         Column(
             "95 %",
-            lambda row: ABSENT if math.isnan(row.lower) else f"{_points(row.lower)} to {_points(row.upper)}",
+            lambda row: ABSENT if math.isnan(row.lower) else f"{points(row.lower)} to {points(row.upper)}",
             1,
         ),
         Column("questions", lambda row: number(row.questions), 3),
