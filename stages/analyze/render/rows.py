@@ -37,26 +37,16 @@ def pair_row(pair: Pair) -> PlainRow:
     """Plain values of a comparison."""
 
     def plain_values(item: PairedDifference) -> PlainRow:
-        found = {
-            name: getattr(item, name)
-            for name in PairedDifference.__dataclass_fields__
-            if name != "difference"
-        }
-        gap = item.difference
-        return found | {"difference": gap.value, "lower": gap.lower, "upper": gap.upper}
+        values = dict(vars(item))
+        gap = values.pop("difference")
+        return values | {"difference": gap.value, "lower": gap.lower, "upper": gap.upper}
 
-    tasks = [plain_values(item) for item in pair.tasks]
-    overall = {name: value for name, value in plain_values(pair.overall).items() if name != "task"}
-    return {
-        "first": pair.first,
-        "second": pair.second,
-        "overall": overall,
-        "tasks": tasks,
-        "truncated": list(pair.truncated),
-        "weigh": pair.weigh,
-        "alike": list(pair.alike),
-        "bounds": None if pair.bounds is None else list(pair.bounds),
-    }
+    overall = plain_values(pair.overall)
+    del overall["task"]
+    values = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(pair).items()}
+    del values["ends"]
+    bounds = None if pair.bounds is None else list(pair.bounds)
+    return values | {"overall": overall, "tasks": list(map(plain_values, pair.tasks)), "bounds": bounds}
 
 
 def pair_records(pairs: Sequence[Pair]) -> list[PlainRow]:
