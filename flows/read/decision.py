@@ -74,7 +74,7 @@ def shown_decisions(reader: Reader) -> tuple[list[ShownDecision], str]:
         control = composite_settings(reader.notes)[1] if policy else None
         pairs = [(labels[0], labels[1])] if policy and control is None and len(labels) == 2 else []
         if control is not None:
-            in_use = labels[reader.evaluation_index(control, "composite.control")]
+            in_use = labels[reader.plan.evaluation_index(control, "composite.control")]
             pairs = [(in_use, label) for label in labels if label != in_use]
         if policy and not pairs and recorded is None:
             missing = f"of {len(labels)} evaluations the config says of none that it is in use"

@@ -135,7 +135,7 @@ def judge_bias(
     weight = weighted_mean(np.where(there, parts, np.nan), scores.shares)
     if not gain.positive or not weight > 0.0:
         return None
-    bias = JudgeBias(weight, gain.low / weight, gain.estimate / weight)
+    bias = JudgeBias(weight, float(gain.low / weight), float(gain.estimate / weight))
     errors = []
     for name, side in zip(names, sides, strict=True):
         error = np.where(there, side[:, JUDGE] - _people(scores, options.gold.get(name, {})), np.nan)
