@@ -242,7 +242,7 @@ def estimate(
         (
             *unverified(config.model_dump(include={"tasks"})["tasks"]),
             *_same_tiers(own),
-            *_conflicts(own),
+            *dict.fromkeys(_of_files(own)),
             *doubts(config.policy),
         ),
     )
@@ -255,13 +255,13 @@ def _same_tiers(plan: Plan) -> Iterator[str]:
             yield f"the tiers {one} and {other} hold the same points"
 
 
-def _conflicts(plan: Plan) -> Iterator[str]:
-    """A sentence for each point whose file asks a question twice, with different answers."""
+def _of_files(plan: Plan) -> Iterator[str]:
+    """What to know of the files that are asked, a sentence each."""
     for task in plan.tasks:
         for planned in task.cells:
             source, params = planned.cell.task, planned.cell.params
             if isinstance(source, Dataset) and isinstance(params, DatasetParams):
-                yield from filter(None, [source.conflict(params)])
+                yield from source.remarks(params)
 
 
 def _sample_size(left: Sequence[list[OpenTrials]]) -> int:

@@ -234,11 +234,13 @@ class Dataset(Task[DatasetParams]):
     def _examples(self, params: DatasetParams) -> Examples:
         return self._library.examples(params, lambda view: Examples(params, view, _trial))
 
-    def conflict(self, params: DatasetParams) -> str:
-        """Which two rows ask the same and have different answers; empty if none do, or nobody compares them."""
-        if not params.answer or params.imported or params.grader:
-            return ""
+    def remarks(self, params: DatasetParams) -> Iterator[str]:
+        """How the file is read where that had to be guessed, and two rows that ask the same with different answers."""
         view, asked = self._view(params), dict[int, tuple[int, int]]()
+        if view.source.table.notes:
+            yield f"{view.source.path}: {' and '.join(view.source.table.notes)}"
+        if not params.answer or params.imported or params.grader:
+            return
         for position, index in enumerate(view.rows):
             item = view.item(position)
             right = item.accepted or (item.options[item.right],)
@@ -246,11 +248,11 @@ class Dataset(Task[DatasetParams]):
             answer, key = hash(tuple(sorted(right))), hash((item.asked, *sorted(item.options)))
             earlier, other_answer = asked.setdefault(key, (index, answer))
             if other_answer != answer:
-                return (
+                yield (
                     f"{view.source.place(index)}: row {earlier + 1} asks the same and has another answer; one of them "
                     "is graded wrongly whatever a reply says, so correct or remove one"
                 )
-        return ""
+                return
 
     def has_reference(self, params: DatasetParams) -> bool:
         """Whether the params name a field with the answer, or a grader."""

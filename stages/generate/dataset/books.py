@@ -43,16 +43,7 @@ class RowView:
     def item(self, place: int) -> Item:
         """The question at a place of the selection."""
         index = self.rows[place]
-        return self.read(index, lambda row: self.reader.item(row, index + 1))
-
-    def read(self, index: int, read: Callable[[Row], V]) -> V:
-        """What is read of a row of the file; `TaskError` names the row that lacks it."""
-        try:
-            return read(self.source.row(index))
-        except RowError as problem:
-            raise TaskError(
-                f"{self.source.place(index)}: {problem}", field=problem.param, value=problem.path
-            ) from problem
+        return self.source.read(index, lambda row: self.reader.item(row, index + 1))
 
     def row(self, place: int) -> Row:
         """The row at a place of the selection; `TaskError` names one that cannot be read."""
@@ -68,7 +59,7 @@ class RowView:
         if found is None:
             if len(self._orders) >= _ORDERS:
                 self._orders.clear()
-            own = (self.read(index, lambda row: self.reader.draw(row, key)) for index in self.rows)
+            own = (self.source.read(index, lambda row: self.reader.draw(row, key)) for index in self.rows)
             draws = array("Q", (int.from_bytes(draw[:8], "big") for draw in own))
             found = self._orders[key] = array("Q", sorted(range(len(draws)), key=draws.__getitem__))
         return found
@@ -87,6 +78,15 @@ class SourceTable:
             return self.table.row(index)
         except ValueError as error:
             raise TaskError(f"{self.place(index)}: {error}", field="file", value=self.path) from error
+
+    def read(self, index: int, read: Callable[[Row], V]) -> V:
+        """What is read of a row of the file; `TaskError` names the row that lacks it."""
+        try:
+            return read(self.row(index))
+        except RowError as problem:
+            raise TaskError(
+                f"{self.place(index)}: {problem}", field=problem.param, value=problem.path
+            ) from problem
 
     def place(self, index: int) -> str:
         """Where a row stands: the file, the row and the line, both from 1."""
@@ -141,8 +141,7 @@ class Book:
         """Values of the fields -> rows that have them."""
         found: dict[tuple[str | None, ...], array[int]] = {}
         for index in range(self._rows):
-            row = self.source.row(index)
-            key = tuple(plain(lookup(row, field)) for field in fields)
+            key = self.source.read(index, lambda row: tuple(plain(lookup(row, field)) for field in fields))
             found.setdefault(key, array("Q")).append(index)
         return found
 

@@ -112,9 +112,9 @@ class Examples:
         p, own = self._params, self._shots.reply
         index = view.rows[place]
         if own:
-            reply = view.read(index, lambda row: view.reader.filled(row, own, "fewshot"))
+            reply = view.source.read(index, lambda row: view.reader.filled(row, own, "fewshot"))
         else:
-            reply = trial.answer if trial.options else view.read(index, view.reader.written_answer)
+            reply = trial.answer if trial.options else view.source.read(index, view.reader.written_answer)
             reply = f"\\boxed{{{reply}}}" if p.match == "math" else reply
             if p.instruction == "auto" and p.match in ("auto", "number"):
                 reply = f"Answer: {reply}"

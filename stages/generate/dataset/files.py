@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import hashlib
 import os
@@ -12,6 +13,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from io import BufferedReader, BytesIO
+from itertools import chain
 from pathlib import Path
 
 from evalcube.stages.generate.dataset.hub import shelf
@@ -36,6 +38,13 @@ _MOST_UNPACKED = 16 << 30
 """Bytes that a .gz file may unpack to."""
 _HELD = 16 << 20
 """Bytes of content up to which it is kept in memory."""
+_SHEETS = (".xlsx", ".xlsm", ".xls", ".ods", ".numbers")
+_ZIP, _OLE = b"PK\x03\x04", bytes.fromhex("d0cf11e0a1b11ae1")
+"""How a spreadsheet's file begins, whatever its name says."""
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_NO_SHEET = (
+    "is a spreadsheet, and not a text; in its program, save the sheet with the questions as CSV (UTF-8)"
+)
 
 
 Table = LineTable | ParquetTable
@@ -57,6 +66,8 @@ def format_of(path: str, declared: str) -> str:
         endings.pop()
     if endings and endings[-1] in ENDINGS:
         return ENDINGS[endings[-1]]
+    if endings and endings[-1] in _SHEETS:
+        raise file_error(path, _NO_SHEET)
     raise file_error(
         path,
         f"does not tell its format; known endings are {', '.join(ENDINGS)}, each also with .gz. Rename it, or give "
@@ -83,12 +94,20 @@ def open_table(path: str, form: str, sha256: str) -> Table:
     content = _with_digest(path, sha256)
     if path.lower().endswith(".gz") and not is_hub(path):
         content = content.unpacked()
+    head = content.read(0, 8)
+    if form != "parquet" and head.startswith((_ZIP, _OLE)):
+        raise file_error(path, _NO_SHEET)
+    wide = form != "parquet" and head.startswith(_UTF_16)
+    if wide:
+        content = content.as_utf8()
     try:
         table = _indexed(content, form)
     except (ValueError, OSError) as error:
         raise TaskError(f"{path}: {error}", field="file", value=path) from error
     if len(table) == 0:
         raise file_error(path, "has no rows; give a file with at least one")
+    if wide:
+        table.notes = ("it is UTF-16", *table.notes)
     return table
 
 
@@ -149,7 +168,7 @@ def _indexed(content: _Content, form: str) -> Table:
         return ParquetTable(content.stream(), content.unchanged)
     if form == "jsonl":
         return index_jsonl(content.stream(), content.read, content.unchanged)
-    return index_csv(content.stream(), content.read, content.unchanged, "\t" if form == "tsv" else ",")
+    return index_csv(content.stream(), content.read, content.unchanged, "\t" if form == "tsv" else "")
 
 
 class _Content:
@@ -207,6 +226,18 @@ class _Content:
     def unpacked(self) -> _Content:
         """The content of this .gz file."""
         return _Content.filled(self._path, self.unpacked_blocks())
+
+    def as_utf8(self) -> _Content:
+        """The content of this UTF-16 file as UTF-8."""
+        decoder = codecs.getincrementaldecoder("utf-16")()
+        with self.stream() as file:
+            blocks = chain(iter(lambda: file.read(_BLOCK), b""), [b""])
+            try:
+                return _Content.filled(
+                    self._path, (decoder.decode(block, not block).encode() for block in blocks)
+                )
+            except UnicodeError as error:
+                raise file_error(self._path, "begins as UTF-16 and is none; save it as UTF-8") from error
 
     @classmethod
     def filled(cls, path: str, blocks: Iterable[bytes]) -> _Content:

@@ -16,7 +16,7 @@ from evalcube.stages.generate.answers.documents import LONGEST_JSON, json_text
 from evalcube.stages.generate.answers.numbers import parse_number
 from evalcube.stages.generate.answers.texts import LONGEST_TEXT
 from evalcube.stages.generate.dataset.params import PLACEHOLDER, DatasetParams
-from evalcube.stages.generate.dataset.tables import Row, python_list
+from evalcube.stages.generate.dataset.tables import Ambiguous, Row, python_list
 from evalcube.stages.generate.dataset.turns import turns_of
 
 MOST_OPTIONS = 100
@@ -78,16 +78,18 @@ def lookup(row: Row, path: str) -> object:
     >>> lookup({"a": {"b": [1, 2]}}, "a.b.1")
     2
     """
-    if path in row:
-        return _value(row[path])
     found: object = row
-    for step in path.split("."):
+    for step in [path] if path in row else path.split("."):
         if isinstance(found, Mapping):
             found = found.get(step)
         elif isinstance(found, list) and step.isdecimal() and step.isascii() and len(step) < 9:
             found = found[int(step)] if int(step) < len(found) else None
         else:
             return None
+        if isinstance(found, Ambiguous):
+            raise RowError(
+                f"'{step}' stands twice, so that it is not sure which is meant; rename one", path=path
+            )
     return _value(found)
 
 
@@ -152,7 +154,8 @@ class RowReader:
 
     def missing(self, row: Row) -> list[tuple[str, str]]:
         """The needed fields that a row lacks, with the params that name them."""
-        return [(param, path) for param, path in self.fields if lookup(row, path) is None]
+        padded = self.params.options if isinstance(self.params.options, tuple) else ()
+        return [field for field in self.fields if lookup(row, field[1]) is None and field[1] not in padded]
 
     def item(self, row: Row, number: int) -> Item:
         """The question in a row."""
@@ -264,26 +267,33 @@ class RowReader:
         if not names:
             return ()
         if isinstance(names, tuple):
-            return self._distinct([self._text(row, "options", path) for path in names], ", ".join(names))
+            texts = ["" if lookup(row, path) is None else self._text(row, "options", path) for path in names]
+            return self._distinct(texts, ", ".join(names))
         values = self._list(lookup(row, names), quoted=True)
         if values is None:
             raise self._problem(
-                "options",
-                names,
-                "must hold a list (to name one field per option in a grid, write [[A, B, C]])",
+                "options", names, f"must hold a list{_way_to_options(names, lookup(row, names))}"
             )
-        return self._distinct([self._checked(plain(value), "options", names) for value in values], names)
+        plains = ("" if value is None else plain(value) for value in values)
+        return self._distinct([self._checked(text, "options", names) for text in plains], names)
 
     def _distinct(self, options: Sequence[str], path: str) -> tuple[str, ...]:
-        if not 2 <= len(options) <= MOST_OPTIONS:
-            raise self._problem(
-                "options", path, f"must hold from 2 to {MOST_OPTIONS} options, not {len(options)}"
-            )
         found = tuple(option.strip() for option in options)
+        while found and not found[-1]:  # padding of questions with fewer options
+            found = found[:-1]
+        if not 2 <= len(found) <= MOST_OPTIONS:
+            raise self._problem(
+                "options", path, f"must hold from 2 to {MOST_OPTIONS} options, not {len(found)}"
+            )
         # By its place an option is known even if another one reads the same, as it does in known sets.
         alike = len(set(found)) < len(found) and self.params.answer_is not in ("letter", "index", "number")
         if not all(found) or alike:
-            raise self._problem("options", path, "holds an option that is empty or stands there twice")
+            raise self._problem(
+                "options",
+                path,
+                "holds an option that stands there twice, or is empty before others; take it out, or say which is "
+                "right with answer_is: letter, index or number",
+            )
         return found
 
     def _list(self, value: object, *, quoted: bool = False) -> list[object] | None:
@@ -390,6 +400,15 @@ _NEEDED = {
     "json": "kind json must hold JSON, or a text that is JSON (a JSON string has quotes of its own), of at most 5000 "
     "characters",
 }
+
+
+def _way_to_options(path: str, value: object) -> str:
+    """How options are named that are no list, as the end of a sentence."""
+    if not isinstance(value, Mapping):
+        return " (to name one field per option in a grid, write [[A, B, C]])"
+    lists = [name for name, part in value.items() if isinstance(part, list)]
+    way = f"{path}.{lists[0]}" if lists else f"[{', '.join(f'{path}.{name}' for name in value)}]"
+    return f", and is a mapping; write options: {way}"
 
 
 def _places(answer: str, options: Sequence[str]) -> dict[str, int | None]:

@@ -8,11 +8,10 @@ import io
 import json
 import warnings
 from array import array
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice, zip_longest
 from typing import Any, BinaryIO
-
-from evalcube.stages.generate.answers.calls import unequal_members
 
 Row = Mapping[str, object]
 
@@ -24,10 +23,32 @@ _LONGEST_LIST = 50_000
 """Characters of a list that is written as Python does."""
 _BATCH_ROWS = 1024
 _BOM = b"\xef\xbb\xbf"
+_HEAD_BYTES = 1 << 16
+"""Bytes by which it is found out what separates the fields of a CSV file."""
+_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
 Reader = Callable[[int, int], bytes]
 """Gives the bytes between two places of a file."""
 Unchanged = Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Ambiguous:
+    """The values of a name that stands twice in a row: refused where somebody asks for it."""
+
+    values: tuple[object, ...]
+
+
+def unambiguous(pairs: Iterable[tuple[str, object]]) -> dict[str, object]:
+    """An object of pairs, in which names that stand twice have no value of their own."""
+    members: dict[str, object] = {}
+    for name, value in pairs:
+        if name in members:
+            before = members[name]
+            earlier = before.values if isinstance(before, Ambiguous) else (before,)
+            value = Ambiguous((*earlier, value))  # noqa: PLW2901
+        members[name] = value
+    return members
 
 
 class LineTable:
@@ -40,8 +61,11 @@ class LineTable:
         parse: Callable[[bytes], Row],
         *,
         texts_only: bool,
+        notes: tuple[str, ...] = (),
     ) -> None:
         self.texts_only = texts_only
+        self.notes = notes
+        """How the file is read where that had to be guessed."""
         self.unchanged = unchanged
         self._read = read
         self._parse = parse
@@ -101,11 +125,7 @@ def _json_object(data: bytes) -> Row:
     raise ValueError(f"a JSON {kind}, not an object; write one object per line")
 
 
-def _no_json(word: str) -> object:
-    raise ValueError(f"{word} is no JSON; write null or a text")
-
-
-_JSON = json.JSONDecoder(parse_constant=_no_json, object_pairs_hook=unequal_members)
+_JSON = json.JSONDecoder(object_pairs_hook=unambiguous)
 """`json.loads` would make one for each row."""
 
 
@@ -113,7 +133,8 @@ def _decoded(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise ValueError(f"not UTF-8 at byte {error.start + 1} of the row; save the file as UTF-8") from error
+        remedy = "save the file as UTF-8 (in Excel: CSV UTF-8)"
+        raise ValueError(f"not UTF-8 at byte {error.start + 1} of the row; {remedy}") from error
 
 
 def python_list(text: str) -> object:
@@ -133,29 +154,46 @@ def python_list(text: str) -> object:
         return None
 
 
-def index_csv(file: BinaryIO, read: Reader, unchanged: Unchanged, delimiter: str) -> LineTable:
+def index_csv(file: BinaryIO, read: Reader, unchanged: Unchanged, delimiter: str = "") -> LineTable:
     """The rows of a CSV file whose first record names the columns; all values are texts, as written.
 
-    A quoted field may hold delimiters, doubled quotes and line breaks. An empty field is no value.
+    A quoted field may hold delimiters, doubled quotes and line breaks. An empty field is no value, a row of them is
+    passed over. Without a delimiter, the first rows say which it is.
     """
     with file:
+        notes: tuple[str, ...] = ()
+        if not delimiter and (delimiter := _guess_delimiter(file)) != ",":
+            notes = (f"fields are separated by {_DELIMITERS[delimiter]}",)
         records = _records(file, delimiter)
         header = next(records, None)
         if header is None:
             raise ValueError("the file is empty; its first line must name the columns")
-        columns = header[0]
-        twice = [name for name, times in Counter(columns).items() if times > 1]
-        if twice:
-            raise ValueError(f"column {min(twice)!r} stands twice in the header; rename one")
-        table = LineTable(read, unchanged, _csv_parser(columns, delimiter), texts_only=True)
+        columns = [name.strip() for name in header[0]]
+        table = LineTable(read, unchanged, _csv_parser(columns, delimiter), texts_only=True, notes=notes)
         for number, (fields, start, end, line) in enumerate(records, 1):
-            if len(fields) != len(columns):
+            if any(map(str.strip, fields[len(columns) :])):
                 raise ValueError(
                     f"row {number} (line {line}) has {len(fields)} fields, the header has {len(columns)}; "
                     "quote fields that hold delimiters"
                 )
-            table.add(start, end, line)
+            if any(map(str.strip, fields)):
+                table.add(start, end, line)
     return table
+
+
+def _guess_delimiter(file: BinaryIO) -> str:
+    """What separates the fields: a comma unless the header and the row below agree on another."""
+    head = file.read(_HEAD_BYTES).removeprefix(_BOM).decode(errors="replace")
+    file.seek(0)
+    for delimiter in _DELIMITERS:
+        rows = csv.reader(io.StringIO(head, newline="\n"), delimiter=delimiter)
+        try:
+            counts = [len(row) for row in islice(filter(None, rows), 2)]
+        except csv.Error:  # a field of this size is none
+            continue
+        if min(counts, default=1) > 1 and len(set(counts)) == 1:
+            return delimiter
+    return ","
 
 
 def _records(file: BinaryIO, delimiter: str) -> Iterator[tuple[list[str], int, int, int]]:
@@ -194,7 +232,8 @@ def _csv_parser(columns: list[str], delimiter: str) -> Callable[[bytes], Row]:
             fields = next(csv.reader(lines, delimiter=delimiter, strict=True))
         except (csv.Error, StopIteration) as error:
             raise ValueError(f"no CSV record ({error})") from error
-        return {name: field or None for name, field in zip(columns, fields, strict=True)}
+        values = (field or None for field in fields)
+        return unambiguous(islice(zip_longest(columns, values), len(columns)))
 
     return parse
 
@@ -203,25 +242,37 @@ class ParquetTable:
     """Rows of a Parquet file, kept in memory as columns."""
 
     texts_only = False
+    notes: tuple[str, ...] = ()
 
     def __init__(self, file: BinaryIO, unchanged: Unchanged) -> None:
         with file:
-            self._columns = _parquet_columns(file)
+            self._columns, self._rows = _parquet_columns(file)
         self.unchanged = unchanged
 
     def __len__(self) -> int:
-        return len(next(iter(self._columns.values()), ()))
+        return self._rows
 
     def row(self, index: int) -> Row:
         """See `files.Table`."""
-        return {name: column[index].as_py() for name, column in self._columns.items()}
+        return {
+            name: column if isinstance(column, Ambiguous) else _python_value(column[index])
+            for name, column in self._columns.items()
+        }
 
     def line(self, index: int) -> int | None:  # noqa: ARG002 - a format without lines
         """See `files.Table`."""
         return None
 
 
-def _parquet_columns(file: BinaryIO) -> dict[str, Any]:
+def _python_value(scalar: Any) -> object:  # noqa: ANN401 - pyarrow, which may not be there
+    """The value of a scalar; its text where Python has no such type, as for times by the nanosecond."""
+    try:
+        return scalar.as_py()
+    except (ValueError, OverflowError):
+        return str(scalar)
+
+
+def _parquet_columns(file: BinaryIO) -> tuple[dict[str, Any], int]:
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -241,18 +292,20 @@ def _parquet_columns(file: BinaryIO) -> dict[str, Any]:
                     f"the file unpacks to more than {MOST_PARQUET_BYTES >> 30} GiB; drop columns, or write it as JSONL"
                 )
         table = pa.Table.from_batches(batches, parquet.schema_arrow)
-        text, double = (
-            {field.name: _retyped(field.type, leaf) for field in table.schema}
-            for leaf in (pa.string(), pa.float64())
+        columns = zip(table.schema, (column.combine_chunks() for column in table.columns), strict=True)
+        return unambiguous((field.name, _shortest(column, field.type)) for field, column in columns), len(
+            table
         )
-        # A number of 32 bits is the shortest decimal that it stands for: 0.1, and not 0.10000000149.
-        return {
-            name: (column if text[name] == column.type else column.cast(text[name]).cast(double[name]))
-            for name in table.column_names
-            for column in (table.column(name).combine_chunks(),)
-        }
     except (pa.ArrowException, KeyError, OSError) as error:
         raise ValueError(f"no readable Parquet file ({error}); write it again") from error
+
+
+def _shortest(column: Any, kind: Any) -> Any:  # noqa: ANN401 - pyarrow, which may not be there
+    """A column whose numbers of 32 bits are the shortest decimals that they stand for: 0.1, not 0.10000000149."""
+    import pyarrow as pa
+
+    text = _retyped(kind, pa.string())
+    return column if text == kind else column.cast(text).cast(_retyped(kind, pa.float64()))
 
 
 def _retyped(kind: Any, leaf: Any) -> Any:  # noqa: ANN401 - types of pyarrow, which may not be there

@@ -73,6 +73,15 @@ def test_parse_config__bounds_aliases_that_multiply() -> None:
     assert "stands for more than 1,000,000 values" in problems("\n".join(rows))[0]
 
 
+def test_parse_config__ignores_keys_that_begin_with_x() -> None:
+    anchored = "x-common: &common {task: arithmetic, params: {length: 3}}\n" + text(
+        tasks="first: {<<: *common}\n  second: {<<: *common, params: {length: 4}}"
+    )
+
+    assert list(parse_config(anchored).tasks) == ["first", "second"]
+    assert "x-params: unknown field" in problems(text(tasks="arithmetic: {x-params: {}}"))[0]
+
+
 def test_yaml_text__names_no_secret_beside_an_anchor_that_is_used_again() -> None:
     assert YamlText("a: &x sk-hunter2\nb: &x [1]\nc: *x").value == {"a": "sk-hunter2", "b": [1], "c": [1]}
 

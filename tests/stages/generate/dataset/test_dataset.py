@@ -431,12 +431,14 @@ def test_answers__numbers_of_32_bits_are_the_shortest_decimals(tmp_path: Path) -
     assert cell(path, answer="more", kind="number").trial(0).answer == "0.2"
 
 
-def test_conflict__is_where_a_question_has_two_answers(tmp_path: Path) -> None:
+def test_remarks__tell_of_a_question_with_two_answers(tmp_path: Path) -> None:
     rows = [{"prompt": "q", "answer": "a"}, {"prompt": "r", "answer": "b"}, {"prompt": "q", "answer": "c"}]
     source, agreed = (
         cell(write_jsonl(tmp_path / "a.jsonl", rows)),
         cell(write_jsonl(tmp_path / "b.jsonl", rows[:2] * 2)),
     )
 
-    assert "row 3 (line 3): row 1 asks the same and has another answer" in DATASET.conflict(source.params)
-    assert DATASET.conflict(agreed.params) == ""
+    assert "row 3 (line 3): row 1 asks the same and has another answer" in next(
+        DATASET.remarks(source.params)
+    )
+    assert list(DATASET.remarks(agreed.params)) == []

@@ -83,6 +83,24 @@ def test_options__answers_are_named_in_many_ways(
     assert (trial.options, trial.answer) == (("A", "B"), "B")
 
 
+@pytest.mark.parametrize(
+    ("row", "options"),
+    [
+        ({"options": ["no", "yes", "", None]}, "options"),
+        ({"a": "no", "b": "yes", "c": "", "d": None}, ["a", "b", "c", "d"]),
+    ],
+)
+def test_options__padding_is_none(tmp_path: Path, row: dict[str, Any], options: Any) -> None:
+    whole = {name: "x" for name in row if name != "options"} | {"options": ["x", "y"]}
+    rows = [{"prompt": "Well?", "answer": "B", **row}, {"prompt": "All?", "answer": "A", **whole}]
+    source = cell(
+        write_jsonl(tmp_path / "a.jsonl", rows[:1]), options=options, option_order="file", answer_is="letter"
+    )
+
+    assert source.trial(0).extras["choices"] == ["no", "yes"]
+    assert source.trial(0).answer == "B"
+
+
 def test_options__csv_lists_are_json(tmp_path: Path) -> None:
     rows = [{"prompt": "q", "options": ["x, y", "z"], "answer": "z"}]
 
@@ -111,7 +129,10 @@ def test_options__are_left_out_of_open_questions(tmp_path: Path) -> None:
         ({"options": [str(i) for i in range(101)], "answer": "a"}, {}, "from 2 to 100 options, not 101"),
         ({"options": [], "answer": "a"}, {}, "options, not 0"),
         ({"options": ["a", "a "], "answer": "a"}, {}, "stands there twice"),
-        ({"options": ["a", ""], "answer": "a"}, {}, "empty or stands there twice"),
+        ({"options": ["a", ""], "answer": "a"}, {}, "from 2 to 100 options, not 1"),
+        ({"options": ["a", "", "c"], "answer": "a"}, {}, "is empty before others; take it out"),
+        ({"options": {"A": "x", "B": "y"}, "answer": "A"}, {}, r"write options: \[options.A, options.B\]"),
+        ({"options": {"label": ["A"], "n": 1}, "answer": "A"}, {}, r"write options: options.label$"),
         ({"options": ["a", {}], "answer": "a"}, {}, "must hold a text or a number"),
         ({"options": "ab", "answer": "a"}, {}, r"must hold a list .* \[\[A, B, C\]\]"),
         ({"options": ["a", "b"], "answer": ["a", "b"]}, {}, "names several options"),
