@@ -15,6 +15,7 @@ from evalcube.flows.cli.options import of_part
 from evalcube.flows.cli.output import (
     complain,
     emit_with,
+    exclusive,
     progress,
     safe,
     show,
@@ -104,10 +105,11 @@ def report(
 
 def show_trial(
     cube: options.Cube,
-    task: Annotated[str, typer.Option()],
+    task: str | None = None,
     model: str = "0",
     params: str | None = None,
-    trial: int = 0,
+    trial: int | None = None,
+    row: str | None = None,
     repeat: int = 0,
     cache: options.Caches = None,
     as_json: options.Json = False,
@@ -123,21 +125,30 @@ def show_trial(
     params
         Point of the task: length=4,max_depth=0, or its number, or JSON, which values with commas need.
     trial
-        Number of the trial, from 0.
+        Number of the trial, from 0; default: 0.
+    row : ID
+        The trial that asks this row of a data set, by its id, or by its number where rows have none.
     repeat
         Number of the repeat, from 0.
     """
+    from evalcube.flows.errors import SweepError
     from evalcube.flows.read.reader import Reader
 
     reader = Reader(cube, cache)
-    row, slot = reader.point(task, params)
-    view = reader.view(reader.plan.evaluation_index(model), row, slot, trial, repeat)
+    exclusive({"--trial": trial is not None, "--row": row is not None})
+    if row is not None:
+        place, slot, trial = reader.row(row, task, params)
+    elif task is None:
+        raise SweepError("no trial is named", "Give --task, and maybe --trial; or --row of a data set")
+    else:
+        place, slot = reader.point(task, params)
+    view = reader.view(reader.plan.evaluation_index(model), place, slot, trial or 0, repeat)
     if view.parsed is None:
-        warn(reader.plan.tasks[row].not_run)
+        warn(reader.plan.tasks[place].not_run)
     if as_json:
         show_json(view.to_dict(), "trial")
     else:
-        point = reader.plan.tasks[row].cells[slot].cell.params
+        point = reader.plan.tasks[place].cells[slot].cell.params
         _print_trial(view, point.model_dump(exclude_defaults=True), _why_missing(reader, view))
 
 

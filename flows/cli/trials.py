@@ -137,9 +137,8 @@ def _width(markdown: bool) -> int:
 
 def _show_counts(table: Trials, names: Sequence[str], form: str) -> None:
     from evalcube.flows.read.trials.brief import brief_table, counted
-    from evalcube.flows.read.trials.columns import chosen
 
-    table = table.with_columns(chosen(names, {one.name: one for one in table.columns}, "count"))
+    table = table.named(names, "count")
     columns, rows = counted(table)
     if form == "--json":
         show_json({"rows": rows, "notes": list(table.notes)}, "trial_counts")

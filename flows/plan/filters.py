@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,6 +60,33 @@ def alias(name: str, table: Table, parameter: str) -> str:
         f"`{parameter}`: the cube has no coordinate '{name}'",
         f"Did you mean '{near}'?" if near else f"There are: {', '.join(known)}",
     )
+
+
+def unknown_names(names: Iterable[str], table: Table) -> list[str]:
+    """Those of some names that no coordinate has."""
+    known = {short for name in table for short in (name, name.removeprefix("facet_").removeprefix("param_"))}
+    return [name for name in names if name not in known and name != "tier"]
+
+
+def conditions_of(where: Where) -> Mapping[str, Condition]:
+    """Conditions by what they are about, as they were given."""
+    return where if isinstance(where, Mapping) else dict(split_condition(text) for text in where)
+
+
+def without(where: Where, names: Sequence[str]) -> Where:
+    """Conditions but for those on some names."""
+    if isinstance(where, Mapping):
+        return {name: condition for name, condition in where.items() if name not in names}
+    return [text for text in where if split_condition(text)[0] not in names]
+
+
+def meets(texts: npt.NDArray[np.object_], condition: object) -> npt.NDArray[np.bool_]:
+    """Which texts of questions fulfil a condition; empty ones never do."""
+    if callable(condition):
+        return np.array([bool(text) and bool(condition(text)) for text in texts.ravel()]).reshape(texts.shape)
+    values = condition if isinstance(condition, list) else [condition, *str(condition).split(",")]
+    found: npt.NDArray[np.bool_] = np.isin(texts, [str(value) for value in values if value])
+    return found
 
 
 def checked_where(where: Where, table: Table, ds: Dataset) -> dict[str, Condition]:

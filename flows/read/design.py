@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from evalcube._arrays import Dataset, variable
+from evalcube._arrays import Dataset, Labelled, dataset_like, variable
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.evaluations import token_limit
+from evalcube.flows.plan.filters import meets
 from evalcube.flows.plan.spec import PointSpec, Spec, base_coordinate, filled_base, parse_spec
 from evalcube.flows.state.records import MERGED, cached_prices, priced_models
 from evalcube.stages.analyze.labelled import axes
@@ -19,11 +21,19 @@ from evalcube.stages.analyze.labelled.selection import restrict
 from evalcube.stages.generate.dataset.hub.address import bare_name
 from evalcube.stages.reply.status import BASE, COUNTERS
 from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.schema import LAYERS, VARIABLES
 
 FILE_VERSION = "file_version"
 OLDER = "older_file"
 _CELL = ("task", "params")
 _DIGITS = 8
+_MOST_TRIALS = 1 << 23
+"""Trials with those that pad them, where columns of files make points: some 60 bytes each."""
+_PADDING: Mapping[str, Any] = {"cell_id": "", "in_tier": False, "planned_trials": 0, "planned_repeats": 0}
+_SCHEMA = {**VARIABLES, **LAYERS}
+
+Columns = Mapping[str, Mapping[str, Sequence[str | None]]]
+"""What columns of data files have for the trials of points, by the points' ids."""
 
 
 def with_design(dataset: Dataset) -> Dataset:
@@ -160,6 +170,94 @@ def _written(spec: Spec, dataset: Dataset) -> np.ndarray | None:
             return None
         base[place] = point.base
     return base
+
+
+def split_by_columns(
+    dataset: Dataset, by: Sequence[str], wanted: Mapping[str, object], columns: Columns
+) -> Dataset:
+    """The trials whose rows fulfil conditions on columns of data files, with a point for each value of other columns.
+
+    A point has as much of the weight of the one that it was as its share of the rows. Counters are those of the whole
+    points: count them again.
+    """
+    trials = np.asarray(dataset["trial"].values)
+    parts = [
+        [
+            (slot, values, inside, part)
+            for slot, cell_id in enumerate(row)
+            if cell_id
+            for values, inside, part in _rows_by_value(
+                [columns[name].get(str(cell_id), []) for name in (*by, *wanted)],
+                list(wanted.values()),
+                trials,
+            )
+        ]
+        for row in dataset["cell_id"].transpose(*_CELL).values.tolist()
+    ]
+    slots = max(map(len, parts))
+    if not slots:
+        words = ", ".join(f"{name}={condition}" for name, condition in wanted.items())
+        raise SweepError(f"`where`: no row of a data file has {words}", "Drop or widen a condition")
+    size = slots * math.prod(dataset.sizes[dim] for dim in ("model", "task", "trial", "repeat"))
+    if slots > dataset.sizes["params"] and size > _MOST_TRIALS:
+        raise SweepError(
+            f"`by`: {', '.join(by)} has {slots:,} values in one task, too many to tell apart at once",
+            "Take a column with fewer values; `evalcube trials --count` counts the rows of any",
+        )
+    shape = (len(parts), slots)
+    source, share, asked = np.zeros(shape, np.intp), np.zeros(shape), np.zeros((*shape, len(trials)), bool)
+    labels = np.full((len(by), *shape), "", dtype=object)
+    for task, row in enumerate(parts):
+        for place, (slot, values, inside, part) in enumerate(row):
+            source[task, place], share[task, place] = slot, part
+            asked[task, place], labels[:, task, place] = inside, values
+    arrays = {
+        name: array if "params" not in array.dims else _taken(name, array, source, share, asked)
+        for name, array in dataset.variables.items()
+        if "params" not in array.dims or "task" in array.dims
+    }
+    arrays["asked"] = variable((*_CELL, "trial"), asked)
+    for name, own in zip(by, labels, strict=True):
+        arrays[name] = variable(_CELL, own, {"long_name": f"column {name} of the data file"})
+    points = {name: array for name, array in arrays.items() if name in dataset.coords or name in by}
+    found = dataset_like(dataset, {one: arrays[one] for one in arrays.keys() - points.keys()}, points)
+    return restrict(found, {"cell_id": bool}) if wanted else found
+
+
+def _taken(name: str, array: Labelled, source: np.ndarray, share: np.ndarray, asked: np.ndarray) -> Labelled:
+    """An array of points and maybe trials, with the points of `source` in their place as far as they are `asked`."""
+    rest = [dim for dim in array.dims if dim not in _CELL]
+    values = np.asarray(array.transpose(*_CELL, *rest).data)[np.arange(len(source))[:, None], source]
+    sizes = [asked.shape[-1] if dim == "trial" else 1 for dim in rest]
+    share = share.reshape(*source.shape, *[1] * len(rest))
+    if name in _SCHEMA and "repeat" in rest:
+        kept = asked.reshape(*source.shape, *sizes)
+        values = np.where(kept, values, np.array(_SCHEMA[name].fill, values.dtype))
+    elif name in _PADDING:
+        values = np.where(share > 0, values, _PADDING[name])
+    elif name == BASE:
+        values = values * share
+    return variable((*_CELL, *rest), values, array.attrs).transpose(*array.dims)
+
+
+def _rows_by_value(
+    columns: Sequence[Sequence[str | None]], conditions: Sequence[object], trials: np.ndarray
+) -> Iterator[tuple[tuple[str, ...], np.ndarray, float]]:
+    """Values of the first columns, which trials ask rows with them, and their share; conditions are on the others."""
+    size = max(map(len, columns))
+    if not size:
+        if not conditions:
+            yield ("",) * len(columns), np.ones(len(trials), dtype=bool), 1.0
+        return
+    texts = np.array([[text or "" for text in column] or [""] * size for column in columns], dtype=object)
+    by, kept = len(columns) - len(conditions), np.ones(size, dtype=bool)
+    for column, condition in zip(texts[by:], conditions, strict=True):
+        kept &= meets(column, condition)
+    rows: dict[tuple[str, ...], list[int]] = {}
+    for number in np.flatnonzero(kept).tolist():
+        rows.setdefault(tuple(texts[:by, number]), []).append(number)
+    for values, numbers in rows.items():
+        yield values, np.isin(trials, numbers), len(numbers) / size
 
 
 def composite_settings(notes: Mapping[str, object]) -> tuple[Mapping[str, float] | None, str | None]:

@@ -25,6 +25,7 @@ from evalcube.flows.state.store import cube_plan
 from evalcube.stages.generate import Cell, Trial
 from evalcube.stages.generate.absent import AbsentTask
 from evalcube.stages.generate.answers.ways import way_of
+from evalcube.stages.generate.dataset import column_of
 from evalcube.stages.generate.errors import CodeError
 from evalcube.stages.generate.stream import canonical_json
 from evalcube.stages.process.reading import Reading
@@ -265,6 +266,27 @@ class Reader:
             listed = "; ".join(f"{i} = {canonical_json(point)}" for i, point in enumerate(points[:12]))
             raise SweepError(f"`params`: {what} of {task} match '{params or ''}'", f"Give one of: {listed}")
         return row, slots[0]
+
+    def row(self, name: str, task: str | None, params: str | None) -> tuple[int, int, int]:
+        """Indices of the task, the point and the trial that ask a row of a data set, by its id, else its number."""
+        points = (
+            [self.point(task, params)] if task else list(np.ndindex(len(self.plan.tasks), self.plan.slots))
+        )
+        matches = []
+        for row, slot in points:
+            if slot < len(cells := self.plan.tasks[row].cells) and not cells[slot].older:
+                cell = cells[slot].cell
+                names = column_of(cell, getattr(cell.params, "id", ""))[: self.plan.trials]
+                matches += [(row, slot, trial) for trial, known in enumerate(names) if known == name]
+        if len(matches) != 1:
+            tasks = ", ".join(dict.fromkeys(self.plan.tasks[row].label for row, *_ in matches))
+            raise SweepError(
+                f"`row`: {len(matches) or 'no'} trials ask a row '{name}'" + f", of {tasks}" * bool(tasks),
+                "Say which with `task` and `params`"
+                if tasks
+                else "See `evalcube trials CUBE --columns row,row_id`",
+            )
+        return matches[0]
 
     def found(
         self,

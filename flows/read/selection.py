@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -25,11 +25,12 @@ from evalcube.flows.cube_like import (
     uneven_dims,
 )
 from evalcube.flows.errors import SweepError, need_number, no_bare_text, refused
-from evalcube.flows.plan.filters import Where, checked_where
+from evalcube.flows.plan.filters import Where, checked_where, conditions_of, unknown_names, without
 from evalcube.flows.plan.spec import parse_spec
 from evalcube.flows.read.cautions import cautions
 from evalcube.flows.read.design import (
     composite_settings,
+    split_by_columns,
     tells_version,
     with_design,
     with_prices,
@@ -117,8 +118,13 @@ def open_part(
     *,
     notes: Mapping[str, object] | None = None,
     trials: bool = True,
+    by: Sequence[str] = (),
+    sources: Sequence[str] = (),
 ) -> OpenPart:
-    """The part of a cube that is meant, its counters counted again where that is needed."""
+    """The part of a cube that is meant, its counters counted again where that is needed.
+
+    Columns of data files that conditions or `by` name become coordinates; `sources` are the cubes of a joined dataset.
+    """
     if part is not None and not isinstance(part, Part):
         raise SweepError(
             f"`part`: {type(part).__name__} is no part of a cube",
@@ -127,7 +133,7 @@ def open_part(
     part = part or Part()
     no_bare_text(where=part.where)
     if not isinstance(cube, Cube) and len(given := listed(cube)) > 1:
-        return _several(list(map(str, need_addresses(given))), part, notes, trials=trials)
+        return _several(list(map(str, need_addresses(given))), part, notes, trials=trials, by=by)
     one = cube if isinstance(cube, Cube) else given[0]
     opened: Cube | Dataset
     if is_dataset(one):
@@ -145,6 +151,8 @@ def open_part(
     recounts = chosen.recounts or not {"trial", "repeat"}.isdisjoint(selected)
     # Without the index of evaluations: what is computed goes by their numbers, and parts are joined by them.
     dataset = labelled(opened, trials=trials or recounts).drop_vars("model", errors="ignore")
+    split = _split(dataset, opened, part.where, by, sources or ([behind.url] if behind else []))
+    (dataset, where), recounts = split or (dataset, part.where), recounts or split is not None
     dataset = with_prices(dataset, behind, notes)
     receipts = [] if behind is None else list(Ledger(behind.records).newest().values())
     with refused():
@@ -163,13 +171,41 @@ def open_part(
         dataset = _restricted(
             dataset, view.where(), f"`view`: nothing in the cube fulfils view '{view.name}'"
         )
-    if part.where:
-        words = _in_words(Part(part.where))
-        dataset = _restricted(dataset, part.where, f"`where`: nothing fulfils all of {words}")
+    if where:
+        words = _in_words(Part(where))
+        dataset = _restricted(dataset, where, f"`where`: nothing fulfils all of {words}")
     words = ", ".join(
         filter(None, ("as selected with xarray" if selected else "", _in_words(chosen), read_by))
     )
     return OpenPart(dataset, words, warnings, whole, composite_settings(notes)[0])
+
+
+def _unknown(dataset: Dataset, where: Where, by: Sequence[str]) -> list[str]:
+    """What conditions or `by` name that is no coordinate: columns of data files, if there are such."""
+    names = [*conditions_of(where), *by]
+    return list(dict.fromkeys(unknown_names(names, keys(dataset)))) if names else []
+
+
+def _split(
+    dataset: Dataset, opened: Cube | Dataset, where: Where, by: Sequence[str], sources: Iterable[str]
+) -> tuple[Dataset, Where] | None:
+    """A dataset split by columns of data files, and the conditions on other things; None where none are named."""
+    unknown = _unknown(dataset, where, by)
+    if not unknown:
+        return None
+    from evalcube.flows.read.reader import Reader
+    from evalcube.stages.generate.dataset import column_of
+
+    tasks = [task for source in sources for task in Reader(source).plan.tasks]
+    cells = {one.cell.id: one.cell for task in tasks for one in task.cells}
+    values = {name: {cell_id: column_of(cell, name) for cell_id, cell in cells.items()} for name in unknown}
+    columns = {name: known for name, known in values.items() if any(known.values())}
+    if not columns:
+        return None
+    wanted = {name: condition for name, condition in conditions_of(where).items() if name in columns}
+    whole = labelled(opened, trials=True).drop_vars("model", errors="ignore")
+    named = [name for name in by if name in columns]
+    return split_by_columns(whole, named, wanted, columns), without(where, list(wanted))
 
 
 def narrowed(opened: OpenPart, where: Sequence[str]) -> OpenPart:
@@ -181,7 +217,12 @@ def narrowed(opened: OpenPart, where: Sequence[str]) -> OpenPart:
 
 
 def _several(
-    cubes: Sequence[str], part: Part, notes: Mapping[str, object] | None, *, trials: bool
+    cubes: Sequence[str],
+    part: Part,
+    notes: Mapping[str, object] | None,
+    *,
+    trials: bool,
+    by: Sequence[str],
 ) -> OpenPart:
     """The part of several cubes that is meant."""
     from evalcube.flows.read.merged.dataset import open_joined  # with much that one cube needs nothing of
@@ -192,9 +233,13 @@ def _several(
             "Write its conditions with `where`",
         )
     joined = open_joined(cubes, trials=trials or part.recounts or bool(part.view))
-    if "status" not in joined.dataset and answered_unevenly(with_question_moments(joined.dataset)).any():
+    uneven = "status" not in joined.dataset and (
+        answered_unevenly(with_question_moments(joined.dataset)).any()
+        or _unknown(with_design(joined.dataset), part.where, by)
+    )
+    if uneven:
         joined = open_joined(cubes, trials=True)
-    found = open_part(joined.dataset, part, notes=notes, trials=trials)
+    found = open_part(joined.dataset, part, notes=notes, trials=trials, by=by, sources=cubes)
     layered = [one for one in map(Cube.open, cubes) if "fact" in one.trial_arrays]
     settings = [composite_settings(read_notes(one.records))[0] for one in layered]
     alike = all(one == settings[0] for one in settings)

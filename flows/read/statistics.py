@@ -205,7 +205,8 @@ def table(
     need_number("confidence", confidence)
     no_bare_text(by=by)
     # Models answer the same questions: how much alike, trials tell.
-    opened = open_part(cube, part, trials="model" not in by)
+    by = [name.strip() for name in by]
+    opened = open_part(cube, part, trials="model" not in by, by=by)
     names = checked_names(by, keys(opened.arrays), "by")
     with refused():
         found = estimate_groups(
@@ -366,7 +367,7 @@ def metrics(
     options = _metric_options(names, settings or {})
     level: Any = (settings or {}).get("confidence", 0.95)
     need_number("confidence", level)
-    opened = open_part(cube, part)
+    opened = open_part(cube, part, by=by)
     groups = checked_names(by, keys(opened.arrays), "by")
     samples = opened.arrays.sizes["repeat"]
     for number in k:

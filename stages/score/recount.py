@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 
 _TRIAL = ("model", "task", "params", "trial", "repeat")
 _CELL = _TRIAL[:3]
-_SHARED = {"duplicate": ("task", "params", "trial"), "planned_trials": _CELL, "planned_repeats": _CELL}
+_SHARED = {
+    "duplicate": ("task", "params", "trial"),
+    "asked": ("task", "params", "trial"),
+    "planned_trials": _CELL,
+    "planned_repeats": _CELL,
+}
 _MISSING = int(Status.MISSING)
 _Arrays = dict[str, tuple[Any, tuple[str, ...]]]
 """Name to array and dims."""
@@ -48,8 +53,8 @@ def recount(
     ----------
     dataset
         Dataset with the trial arrays (model, task, params, trial, repeat), lazy or not. Used where they are there:
-        ``duplicate`` (task, params, trial), ``planned_trials`` and ``planned_repeats`` (model, task, params),
-        without which every trial without an outcome is missing, and the prices ``price_prompt`` and
+        ``duplicate``, ``asked`` (task, params, trial), ``planned_trials`` and ``planned_repeats`` (model, task,
+        params), without which every trial without an outcome is missing, and the prices ``price_prompt`` and
         ``price_completion`` (model) in USD per million tokens, without which nothing costs anything.
     unique_only, trials, clip_tokens
         See `evalcube.stages.score.counters.count_trials`.
@@ -177,11 +182,11 @@ def _blocks(array: Any, chunks: tuple[tuple[int, ...], ...]) -> da.Array:  # noq
 def _count_chunk(*blocks: npt.NDArray[Any], names: tuple[str, ...], options: dict[str, Any]) -> FloatArray:
     """Counters of one chunk, shape (model, task, params, 1, 1, counter)."""
     arrays = dict(zip(names, blocks, strict=True))
-    trial, repeat = arrays.pop("trial"), arrays.pop("repeat")
+    trial, repeat, asked = arrays.pop("trial"), arrays.pop("repeat"), arrays.pop("asked", np.True_)
     if "planned_trials" in arrays and "planned_repeats" in arrays:
         trials, repeats = (arrays.pop(f"planned_{dim}s")[..., None, None] for dim in ("trial", "repeat"))
         if (arrays["status"] == _MISSING).any():
-            arrays["planned"] = (trial[:, np.newaxis] < trials) & (repeat < repeats)
+            arrays["planned"] = (trial[:, np.newaxis] < trials) & (repeat < repeats) & asked[..., None]
     if "duplicate" in arrays:
         arrays["duplicate"] = arrays["duplicate"][..., np.newaxis]
     counted = count_trials(arrays, **options)

@@ -16,11 +16,13 @@ import numpy.typing as npt
 from evalcube.flows.cube_like import Selected
 from evalcube.flows.errors import SweepError, no_bare_text, refused, told
 from evalcube.flows.plan.coordinates import ROW_ID
+from evalcube.flows.plan.filters import meets
 from evalcube.flows.plan.plan import Plan, PlannedCell, TaskPlan
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.read.reader import Reader
 from evalcube.flows.read.trials.columns import DISAGREE, PARAM, Rows, TrialColumn, Values, objects
 from evalcube.flows.state.records import cached_prices, priced_models
+from evalcube.stages.generate.dataset import column_of
 from evalcube.stages.generate.stream import canonical_json
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.integrity import RecordedChunks
@@ -132,16 +134,25 @@ class OpenCube:
         if part is not None:
             self.models &= part.of_models(self.plan)
             self.cells &= part.of_points(self.plan)
+        self.asked = np.ones((*self.cells.shape, self.cube.sizes["trial"]), dtype=bool)
+        """Which questions are meant, shape (task, params, trial)."""
         if where:
             self._select(where)
 
     def _select(self, where: Any) -> None:  # noqa: ANN401
-        from evalcube.flows.plan.filters import checked_where
+        from evalcube.flows.plan.filters import checked_where, conditions_of, unknown_names, without
         from evalcube.flows.read.design import with_design  # with xarray, which takes a while
         from evalcube.stages.analyze.labelled.selection import keys, select
 
         dataset = with_design(self.cube.summary())
         table = keys(dataset)
+        for name in unknown_names(conditions_of(where), table):
+            if (values := self.column(name)) is not None:
+                condition = conditions_of(where)[name]
+                self.asked &= meets(values, condition)
+                if not self.asked.any():
+                    raise SweepError(f"`where`: {name} is never '{condition}'", "Drop or widen a condition")
+                where = without(where, [name])
         conditions = checked_where(where, table, dataset)
         with refused():
             found = select(dataset, conditions, table)
@@ -202,13 +213,22 @@ class OpenCube:
     def asks(self, condition: object) -> npt.NDArray[np.bool_]:
         """Which questions, shape (task, params, trial), are rows of a data set that fulfil a condition."""
         ids = self.row_ids
-        if ids is None:
-            return np.zeros((*self.cells.shape, self.cube.sizes["trial"]), dtype=bool)
-        if callable(condition):
-            return np.array([bool(name) and bool(condition(name)) for name in ids.ravel()]).reshape(ids.shape)
-        names = condition if isinstance(condition, list) else [condition, *str(condition).split(",")]
-        found: npt.NDArray[np.bool_] = np.isin(ids, [str(name) for name in names if name])
-        return found
+        return np.zeros_like(self.asked) if ids is None else meets(ids, condition)
+
+    def column(self, name: str) -> npt.NDArray[np.object_] | None:
+        """What a column of data files has for each question, shape (task, params, trial); None if none has it."""
+        if name not in self._columns:
+            found = np.full(self.asked.shape, "", dtype=object)
+            for number, task in enumerate(self.plan.tasks):
+                for slot, planned in enumerate(task.cells):
+                    values = column_of(planned.cell, name)[: found.shape[-1]]
+                    found[number, slot, : len(values)] = [value or "" for value in values]
+            self._columns[name] = found if (found != "").any() else None
+        return self._columns[name]
+
+    @cached_property
+    def _columns(self) -> dict[str, npt.NDArray[np.object_] | None]:
+        return {}
 
     @cached_property
     def duplicates(self) -> npt.NDArray[np.uint8]:
@@ -217,6 +237,10 @@ class OpenCube:
 
     def labels(self, column: TrialColumn, rows: Rows) -> Values:
         """Labels of some of its rows."""
+        if column.source == "plan" and (values := self._columns.get(column.name)) is not None:
+            return objects(
+                text or None for text in values[rows["task"], rows["slot"], rows["trial"]].tolist()
+            )
         if column.name not in self._levels:
             by_model = _BY_MODEL.get(column.name)
             levels = self._of_points(column) if by_model is None else by_model(self)

@@ -22,6 +22,7 @@ from evalcube.flows.plan.filters import differing
 from evalcube.flows.read.trials import columns as places
 from evalcube.flows.read.trials.columns import (
     DISAGREE,
+    PARAM,
     Rows,
     TrialColumn,
     Values,
@@ -141,6 +142,8 @@ def trials(
     if (reader != "ours" or DISAGREE in numbers) and not any(one.plan.readers for one in opened):
         raise SweepError("`reader`: no task here has a second reader", NO_READER)
     known = columns_of(one.plan for one in opened)
+    named = [*(columns or ()), *([sort.removeprefix("-")] if isinstance(sort, str) else [])]
+    _add_columns(known, named, opened)
     return Trials(
         opened,
         list(known.values()) if columns is None else chosen(columns, known),
@@ -150,6 +153,13 @@ def trials(
         Order.of(sort, known, limit),
         (offset, limit),
     )
+
+
+def _add_columns(known: dict[str, TrialColumn], names: Iterable[object], opened: Sequence[OpenCube]) -> None:
+    """Add columns of data files that are named to those that are known."""
+    for name in (name.strip() for name in names if isinstance(name, str)):
+        if not {name, PARAM + name} & known.keys() and any(one.column(name) is not None for one in opened):
+            known[name] = TrialColumn(name, "text", "plan", f"Column {name} of the data file.")
 
 
 @known_as("evalcube.results")
@@ -166,7 +176,7 @@ class Trials(Shown):
         order: Order | None,
         window: tuple[int, int | None],
     ) -> None:
-        self._opened, self._known, self._wanted = opened, known, wanted
+        self._opened, self._known, self._wanted = opened, dict(known), wanted
         self._search, self._order, self._window = search, order, window
         self.columns = tuple(columns)
         """What each row has."""
@@ -212,6 +222,11 @@ class Trials(Shown):
     def with_columns(self, columns: Sequence[TrialColumn]) -> Trials:
         """The same rows with other columns, out of all that there are."""
         return self._but(columns=tuple(columns))
+
+    def named(self, names: Sequence[str], parameter: str) -> Trials:
+        """The same rows with columns by their names, which a parameter has."""
+        _add_columns(self._known, names, self._opened)
+        return self.with_columns(chosen(names, self._known, parameter))
 
     def cube(self, number: int) -> OpenCube:
         """One of its cubes."""

@@ -211,7 +211,7 @@ def _rows(opened: OpenCube, number: int, wanted: Wanted, span: _Span) -> Rows | 
     status = np.where(ours <= LAST_FINISHED, theirs, ours) if wanted.theirs else ours
     outcomes = outcome_codes(status, opened.plan.referenced[:, :, None, None])
     found = np.isin(outcomes, [STATUSES.index(name) for name in wanted.status])
-    found &= opened.cells[:, :, None, None] & _planned(opened, span)
+    found &= opened.cells[:, :, None, None] & _planned(opened, span) & opened.asked[:, :, span.trials, None]
     if opened.selected is not None:
         found &= opened.selected.of_numbers(span.trials, span.repeats)
     positions = np.flatnonzero(found)

@@ -76,7 +76,8 @@ def planned_mask(ds: Dataset) -> NDArray[np.bool_]:
         for dim in ("trial", "repeat")
     )
     trial = np.arange(ds.sizes["trial"])[:, np.newaxis] < trials
-    return np.asarray(trial & (np.arange(ds.sizes["repeat"]) < repeats))
+    selected = ds.variables["asked"].values[..., np.newaxis] if "asked" in ds.variables else True
+    return np.asarray(trial & (np.arange(ds.sizes["repeat"]) < repeats) & selected)
 
 
 def point_factors(ds: Dataset) -> Floats:

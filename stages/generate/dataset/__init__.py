@@ -13,7 +13,7 @@ from typing import ClassVar, cast
 
 from evalcube.stages.generate.answers.choices import read_choice
 from evalcube.stages.generate.answers.texts import read_text
-from evalcube.stages.generate.base import Task, TaskParams, Trial
+from evalcube.stages.generate.base import Cell, Task, TaskParams, Trial
 from evalcube.stages.generate.dataset.books import Book, Library, RowView
 from evalcube.stages.generate.dataset.fewshot import Examples, source_named
 from evalcube.stages.generate.dataset.files import format_of
@@ -150,7 +150,7 @@ def _check_items(view: RowView) -> None:
         )
 
 
-__all__ = ["Dataset", "DatasetParams", "rows_of"]
+__all__ = ["Dataset", "DatasetParams", "column_of", "rows_of"]
 
 EXAMPLE = Path(__file__).with_name("example.jsonl")
 """A small file to show the task with; a path, as the params name it."""
@@ -288,7 +288,18 @@ class Dataset(Task[DatasetParams]):
         if not params.id:
             return ""
         view = self._view(params)
-        return view.name(place_of(params, view, index, key))
+        return view.value(place_of(params, view, index, key), params.id) or ""
+
+    def column(self, params: DatasetParams, name: str, key: bytes) -> list[str | None]:
+        """What a column has in the row of each trial; empty without it. Without a name, the numbers of the rows."""
+        view = self._view(params)
+        places = [place_of(params, view, index, key) for index in range(len(view.rows))]
+        if not name:
+            return [str(view.rows[place] + 1) for place in places]
+        book = self._library.book(params.file, format_of(params.file, params.format), params.digest())
+        if not book.has_column(name):
+            return []
+        return [view.value(place, name) for place in places]
 
     def parse(self, text: str) -> str | None:
         """Read a text; the other kinds need to know the params."""
@@ -334,6 +345,13 @@ class Dataset(Task[DatasetParams]):
 
     def _view(self, params: DatasetParams) -> RowView:
         return self._library.view(params)
+
+
+def column_of(cell: Cell, name: str) -> list[str | None]:
+    """What a column of the file has in the row of each trial of a cell; empty if it has none, or asks no file."""
+    task, params = cell.task, cell.params
+    known = isinstance(task, Dataset) and isinstance(params, DatasetParams)
+    return task.column(params, name, cell.key) if known else []
 
 
 def rows_of(params: DatasetParams) -> Iterator[Row]:

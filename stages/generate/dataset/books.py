@@ -49,9 +49,9 @@ class RowView:
         """The row at a place of the selection; `TaskError` names one that cannot be read."""
         return self.source.row(self.rows[place])
 
-    def name(self, place: int) -> str:
-        """The row's own name, at a place of the selection; `TaskError` as for `item`."""
-        return plain(lookup(self.row(place), self.reader.params.id)) or ""
+    def value(self, place: int, path: str) -> str | None:
+        """A field of the row at a place of the selection as text, None if it is none; `TaskError` as for `item`."""
+        return self.source.read(self.rows[place], lambda row: plain(lookup(row, path)))
 
     def order(self, key: bytes) -> Sequence[int]:
         """Places of the selection in the order of what their rows draw: rows that come or go move no others."""
