@@ -101,7 +101,8 @@ def totals(measured: dict[str, Room]) -> dict[str, int]:
         "lines": sum(room.lines for room in (*measured.values(), *package)),
         "files": sum(room.files for room in (*measured.values(), *package)),
         "commands": len(surface["commands"]),
-        "options": sum(len(options) for options in surface["commands"].values()),
+        # A short form is no option of its own.
+        "options": sum(name.startswith("--") for options in surface["commands"].values() for name in options),
         "keys": len(surface["config"]),
         "names": len(surface["names"]),
     }

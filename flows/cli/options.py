@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import BadParameter
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from evalcube import EvalcubeError
 from evalcube.flows.cli.output import form_of
@@ -52,7 +52,7 @@ Json = Annotated[bool, typer.Option("--json")]
 Markdown = Annotated[bool, typer.Option("--markdown")]
 Csv = Annotated[bool, typer.Option("--csv")]
 Score = Annotated[str, typer.Option("--score")]
-Quiet = Annotated[bool, typer.Option("--quiet")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q")]
 Configs = Annotated[list[str], typer.Argument(metavar="CONFIG")]
 Endpoints = Annotated[list[str] | None, typer.Option("--model")]
 Judges = Annotated[list[str] | None, typer.Option("--judge")]
@@ -275,7 +275,23 @@ def settings_of(flag: str, texts: Sequence[str], example: str) -> dict[str, list
     return found
 
 
-class Command(TyperCommand):
+class _Flags:
+    """A command or group whose help says nothing beside flags, which take no value."""
+
+    def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401 - as Typer has it
+        """Options and arguments, as Typer lists them."""
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]  # of Typer's own
+        for parameter in params:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
+        return params
+
+
+class Group(_Flags, TyperGroup):
+    """A group of commands."""
+
+
+class Command(_Flags, TyperCommand):
     """A command whose errors name its flags.
 
     Parameters of a command have the names that the library gives them, whatever their flags are called: so the

@@ -37,7 +37,7 @@ def leaderboard(
     sort: str = "",
     weigh: str = "tasks",
     gold: str | None = None,
-    plot: Path | None = None,
+    plot: Annotated[Path | None, typer.Option("--plot", "-o")] = None,
     part: Part,
     form: str = "",
 ) -> None:
@@ -137,18 +137,18 @@ def show_trial(
     reader = Reader(cube, cache)
     exclusive({"--trial": trial is not None, "--row": row is not None})
     if row is not None:
-        place, slot, trial = reader.row(row, task, params)
+        number, slot, trial = reader.row(row, task, params)
     elif task is None:
         raise SweepError("no trial is named", "Give --task, and maybe --trial; or --row of a data set")
     else:
-        place, slot = reader.point(task, params)
-    view = reader.view(reader.plan.evaluation_index(model), place, slot, trial or 0, repeat)
+        number, slot = reader.point(task, params)
+    view = reader.view(reader.plan.evaluation_index(model), number, slot, trial or 0, repeat)
     if view.parsed is None:
-        warn(reader.plan.tasks[place].not_run)
+        warn(reader.plan.tasks[number].not_run)
     if as_json:
         show_json(view.to_dict(), "trial")
     else:
-        point = reader.plan.tasks[place].cells[slot].cell.params
+        point = reader.plan.tasks[number].cells[slot].cell.params
         _print_trial(view, point.model_dump(exclude_defaults=True), _why_missing(reader, view))
 
 

@@ -138,7 +138,7 @@ def _width(markdown: bool) -> int:
 def _show_counts(table: Trials, names: Sequence[str], form: str) -> None:
     from evalcube.flows.read.trials.brief import brief_table, counted
 
-    table = table.named(names, "count")
+    table = table.with_names(names, "count")
     columns, rows = counted(table)
     if form == "--json":
         show_json({"rows": rows, "notes": list(table.notes)}, "trial_counts")

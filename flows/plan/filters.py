@@ -64,8 +64,8 @@ def alias(name: str, table: Table, parameter: str) -> str:
 
 def unknown_names(names: Iterable[str], table: Table) -> list[str]:
     """Those of some names that no coordinate has."""
-    known = {short for name in table for short in (name, name.removeprefix("facet_").removeprefix("param_"))}
-    return [name for name in names if name not in known and name != "tier"]
+    named = {short for name in table for short in (name, name.removeprefix("facet_").removeprefix("param_"))}
+    return [name for name in names if name not in named and name != "tier"]
 
 
 def conditions_of(where: Where) -> Mapping[str, Condition]:
@@ -85,8 +85,8 @@ def meets(texts: npt.NDArray[np.object_], condition: object) -> npt.NDArray[np.b
     if callable(condition):
         return np.array([bool(text) and bool(condition(text)) for text in texts.ravel()]).reshape(texts.shape)
     values = condition if isinstance(condition, list) else [condition, *str(condition).split(",")]
-    found: npt.NDArray[np.bool_] = np.isin(texts, [str(value) for value in values if value])
-    return found
+    fulfilling: npt.NDArray[np.bool_] = np.isin(texts, [str(value) for value in values if value])
+    return fulfilling
 
 
 def checked_where(where: Where, table: Table, ds: Dataset) -> dict[str, Condition]:

@@ -208,11 +208,11 @@ def split_by_columns(
     source, share, asked = np.zeros(shape, np.intp), np.zeros(shape), np.zeros((*shape, len(trials)), bool)
     labels = np.full((len(by), *shape), "", dtype=object)
     for task, row in enumerate(parts):
-        for place, (slot, values, inside, part) in enumerate(row):
-            source[task, place], share[task, place] = slot, part
-            asked[task, place], labels[:, task, place] = inside, values
+        for number, (slot, values, inside, part) in enumerate(row):
+            source[task, number], share[task, number] = slot, part
+            asked[task, number], labels[:, task, number] = inside, values
     arrays = {
-        name: array if "params" not in array.dims else _taken(name, array, source, share, asked)
+        name: array if "params" not in array.dims else _take_points(name, array, source, share, asked)
         for name, array in dataset.variables.items()
         if "params" not in array.dims or "task" in array.dims
     }
@@ -220,24 +220,26 @@ def split_by_columns(
     for name, own in zip(by, labels, strict=True):
         arrays[name] = variable(_CELL, own, {"long_name": f"column {name} of the data file"})
     points = {name: array for name, array in arrays.items() if name in dataset.coords or name in by}
-    found = dataset_like(dataset, {one: arrays[one] for one in arrays.keys() - points.keys()}, points)
-    return restrict(found, {"cell_id": bool}) if wanted else found
+    split = dataset_like(dataset, {label: arrays[label] for label in arrays.keys() - points.keys()}, points)
+    return restrict(split, {"cell_id": bool}) if wanted else split
 
 
-def _taken(name: str, array: Labelled, source: np.ndarray, share: np.ndarray, asked: np.ndarray) -> Labelled:
+def _take_points(
+    name: str, array: Labelled, source: np.ndarray, share: np.ndarray, asked: np.ndarray
+) -> Labelled:
     """An array of points and maybe trials, with the points of `source` in their place as far as they are `asked`."""
-    rest = [dim for dim in array.dims if dim not in _CELL]
-    values = np.asarray(array.transpose(*_CELL, *rest).data)[np.arange(len(source))[:, None], source]
-    sizes = [asked.shape[-1] if dim == "trial" else 1 for dim in rest]
-    share = share.reshape(*source.shape, *[1] * len(rest))
-    if name in _SCHEMA and "repeat" in rest:
-        kept = asked.reshape(*source.shape, *sizes)
-        values = np.where(kept, values, np.array(_SCHEMA[name].fill, values.dtype))
+    dims = [dim for dim in array.dims if dim not in _CELL]
+    values = np.asarray(array.transpose(*_CELL, *dims).data)[np.arange(len(source))[:, None], source]
+    sizes = [asked.shape[-1] if dim == "trial" else 1 for dim in dims]
+    share = share.reshape(*source.shape, *[1] * len(dims))
+    if name in _SCHEMA and "repeat" in dims:
+        inside = asked.reshape(*source.shape, *sizes)
+        values = np.where(inside, values, np.array(_SCHEMA[name].fill, values.dtype))
     elif name in _PADDING:
         values = np.where(share > 0, values, _PADDING[name])
     elif name == BASE:
         values = values * share
-    return variable((*_CELL, *rest), values, array.attrs).transpose(*array.dims)
+    return variable((*_CELL, *dims), values, array.attrs).transpose(*array.dims)
 
 
 def _rows_by_value(
@@ -250,11 +252,11 @@ def _rows_by_value(
             yield ("",) * len(columns), np.ones(len(trials), dtype=bool), 1.0
         return
     texts = np.array([[text or "" for text in column] or [""] * size for column in columns], dtype=object)
-    by, kept = len(columns) - len(conditions), np.ones(size, dtype=bool)
+    by, chosen = len(columns) - len(conditions), np.ones(size, dtype=bool)
     for column, condition in zip(texts[by:], conditions, strict=True):
-        kept &= meets(column, condition)
+        chosen &= meets(column, condition)
     rows: dict[tuple[str, ...], list[int]] = {}
-    for number in np.flatnonzero(kept).tolist():
+    for number in np.flatnonzero(chosen).tolist():
         rows.setdefault(tuple(texts[:by, number]), []).append(number)
     for values, numbers in rows.items():
         yield values, np.isin(trials, numbers), len(numbers) / size

@@ -277,7 +277,7 @@ class Reader:
             if slot < len(cells := self.plan.tasks[row].cells) and not cells[slot].older:
                 cell = cells[slot].cell
                 names = column_of(cell, getattr(cell.params, "id", ""))[: self.plan.trials]
-                matches += [(row, slot, trial) for trial, known in enumerate(names) if known == name]
+                matches += [(row, slot, trial) for trial, own in enumerate(names) if own == name]
         if len(matches) != 1:
             tasks = ", ".join(dict.fromkeys(self.plan.tasks[row].label for row, *_ in matches))
             raise SweepError(

@@ -197,9 +197,9 @@ def _split(
     from evalcube.stages.generate.dataset import column_of
 
     tasks = [task for source in sources for task in Reader(source).plan.tasks]
-    cells = {one.cell.id: one.cell for task in tasks for one in task.cells}
+    cells = {planned.cell.id: planned.cell for task in tasks for planned in task.cells}
     values = {name: {cell_id: column_of(cell, name) for cell_id, cell in cells.items()} for name in unknown}
-    columns = {name: known for name, known in values.items() if any(known.values())}
+    columns = {name: by_cell for name, by_cell in values.items() if any(by_cell.values())}
     if not columns:
         return None
     wanted = {name: condition for name, condition in conditions_of(where).items() if name in columns}

@@ -218,12 +218,12 @@ class OpenCube:
     def column(self, name: str) -> npt.NDArray[np.object_] | None:
         """What a column of data files has for each question, shape (task, params, trial); None if none has it."""
         if name not in self._columns:
-            found = np.full(self.asked.shape, "", dtype=object)
+            texts = np.full(self.asked.shape, "", dtype=object)
             for number, task in enumerate(self.plan.tasks):
                 for slot, planned in enumerate(task.cells):
-                    values = column_of(planned.cell, name)[: found.shape[-1]]
-                    found[number, slot, : len(values)] = [value or "" for value in values]
-            self._columns[name] = found if (found != "").any() else None
+                    values = column_of(planned.cell, name)[: texts.shape[-1]]
+                    texts[number, slot, : len(values)] = [value or "" for value in values]
+            self._columns[name] = texts if (texts != "").any() else None
         return self._columns[name]
 
     @cached_property

@@ -158,7 +158,7 @@ def trials(
 def _add_columns(known: dict[str, TrialColumn], names: Iterable[object], opened: Sequence[OpenCube]) -> None:
     """Add columns of data files that are named to those that are known."""
     for name in (name.strip() for name in names if isinstance(name, str)):
-        if not {name, PARAM + name} & known.keys() and any(one.column(name) is not None for one in opened):
+        if not {name, PARAM + name} & known.keys() and any(cube.column(name) is not None for cube in opened):
             known[name] = TrialColumn(name, "text", "plan", f"Column {name} of the data file.")
 
 
@@ -223,7 +223,7 @@ class Trials(Shown):
         """The same rows with other columns, out of all that there are."""
         return self._but(columns=tuple(columns))
 
-    def named(self, names: Sequence[str], parameter: str) -> Trials:
+    def with_names(self, names: Sequence[str], parameter: str) -> Trials:
         """The same rows with columns by their names, which a parameter has."""
         _add_columns(self._known, names, self._opened)
         return self.with_columns(chosen(names, self._known, parameter))

@@ -76,7 +76,12 @@ class Display:
             self._live.start()
 
     def _note(self, text: str) -> None:
-        self._console.print(Text(f"· {text}", style="dim"))
+        self._print(Text(f"· {text}", style="dim"))
+
+    def _print(self, text: Text) -> None:
+        """Print a text; one line in a pipe or a log, whatever width is assumed there."""
+        piped = not self._console.is_terminal
+        self._console.print(Text(" ").join(text.split()) if piped else text, soft_wrap=piped)
 
     def _tick(self) -> None:
         while not self._over.wait(_LOOK_SECONDS):
@@ -85,7 +90,7 @@ class Display:
     def _draw(self) -> None:
         if self._live is None and time.monotonic() - self._drawn_at >= _LINE_SECONDS:
             self._drawn_at = time.monotonic()
-            self._console.print(Text(self._line()))
+            self._print(Text(self._line()))
 
     def _line(self) -> str:
         now = self._tracker.progress()

@@ -295,11 +295,11 @@ class Dataset(Task[DatasetParams]):
         view = self._view(params)
         places = [place_of(params, view, index, key) for index in range(len(view.rows))]
         if not name:
-            return [str(view.rows[place] + 1) for place in places]
+            return [str(view.rows[position] + 1) for position in places]
         book = self._library.book(params.file, format_of(params.file, params.format), params.digest())
         if not book.has_column(name):
             return []
-        return [view.value(place, name) for place in places]
+        return [view.value(position, name) for position in places]
 
     def parse(self, text: str) -> str | None:
         """Read a text; the other kinds need to know the params."""
@@ -350,8 +350,9 @@ class Dataset(Task[DatasetParams]):
 def column_of(cell: Cell, name: str) -> list[str | None]:
     """What a column of the file has in the row of each trial of a cell; empty if it has none, or asks no file."""
     task, params = cell.task, cell.params
-    known = isinstance(task, Dataset) and isinstance(params, DatasetParams)
-    return task.column(params, name, cell.key) if known else []
+    if isinstance(task, Dataset) and isinstance(params, DatasetParams):
+        return task.column(params, name, cell.key)
+    return []
 
 
 def rows_of(params: DatasetParams) -> Iterator[Row]:

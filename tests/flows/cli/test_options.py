@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import typer.main
+from typer.testing import CliRunner
 
 from evalcube.flows import cli
 from evalcube.flows.cli.app import app, named
@@ -24,6 +25,24 @@ def meanings():
                 yield from described(ast.get_docstring(node) or "")[1].values()
             if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("Option", "Argument"):
                 yield from (("", ast.literal_eval(key.value)) for key in node.keywords if key.arg == "help")
+
+
+def test_help__names_no_type_beside_a_flag():
+    names = ["", "cube", "analyze", *(name for name, _ in commands(typer.main.get_command(app)))]
+    pages = {name: CliRunner().invoke(app, [*name.split(), "--help"]).stdout for name in names}
+
+    assert len(pages) > 40
+    assert [path for path, page in pages.items() if "<bool>" in page or "--help" not in page] == []
+    assert "<str>" in pages["run"]
+
+
+def test_options__what_is_typed_daily_has_a_short_form():
+    short = {"quiet": "-q", "output": "-o"}
+
+    for name, command in commands(typer.main.get_command(app)):
+        for parameter in command.params:
+            if parameter.param_type_name == "option" and parameter.name in short:
+                assert short[parameter.name] in parameter.opts, name
 
 
 def test_options__no_help_text_is_written_twice():

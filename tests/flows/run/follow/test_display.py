@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from evalcube.flows.run.follow.display import Display
-from evalcube.flows.run.follow.events import Asked, BlockDone, Started, Traffic
+from evalcube.flows.run.follow.events import Asked, BlockDone, Noted, Started, Traffic
 from evalcube.flows.run.follow.progress import Tracker
 
 STARTED = Started("run-1", "cube.zarr", 10, 2, ("alpha",))
@@ -40,6 +40,20 @@ def test_display__says_for_what_it_waits_and_how_long():
 
     assert line.endswith(SHOWN)
     assert SHOWN in screen
+
+
+def test_display__writes_one_line_of_each_event_into_a_pipe():
+    console = Console(file=io.StringIO(), width=40)
+    display = Display(console, Tracker(lambda: 0.0))
+    display(STARTED)
+    display(Noted("a note that is longer than forty columns,\nand has lines of its own"))
+    display._drawn_at = float("-inf")
+    display._draw()
+
+    lines = console.file.getvalue().splitlines()
+    assert lines[0] == "· a note that is longer than forty columns, and has lines of its own"
+    assert lines[1].startswith("2/10 trials  ETA")
+    assert len(lines) == 2
 
 
 def test_display__says_nothing_of_a_wait_that_is_over():
