@@ -16,36 +16,39 @@ local = typer.Typer(cls=Group, help="The local model that `local:` endpoints ser
 
 def init(
     path: Annotated[Path | None, typer.Argument()] = None,
-    suite: str | None = None,
+    questions: Path | None = None,
+    source: Annotated[str | None, typer.Option("--from")] = None,
     plugin: str | None = None,
     force: Annotated[bool, typer.Option("--force")] = False,
 ) -> None:
-    """Write a commented config to start from, a copy of a suite to edit, or a package with a task of your own.
+    """Write a commented config to start from, one for a file of questions, a copy to edit, or a package for own tasks.
 
     Parameters
     ----------
     path
-        The file or folder to write; default: sweep.yaml, or the suite's or plugin's name.
-    suite
-        Write a copy of this suite: quick, m12, m15, gsm8k, ...
+        The file or folder to write; default: sweep.yaml, or what the file, suite, cube or plugin is called.
+    questions : FILE
+        Write a config that asks the questions of this file (CSV, JSONL or Parquet); its columns are guessed.
+    source : SUITE|CUBE
+        Write a copy of a suite (quick, m12, m15, gsm8k, ...), or the config that a cube was made with.
     plugin : NAME
         Write a Python package with a task, a grader, a check and a scorer, and its tests.
     force
         Overwrite the file if it exists.
     """
     from evalcube.flows.config.plugin import plugin_files
-    from evalcube.flows.config.recipes import suite_text
-    from evalcube.flows.config.suites import initial_config
     from evalcube.flows.errors import SweepError
     from evalcube.flows.read.outputs import check_output, write_output
 
-    exclusive({"--plugin": plugin is not None, "--suite": suite is not None})
-    path = path or Path(plugin or f"{suite or 'sweep'}.yaml")
+    flags = {"--plugin": plugin, "--from": source, "--questions": questions}
+    exclusive({flag: value is not None for flag, value in flags.items()})
+    stem = (source or str(questions or "sweep")).rstrip("/").rpartition("/")[2].partition(".")[0]
+    path = path or Path(plugin or f"{stem}.yaml")
     if plugin is not None:
         files = {path / file: content for file, content in plugin_files(plugin).items()}
         following = f"pip install --editable '{path}[test]', then pytest {path}"
     else:
-        text, model = (initial_config(), "") if suite is None else (suite_text(suite), " --model sim:")
+        text, model = _config_text(path.parent, questions, source)
         files, following = (
             {path: text.encode()},
             f"evalcube plan {path}{model}, then evalcube run {path}{model}",
@@ -56,6 +59,30 @@ def init(
     for file, content in files.items():
         write_output(file, content, f"write {path}")
     show(f"wrote {path}; next: {following}")
+
+
+def _config_text(folder: Path, questions: Path | None, source: str | None) -> tuple[str, str]:
+    """The config to write, and the option that it lacks."""
+    from evalcube.flows.config.recipes import suite_names, suite_text
+    from evalcube.flows.config.suites import config_of_questions, initial_config
+    from evalcube.flows.config.text import yaml_text
+    from evalcube.storage.cube.cube import Cube
+
+    if questions is not None:
+        return config_of_questions(questions, folder), ""
+    if source is None:
+        return initial_config(), ""
+    if source in suite_names() or not ("/" in source or source.endswith(".zarr") or Cube.exists(source)):
+        return suite_text(source), " --model sim:"
+    from evalcube.flows.run.upsample import config_of_cube
+
+    config, addresses = config_of_cube(source)
+    said = [
+        f"the cube says whom to ask, and not you: {address}; see that you mean it" for address in addresses
+    ]
+    warn(said)
+    head = (f"# {' '.join(line.split())}\n" for line in (f"The config of {source}.", *said))
+    return "".join(head) + yaml_text(config), ""
 
 
 def simulate(port: Annotated[int, typer.Option(min=0, max=65535)] = 0) -> None:

@@ -32,7 +32,7 @@ def load_config(
     judges: Sequence[Mapping[str, object]] = (),
 ) -> Sweep:
     """Read a config file."""
-    return parse_config(*raw_config.text_of(path), models=models, judges=judges)
+    return parse_config(*raw_config.text_of(path), models=models, judges=judges, folder=Path(path).parent)
 
 
 class _PolicyFile(Section):
@@ -110,9 +110,11 @@ def parse_config(
     *,
     models: Sequence[Mapping[str, object]] | None = None,
     judges: Sequence[Mapping[str, object]] = (),
+    folder: Path | None = None,
 ) -> Sweep:
-    """Read a config from YAML text."""
+    """Read a config from YAML text; files that it names may be in a folder."""
     raw, source, read = raw_config.named(text, source)
+    raw = raw if folder is None else raw_config.beside(raw, folder)
     if models is None:
         return raw_config.checked(Sweep, raw, source, read)
     own = raw.get("models")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
@@ -66,6 +67,19 @@ def yaml_of(text: str, source: str) -> YamlText:
         return YamlText(text)
     except YamlProblem as error:
         raise failure(source, error.rule, error.remedy, line=error.line) from None
+
+
+_FILES = frozenset({"file", "include_path", "key_file", "ca_file"})
+
+
+def beside(value: Any, folder: Path, key: str = "") -> Any:  # noqa: ANN401 - any value of YAML
+    """What a config says, in which files that are beside it, in its folder, have paths that lead there."""
+    if isinstance(value, Mapping):
+        return {name: beside(item, folder, name) for name, item in value.items()}
+    if isinstance(value, list):
+        return [beside(item, folder, key) for item in value]
+    own = key in _FILES and isinstance(value, str) and os.path.lexists(folder / value)
+    return str(folder / value) if own else value
 
 
 def plain(mapping: Mapping[str, object]) -> dict[str, object]:

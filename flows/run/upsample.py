@@ -74,26 +74,10 @@ def acting_config(
         return as_config(config, cube=place, cache=cache)
     opened = Cube.open(source)
     notes = read_notes(opened.records)
-    if IMPORTED in notes:
-        raise SweepError(
-            f"cube '{source}' was imported from the logs of another tool: there is nobody to ask for more",
-            "Ask with that tool, and import its new log, too; or measure with a config and a cube of your own",
-        )
     own = None if endpoints or key_envs else remembered_config(opened)
     if own is not None:
         return as_config(own, cube=place, cache=cache)
-    noted = notes.get("config")
-    if not isinstance(noted, dict) and MERGED in opened.attrs:
-        raise SweepError(
-            f"cube '{source}' was merged from several, and so no one config made it",
-            "Say with `config` what to ask for, such as with that of one of the cubes: what any team has asked is not "
-            "asked again",
-        )
-    if not isinstance(noted, dict):
-        raise SweepError(
-            f"cube '{source}' does not tell how it was made: {source}/_evalcube/sweep.json is gone or damaged",
-            "Give the sweep's config file with `config`",
-        )
+    noted = _noted_config(source, opened, notes)
     _refuse_code(noted)
     # Where it works is decided by no cube, either; runs do not note it.
     said = {name: value for name, value in noted.items() if name != "cluster"}
@@ -106,6 +90,51 @@ def acting_config(
             "Give the address of a cache with `cache`",
         )
     return confirmed
+
+
+def _noted_config(source: object, opened: Cube, notes: Mapping[str, Any]) -> dict[str, Any]:
+    """The config in a cube's notes; refused where nobody can be asked by one."""
+    noted = notes.get("config")
+    if IMPORTED in notes:
+        raise SweepError(
+            f"cube '{source}' was imported from the logs of another tool: there is nobody to ask for more",
+            "Ask with that tool, and import its new log, too; or measure with a config and a cube of your own",
+        )
+    if not isinstance(noted, dict) and MERGED in opened.attrs:
+        raise SweepError(
+            f"cube '{source}' was merged from several, and so no one config made it",
+            "Say with `config` what to ask for, such as with that of one of the cubes: what any team has asked is not "
+            "asked again",
+        )
+    if not isinstance(noted, dict):
+        raise SweepError(
+            f"cube '{source}' does not tell how it was made: {source}/_evalcube/sweep.json is gone or damaged",
+            "Give the sweep's config file with `config`",
+        )
+    return noted
+
+
+_THEIRS = ("serve", "headers", "ca_file", "key_env", "key_file", "key_command")
+"""What a stranger's cube does not say of models: which commands run here, and what goes where."""
+
+
+def config_of_cube(source: str) -> tuple[dict[str, Any], list[str]]:
+    """The config of a cube, to be edited, and a line for each address in it that is the cube's and not this user's."""
+    opened = Cube.open(source)
+    own = remembered_config(opened)
+    if own is not None:
+        return {**own, "cube": source}, []
+    noted = _noted_config(source, opened, read_notes(opened.records))
+    models = noted.get("models")
+    asked = [
+        {"endpoint": "sim:"} | {key: value for key, value in model.items() if key not in _THEIRS}
+        for model in (models if isinstance(models, list) else [])
+        if isinstance(model, Mapping)
+    ]
+    config = {name: value for name, value in noted.items() if name not in ("cluster", "cache")}
+    config = {**config, "models": asked, "cube": source}
+    checked = as_config(config)
+    return config, [_line(model) for model in checked.models if model.endpoint not in _HARMLESS]
 
 
 def _refuse_code(noted: Mapping[str, Any]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import resources
 from pathlib import Path, PurePath
 
@@ -95,6 +97,94 @@ def _give_key(text: str, remote: list[dict[str, object]]) -> None:
 def initial_config() -> str:
     """A commented config to start from, which is valid as it stands."""
     return resources.files("evalcube.flows.config").joinpath("initial.yaml").read_text(encoding="utf-8")
+
+
+_PROMPTS = ("question", "prompt", "problem", "input", "query", "frage", "aufgabe")
+_ANSWERS = (
+    "answer",
+    "reference",
+    "target",
+    "solution",
+    "label",
+    "correct",
+    "gold",
+    "expected",
+    "antwort",
+    "lösung",
+)
+_OPTIONS = ("options", "choices", "auswahl")
+_IDS = ("id", "nr", "no", "number", "nummer", "key", "name")
+_ONE_OPTION = re.compile(r"((option|choice|antwort)[ _-]?)?([a-z]|[1-9])", re.IGNORECASE)
+_LOOKED_AT = 200
+"""Rows by which columns are guessed."""
+
+
+def config_of_questions(file: str | Path, folder: Path) -> str:
+    """A config, in a folder, that asks the questions of a file, whose columns are guessed; it is valid as it stands."""
+    from evalcube.stages.generate.dataset import Dataset, DatasetParams  # with all tasks
+    from evalcube.stages.generate.errors import TaskError
+
+    wrong: TaskError | None = None
+    for guess in _guesses(str(file)):
+        try:
+            resolved = Dataset().resolve(DatasetParams.model_validate({"file": str(file), **guess}))
+        except TaskError as error:
+            wrong = wrong or error
+            continue
+        path = os.path.relpath(file, folder)
+        name, rows = Path(file).name.partition(".")[0], resolved.model_dump()["rows"]
+        models = initial_config().partition("\nmodels:")[2].partition("\ntasks:")[0]
+        first = (
+            f"# {path}: its columns were guessed, see `params` below. Every key: docs/config.md\n"
+            "# As it stands it asks a simulated model, so it runs anywhere, at once and for nothing: put yours in.\n\n"
+        )
+        settings = f"trials: {rows}\ncube: {json.dumps(f'results/{name}.zarr')}\ncache: results/cache\n"
+        tasks = {"tasks": {name: {"task": "dataset", "params": {"file": path, **guess}}}}
+        return f"{first}name: {json.dumps(name)}\n{settings}\nmodels:{models}\n{yaml_text(tasks)}"
+    raise wrong or SweepError(f"'{file}' has no questions", "Give a file with rows")
+
+
+def _guesses(file: str) -> Iterator[dict[str, object]]:
+    """Params that may read a file, from what its columns are called and hold; the likeliest first."""
+    from evalcube.stages.generate.dataset.books import Library
+    from evalcube.stages.generate.dataset.files import file_digest, format_of
+
+    book = Library().book(file, format_of(file, "auto"), file_digest(file))
+    rows = [dict(book.source.row(index)) for index in range(min(len(book.source.table), _LOOKED_AT))]
+    columns = {name.casefold(): name for name in book.columns()}
+
+    def of_name(names: Sequence[str]) -> str | None:
+        return next((columns[name] for name in names if name in columns), None)
+
+    def length(name: str) -> int:
+        return sum(len(text) for row in rows if isinstance(text := row.get(name), str))
+
+    prompt = of_name(_PROMPTS) or max(columns.values(), key=length)
+    listed = of_name(_OPTIONS)
+    value = rows[0].get(listed) if listed else None
+    options: object = listed
+    if isinstance(value, dict):
+        lists = [name for name, part in value.items() if isinstance(part, list)]
+        options = f"{listed}.{lists[0]}" if lists else [f"{listed}.{name}" for name in value]
+    single = [name for name in columns.values() if _ONE_OPTION.fullmatch(name)]
+    if not options and len(single) > 1:
+        options, listed = single, ""
+    used = {prompt, listed, *(single if options is single else ())}
+    others = [name for name in columns.values() if name not in used]
+    answer = of_name(_ANSWERS) or next(reversed(others), None)
+    if answer is None:
+        raise SweepError(
+            f"'{file}' has no column with answers", "Add one; or write a config with a rubric and judges"
+        )
+    params = {"prompt": prompt, "answer": answer}
+    ids = of_name(_IDS)
+    if ids and ids != answer and len({row.get(ids) for row in rows} - {None, ""}) == len(rows):
+        params["id"] = ids
+    if options:
+        yield {**params, "options": options}
+        yield from ({**params, "options": options, "answer_is": way} for way in ("letter", "number", "index"))
+    yield {**params, "kind": "number"}
+    yield {**params, "match": "contains"}
 
 
 def load_suite(

@@ -124,7 +124,8 @@ class DatasetParams(TaskParams):
     """Params of `Dataset`. A field of the file is named by its column, or by a dotted path into nested JSON."""
 
     file: str = Field(
-        "", description="Path of the file; relative to the current directory. Not part of a cell's identity."
+        "",
+        description="Path of the file; relative to the config or the current directory. Not part of a cell's identity.",
     )
     format: Format = Field(
         "auto", description="Format of the file; auto goes by the name's ending, .gz included."

@@ -82,6 +82,19 @@ def test_parse_config__ignores_keys_that_begin_with_x() -> None:
     assert "x-params: unknown field" in problems(text(tasks="arithmetic: {x-params: {}}"))[0]
 
 
+def test_load_config__finds_its_own_files_beside_it(tmp_path, monkeypatch) -> None:
+    (tmp_path / "configs").mkdir()
+    monkeypatch.chdir(tmp_path)
+    rows = '{"prompt": "q", "answer": "a"}\n'
+    for file in ("configs/here.jsonl", "configs/both.jsonl", "both.jsonl", "there.jsonl"):
+        (tmp_path / file).write_text(rows)
+    for name, found in (("here", "configs/here"), ("both", "configs/both"), ("there", "there")):
+        grid = f"{{grid: {{file: [{name}.jsonl]}}}}"
+        (tmp_path / "configs/c.yaml").write_text(text(tasks=f"own: {{task: dataset, manifold: [{grid}]}}"))
+        (entry,) = load_config("configs/c.yaml").tasks["own"].manifold
+        assert entry.grid == {"file": [f"{found}.jsonl"]}
+
+
 def test_yaml_text__names_no_secret_beside_an_anchor_that_is_used_again() -> None:
     assert YamlText("a: &x sk-hunter2\nb: &x [1]\nc: *x").value == {"a": "sk-hunter2", "b": [1], "c": [1]}
 

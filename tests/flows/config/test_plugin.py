@@ -46,5 +46,5 @@ def test_init__writes_a_package_and_never_over_one(tmp_path):
     refused(
         evalcube("init", "--plugin", "sort", cwd=tmp_path), "--plugin: 'sort' is a task of evalcube already"
     )
-    refused(evalcube("init", "--plugin", "a2", "--suite", "quick", cwd=tmp_path), "--plugin and --suite")
+    refused(evalcube("init", "--plugin", "a2", "--from", "quick", cwd=tmp_path), "--plugin and --from")
     assert evalcube("init", "--plugin", "word-games", "--force", cwd=tmp_path)[0] == 0

@@ -303,12 +303,12 @@ def test_cli__lists_the_points_of_a_task(tmp_path) -> None:
 
 
 def test_cli__copies_a_suite(tmp_path) -> None:
-    code, output, errors = evalcube("init", "--suite", "quick", cwd=tmp_path)
+    code, output, errors = evalcube("init", "--from", "quick", cwd=tmp_path)
 
     assert code == 0, errors
     assert "evalcube run quick.yaml --model sim:" in output
     assert load_sweep(tmp_path / "quick.yaml", ["a=sim:"]).models[0].name == "a"
-    refused(evalcube("init", "--suite", "quick", cwd=tmp_path), "'quick.yaml' exists", "--force")
+    refused(evalcube("init", "--from", "quick", cwd=tmp_path), "'quick.yaml' exists", "--force")
 
 
 def test_cli__unknown_suite_lists_those_that_there_are(tmp_path) -> None:
