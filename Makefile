@@ -27,6 +27,10 @@ help: ## this list
 demo: $(VENV)/.model ## run a small sweep on a real local model, print its leaderboard, write an HTML report
 	$(BIN)/evalcube run examples/quickstart.yaml
 	$(BIN)/evalcube report results/quickstart.zarr -o results/quickstart.html
+	@printf '%s\n' '' 'What next?' \
+		'  $(BIN)/evalcube explore results/quickstart.zarr             look at it in a browser' \
+		'  $(BIN)/evalcube compare results/quickstart.zarr             which model is better, with a p-value' \
+		'  $(BIN)/evalcube init --questions FILE.csv                   a config for your own questions'
 
 quick: $(VENV)/.installed ## run the unit tests and doctests but for long ones, with fewer random examples
 	$(TEST) -m "unit and not long" --hypothesis-profile=quick $(PYTEST_ARGS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import sys
+import tempfile
 from operator import attrgetter
 from pathlib import Path
 from types import FunctionType
@@ -146,8 +147,21 @@ def _unreached(record: logging.LogRecord) -> bool:
     return True
 
 
+def _write_demo(app: Sphinx, problem: Exception | None) -> None:
+    """Write a small bundle of the explorer beside the pages."""
+    from evalcube.flows.explore.bundle import bundle
+
+    target = Path(app.outdir) / "explorer-demo"
+    if problem is None and not target.exists():
+        with tempfile.TemporaryDirectory() as folder:
+            cube = f"{folder}/capitals.zarr"
+            evalcube.run(GENERATED.parents[1] / "examples/capitals.yaml", cube=cube, cache=f"{folder}/cache")
+            bundle([cube], target)
+
+
 def setup(app: Sphinx) -> None:
     """Write what is generated before pages are looked for, and complete those that are read."""
+    app.connect("build-finished", _write_demo)
     _generate()
     logging.getLogger("sphinx.sphinx.ext.intersphinx").addFilter(_unreached)
     app.connect("source-read", _complete)
