@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from numbers import Real
 from os import PathLike
 from pathlib import Path
-from typing import SupportsFloat, SupportsIndex
+from typing import Any, SupportsFloat, SupportsIndex
 
 from evalcube import EvalcubeError
 
@@ -112,6 +112,14 @@ def no_bare_text(**given: object) -> None:
         for one in value if isinstance(value, Collection) else ():
             if not isinstance(one, str | SupportsFloat | Path):
                 raise WrongTypeError(f"`{name}`: {told(one)} in the list is no text", "Give a list of texts")
+
+
+def as_list(name: str, value: Any) -> Any:  # noqa: ANN401 - what conditions may be
+    """Conditions as they were given, a single text as a list of one; refused as by `no_bare_text`."""
+    if isinstance(value, str):
+        return (value,)
+    no_bare_text(**{name: value})
+    return value
 
 
 def need_text(name: str, value: object) -> str:

@@ -26,7 +26,7 @@ ONLY_COMMAND = {
     "trials": {"count"},  # `Counter` over `rows()`
 }
 ONLY_FUNCTION = {
-    "run": {"sampling", "flush_seconds", "stop"},  # whoever types a command has Ctrl-C
+    "run": {"_sampling", "flush_seconds", "stop"},  # whoever types a command has Ctrl-C
     "upsample": {"stop"},
     "leaderboard": {"confidence", "draws", "seed"},
     "table": {"confidence"},

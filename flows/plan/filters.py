@@ -91,7 +91,6 @@ def meets(texts: npt.NDArray[np.object_], condition: object) -> npt.NDArray[np.b
 
 def checked_where(where: Where, table: Table, ds: Dataset) -> dict[str, Condition]:
     """Conditions by the cube's own names."""
-    no_bare_text(where=where)
     pairs = where.items() if isinstance(where, Mapping) else (split_condition(text) for text in where)
     found: dict[str, Condition] = {}
     for name, condition in pairs:
@@ -108,7 +107,7 @@ def checked_where(where: Where, table: Table, ds: Dataset) -> dict[str, Conditio
     return found
 
 
-def cells_of(plan: Plan, where: Sequence[str]) -> npt.NDArray[np.bool_]:
+def cells_of(plan: Plan, where: Where) -> npt.NDArray[np.bool_]:
     """Which cells of a plan, shape (model, task, params), fulfil all conditions."""
     from evalcube.flows.plan.coordinates import labels
 

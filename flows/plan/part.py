@@ -14,7 +14,7 @@ import numpy.typing as npt
 from evalcube.flows.config.limits import Precision as PrecisionConfig
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.errors import SweepError, need_name, no_bare_text
-from evalcube.flows.plan.filters import cells_of, split_condition
+from evalcube.flows.plan.filters import Where, cells_of, split_condition
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.targets import MOST_TRIALS, SampleTargets
 
@@ -29,8 +29,8 @@ _MOST = 2**31 - 1
 class Selection:
     """Some cells of a sweep, those that fulfil all conditions; all cells without any."""
 
-    where: tuple[str, ...] = ()
-    """Conditions ``NAME=VALUE`` on evaluations and points, as readers of cubes take them."""
+    where: Where = ()
+    """Conditions on evaluations and points, as readers of cubes take them."""
     parameter: str = "where"
     """The parameter that has them, for messages."""
 
@@ -47,8 +47,8 @@ class Selection:
             raise SweepError(message, error.remedy) from error
         if not (chosen & named).any():
             raise SweepError(
-                f"`{self.parameter}`: what has {' and '.join(self.where)} is in the cube, and the config does not "
-                "name it",
+                f"`{self.parameter}`: what has {' and '.join(map(str, self.where))} is in the cube, and the config "
+                "does not name it",
                 "Add it to the config, or select something else",
             )
         return chosen & named

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import xarray as xr
@@ -12,6 +12,7 @@ import evalcube
 from evalcube import known_as
 from evalcube._arrays import as_xarray
 from evalcube.flows.cube_like import CubeLike, listed, need_address, need_addresses
+from evalcube.flows.plan.filters import Where
 from evalcube.flows.read import statistics
 from evalcube.flows.read.selection import Part, labelled
 from evalcube.flows.read.verdict import cube_verdict
@@ -29,7 +30,18 @@ _MOST_BYTES = 64_000_000
 """Of a label whose texts all take as much room as its longest; those above are Python's texts."""
 
 
-def open_cube(cube: CubeLike) -> xr.Dataset:
+if TYPE_CHECKING:
+
+    class CubeDataset(xr.Dataset):  # type: ignore[no-untyped-call]
+        """What `open_cube` returns: a dataset with the analyses of `evalcube` at hand."""
+
+        ec: CubeAccessor
+
+else:
+    CubeDataset = xr.Dataset
+
+
+def open_cube(cube: CubeLike) -> CubeDataset:
     """A cube as a lazy, labelled dataset.
 
     It is what `xarray.open_zarr` opens, with these changes: labels are ``<U`` in place of numpy's ``StringDType``, so
@@ -80,7 +92,7 @@ def open_cube(cube: CubeLike) -> xr.Dataset:
     }
     dataset = _with_equal_chunks(dataset).assign_coords(texts)
     dataset.attrs = {name: value for name, value in dataset.attrs.items() if name in _KEPT}
-    return dataset
+    return cast("CubeDataset", dataset)
 
 
 def _with_equal_chunks(dataset: xr.Dataset) -> xr.Dataset:
@@ -201,7 +213,7 @@ class CubeAccessor:
     def trials(
         self,
         *,
-        where: Mapping[str, object] | Sequence[str] = (),
+        where: Where | str = (),
         status: Sequence[str] = (),
         sort: str | None = None,
         limit: int | None = None,

@@ -29,6 +29,7 @@ from evalcube.flows.read.judge_estimate import JudgeCount, JudgeTally
 from evalcube.flows.state.beside_config import Unnamed, unnamed
 from evalcube.flows.state.open_trials import OpenTrials, open_trials, pending_beside, unbegun
 from evalcube.flows.state.store import SweepStore, existing_store
+from evalcube.stages.analyze.render.shown import Shown
 from evalcube.stages.generate.dataset import Dataset, DatasetParams
 from evalcube.stages.process.reading import read_reply
 from evalcube.stages.reply.forms import Record
@@ -90,7 +91,7 @@ class EvaluationEstimate:
 
 @known_as("evalcube.results")
 @dataclass(frozen=True)
-class SweepEstimate:
+class SweepEstimate(Shown):
     """A dry run."""
 
     name: str
@@ -145,6 +146,13 @@ class SweepEstimate:
         """USD of what has declared prices; None if nothing has."""
         known = [row.cost for row in self.rows if row.cost is not None]
         return sum(known) if known else None
+
+    def records(self) -> list[dict[str, Any]]:
+        """Evaluations and judges, as plain values."""
+        return [asdict(row) for row in self.rows]
+
+    def _notes(self) -> tuple[str, ...]:
+        return self.notes
 
     def to_dict(self) -> dict[str, Any]:
         """The estimate as JSON values."""

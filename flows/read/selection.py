@@ -24,7 +24,7 @@ from evalcube.flows.cube_like import (
     need_arrays,
     uneven_dims,
 )
-from evalcube.flows.errors import SweepError, need_number, no_bare_text, refused
+from evalcube.flows.errors import SweepError, as_list, need_number, refused
 from evalcube.flows.plan.filters import Where, checked_where, conditions_of, unknown_names, without
 from evalcube.flows.plan.spec import parse_spec
 from evalcube.flows.read.cautions import cautions
@@ -63,8 +63,8 @@ _SMALL = 2**24
 class Part:
     """Which part of a cube is meant, and how it is to be counted; all of it as it is by default."""
 
-    where: Where = ()
-    """Conditions on coordinates; or texts such as ``task=sort`` and ``param_length=4..16``."""
+    where: Where | str = ()
+    """Conditions on coordinates; or texts such as ``task=sort`` and ``param_length=4..16``, or one of them."""
     view: View | str | None = None
     """A view, or the name of one of the config that the cube was made with."""
     trials: int | None = None
@@ -77,7 +77,8 @@ class Part:
     """Who says what is right: "ours", or "theirs", the second reader of the tasks that have one."""
 
     def __post_init__(self) -> None:
-        """Refuse what is no number, or no reader, before a cube is opened."""
+        """Refuse what is no number, no condition, or no reader, before a cube is opened."""
+        object.__setattr__(self, "where", as_list("where", self.where))
         checked_option("reader", self.reader, READERS)
         for name in ("trials", "clip_tokens"):
             if getattr(self, name) is not None:
@@ -131,7 +132,6 @@ def open_part(
             'Give one such as Part(where=["task=sort"])',
         )
     part = part or Part()
-    no_bare_text(where=part.where)
     if not isinstance(cube, Cube) and len(given := listed(cube)) > 1:
         return _several(list(map(str, need_addresses(given))), part, notes, trials=trials, by=by)
     one = cube if isinstance(cube, Cube) else given[0]

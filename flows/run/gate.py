@@ -226,7 +226,7 @@ def run_gate(
             "`precision` decides about trials itself, and so do a gate's looks", "Give `trials` instead"
         )
     looking = Looking(policy, settings, models, to_the_end=to_the_end)
-    summary = run(settings, sampling=looking, subscribers=subscribers)
+    summary = run(settings, _sampling=looking, subscribers=subscribers)
     sides, lines = looking.progress(build_plan(settings))
     sides.refuse_altered()
     result = concluded(sides, [one.line for one in lines], doubts(policy))

@@ -102,14 +102,14 @@ class Session:
     def run(self) -> RunSummary:
         """Do what is left to do; a sweep with nothing left starts neither server nor cluster."""
         self._store = self._with_current_targets()
-        work, reason = self._pending_work(), "complete"
-        self._emit(self._started_event(work))
-        if not work.is_needed:
-            self._store.grow()
-        elif self._wish.by or (work.trials and self._spending.reached):
-            reason = "stopped"
-        else:
-            reason = self._work(work)
+        work = self._pending_work()
+        with stop_on_interrupt() as self._interrupt:
+            try:
+                reason = self._begin(work, self._interrupt)
+            except KeyboardInterrupt:
+                if self._interrupt.stopped:
+                    raise  # whoever insists, as the driver has stopped at the first signal
+                self._interrupt.stopped, reason = True, "stopped"
         if reason == "stopped" and self._is_done():
             reason = "complete"
         # A new one, since it reads the ledger: once, for all that is said of the run's end.
@@ -186,7 +186,17 @@ class Session:
             return False
         return not any(True for i in range(len(store.plan.evaluations)) for _ in store.unfinished(i))
 
-    def _work(self, work: _Work) -> str:
+    def _begin(self, work: _Work, interrupt: Interrupt) -> str:
+        """Say what there is to do, and do it; returns as `_work`."""
+        self._emit(self._started_event(work))
+        if not work.is_needed:
+            self._store.grow()
+            return "complete"
+        if self._wish.by or (work.trials and self._spending.reached):
+            return "stopped"
+        return self._work(work, interrupt)
+
+    def _work(self, work: _Work, interrupt: Interrupt) -> str:
         """Run the tasks round by round; returns "complete", or "stopped" if somebody stopped it."""
         begin_processes(self._cluster, self._workers, work.trials, self._store.plan)
         from evalcube.flows.run.cluster import default_cluster, described, present, wait_for_workers
@@ -196,7 +206,6 @@ class Session:
 
         asked = self._models_asked(work)
         with ExitStack() as stack:
-            interrupt = self._interrupt = stack.enter_context(stop_on_interrupt())
             stack.enter_context(self._wish)
             self._served = stack.enter_context(serve_models(asked, self._note, self._answer_tokens()))
             # A Ctrl-C in the middle of starting worker processes would leave some of them behind.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from evalcube import known_as
 from evalcube.flows.config.limits import Spend
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.part import Counters, Sampling, Selection
@@ -37,6 +38,7 @@ _MOST: dict[Unit, float] = {"tokens": 1e15, "usd": 1e9}
 _SUFFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9}
 
 
+@known_as("evalcube.results")
 @dataclass(frozen=True)
 class Amount:
     """What may be spent."""

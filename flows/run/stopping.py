@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Self
 
+from evalcube import known_as
 from evalcube.flows.errors import SweepError
 from evalcube.flows.state.records import STOP, ask_to_stop, who_stops
 from evalcube.storage.cube.cube import Cube
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from evalcube.flows.run.summary import RunSummary
 
 
+@known_as("evalcube.events")
 class RunInterrupted(KeyboardInterrupt):
     """A signal, after the run that it stopped has ended in good order: whoever called `run` must not go on unheard.
 

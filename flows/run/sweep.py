@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
 
 _WAIT_SECONDS = 1.0
+MOST_WORKERS = 256
 Graders = Literal["current", "pinned"]
 
 
@@ -66,7 +67,7 @@ def run(
     scheduler: str | None = None,
     workers: int | None = None,
     cluster: Any = None,  # noqa: ANN401 - a cluster of anybody's
-    sampling: Sampling | None = None,
+    _sampling: Sampling | None = None,
     only: Sequence[str] = (),
     trials: str | None = None,
     repeats: int | None = None,
@@ -99,8 +100,6 @@ def run(
         A cluster of Dask's or a client, either of which is left open; the address of a scheduler; what a config's
         `cluster` may be, or the path of a YAML file with such. Excludes `scheduler` and `workers`. Default: the
         config's.
-    sampling
-        How far each cell is measured; default: as the config says. Excludes `only` and `trials`.
     only
         Which part of the plan is asked now, as texts such as ``model=gpt`` and ``task=sort,letters``, ``tier=easy``;
         all have to hold. The rest of the plan stays pending.
@@ -115,7 +114,7 @@ def run(
     fresh
         Answer nothing from the cache: replies go into a new one beside it, and into a new cube.
     subscribers
-        Called with each event (see `evalcube.flows.run.follow.events`), always from one thread at a time.
+        Called with each event (see `evalcube.events`), always from one thread at a time.
         Python's logger ``evalcube`` hears notes and the end.
     flush_seconds
         Regions under way are written at least this often.
@@ -144,8 +143,8 @@ def run(
     DeployError
         If the cluster or a managed server does not start.
     KeyboardInterrupt
-        After Ctrl-C, SIGTERM or SIGHUP: the run has stopped in good order, and `summary` of the exception says what it
-        did. A second one ends it at once.
+        After Ctrl-C, SIGTERM or SIGHUP: the run has stopped in good order, and `summary` of the exception, an
+        `evalcube.events.RunInterrupted`, says what it did. A second one ends it at once.
 
     Examples
     --------
@@ -154,14 +153,14 @@ def run(
     >>> summary.done, summary.cube
     (64, 'results/sweep.zarr')
     """
-    _refuse_start(stop)
+    _refuse_start(stop, workers)
     need_number("wait", wait)
     need_number("flush_seconds", flush_seconds)
     settings = as_config(config, cube=cube, cache=cache, repeats=repeats)
     if fresh:
         settings = as_config(settings, cache=fresh_cache(settings))
     place = _place(settings, workers, cluster=cluster, scheduler=scheduler)
-    part = _part(only, trials, sampling)
+    part = Only.of(only, trials)
     plan = build_plan(settings)
     asked = _asked_models(settings, plan, part)
     if place is None or place.environment == "inherited":
@@ -186,8 +185,8 @@ def run(
             regrade_older(opened, plan, settings.cache, notify)
         keep_questions(opened.records, plan, partial(notify, urgent=True))  # before anything is asked
         store = SweepStore(opened, plan)
-        chosen = sampling or (as_configured(settings) if part is None else part.sampling(settings))
-        _note_exhausted(plan, sampling, partial(notify, urgent=True))
+        chosen = _sampling or (as_configured(settings) if part is None else part.sampling(settings))
+        _note_exhausted(plan, _sampling, partial(notify, urgent=True))
         notes = _notes(settings, store)
         store.note({**notes, **chosen.notes()})
         remember_run(store.cube, notes["config"])
@@ -234,10 +233,16 @@ def _place(settings: Sweep, workers: int | None, **named: Any) -> Cluster | None
     return chosen_cluster(settings, workers=workers, **named)
 
 
-def _refuse_start(stop: threading.Event | None) -> None:
+def _refuse_start(stop: threading.Event | None, workers: int | None) -> None:
     """Refuse what keeps a run from beginning here, whatever its config is."""
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise SystemExit  # a worker process that runs its parent's script: the parent says so, once
+    if workers is not None:
+        need_number("workers", workers, whole=True)
+        if not 1 <= workers <= MOST_WORKERS:
+            raise SweepError(
+                f"`workers`: {workers} is not from 1 to {MOST_WORKERS}", "Leave it out for the default"
+            )
     if stop is not None and not hasattr(stop, "is_set"):  # those of multiprocessing are events, too
         raise WrongTypeError(
             f"`stop`: {told(stop)} is no event", "Give a threading.Event, and set it to stop the run"
@@ -285,18 +290,6 @@ def _display(stack: ExitStack, wanted: bool | None) -> tuple[Subscriber, ...]:
     from evalcube.flows.run.follow.display import Display, NotebookDisplay
 
     return (stack.enter_context(NotebookDisplay() if notebook else Display()),)
-
-
-def _part(only: Sequence[str], trials: str | None, sampling: Sampling | None) -> Only | None:
-    """The part of the plan that is asked; None for all of it."""
-    part = Only.of(only, trials)
-    if sampling is not None and not hasattr(sampling, "targets"):
-        raise WrongTypeError(
-            f"`sampling`: {told(sampling)} is none", "Give a precision or more trials to `upsample`"
-        )
-    if part is not None and sampling is not None:
-        raise SweepError("`sampling` excludes `only` and `trials`", "Give one of them")
-    return part
 
 
 def _asked_models(settings: Sweep, plan: Plan, part: Only | None) -> Sequence[Model]:

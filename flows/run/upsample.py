@@ -15,9 +15,10 @@ from evalcube.flows.config.raw_config import named_code
 from evalcube.flows.config.serving import Serve
 from evalcube.flows.config.templates import code_of
 from evalcube.flows.cube_like import OneCube, is_dataset, need_address
-from evalcube.flows.errors import SweepError, need_number, no_bare_text
+from evalcube.flows.errors import SweepError, as_list, need_number
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.evaluations import withheld_template
+from evalcube.flows.plan.filters import Where
 from evalcube.flows.plan.part import Adaptive, Fixed, Sampling, Selection
 from evalcube.flows.plan.targets import MOST_REPEATS, MOST_TRIALS
 from evalcube.flows.run.follow.events import Noted, Subscriber
@@ -236,7 +237,7 @@ def upsample(
     precision: Precision | str | None = None,
     budget: Amount | str | None = None,
     purpose: Purpose = "ranking",
-    where: Sequence[str] = (),
+    where: Where | str = (),
     cube: str | Path | None = None,
     cache: str | Path | None = None,
     scheduler: str | None = None,
@@ -265,7 +266,7 @@ def upsample(
         Tokens or dollars to spend, such as ``2M`` or ``5USD``, where they settle the ``ranking`` or narrow the
         ``intervals`` most; what the cube has is the guide.
     where
-        Conditions ``NAME=VALUE`` on evaluations and points, such as ``model=small``, ``tier=hard`` or
+        Conditions on evaluations and points, as for `Part.where`, such as ``model=small``, ``tier=hard`` or
         ``param_length=8..``; all have to hold. Empty means all.
     cube, cache, scheduler, workers, cluster, subscribers
         As for `run`.
@@ -299,12 +300,11 @@ def upsample(
     _refuse_several(repeats, trials=trials, precision=precision, budget=budget)
     if budget is None and purpose != "ranking":
         raise SweepError("`purpose` goes with `budget`", "Give one, or leave `purpose` out")
-    no_bare_text(where=where)
     _refuse_numbers(("trials", trials, MOST_TRIALS), ("repeats", repeats, MOST_REPEATS))
     settings = acting_config(
         known, cube=cube, cache=cache, config=config, endpoints=endpoints, key_envs=key_envs
     )
-    selection = Selection(tuple(where))
+    selection = Selection(as_list("where", where))
     sampling: Sampling = Fixed(trials, repeats, selection)
     if precision is not None:
         sampling = Adaptive.of(_named(precision), repeats or 1, selection)
@@ -319,7 +319,7 @@ def upsample(
         scheduler=scheduler,
         workers=workers,
         cluster=cluster,
-        sampling=sampling,
+        _sampling=sampling,
         grader=grader,
         subscribers=subscribers,
         stop=stop,

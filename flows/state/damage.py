@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from evalcube import known_as
+from evalcube.stages.analyze.render.shown import Shown
 from evalcube.storage.cube.regions import Region
 
 
@@ -34,7 +35,7 @@ class Damage:
 
 @known_as("evalcube.results")
 @dataclass(frozen=True)
-class Verification:
+class Verification(Shown):
     """What was compared, and what was found."""
 
     cube: str
@@ -54,6 +55,14 @@ class Verification:
         """What a run would have to ask to make the cube whole."""
         asked = {damage.region: damage.requests for damage in self.damages if not damage.healed}
         return sum(asked.values())
+
+    def records(self) -> list[dict[str, Any]]:
+        """What is damaged, as plain values."""
+        return [asdict(damage) for damage in self.damages]
+
+    def _notes(self) -> tuple[str, ...]:
+        state = "whole" if self.whole else f"damaged: {self.requests:,} requests would make it whole"
+        return (f"{self.cube}: {self.regions:,} regions compared; it is {state}.",)
 
     def to_dict(self) -> dict[str, Any]:
         """The result as JSON values."""

@@ -34,7 +34,12 @@ from evalcube.storage.cube.metadata import (
 from evalcube.storage.cube.regions import Region, RegionShape, dims_of, shapes_from
 from evalcube.storage.cube.schema import DUPLICATE, LAYERS, SHARED, VARIABLES, Variable, is_sparse
 from evalcube.storage.cube.space import METADATA, Space
-from evalcube.storage.errors import CubeDamagedError, LeaseLostError, guarded, storage_error
+from evalcube.storage.errors import CubeDamagedError, LeaseLostError, StorageError, guarded, storage_error
+
+if not __debug__:  # zarr does some of its work inside of assertions
+    raise StorageError(
+        "runs without assertions, which zarr needs", "Python", "Unset PYTHONOPTIMIZE, leave -O out"
+    )
 
 T = TypeVar("T")
 

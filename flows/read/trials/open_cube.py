@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalcube.flows.cube_like import Selected
-from evalcube.flows.errors import SweepError, no_bare_text, refused, told
+from evalcube.flows.errors import SweepError, as_list, refused, told
 from evalcube.flows.plan.coordinates import ROW_ID
 from evalcube.flows.plan.filters import meets
 from evalcube.flows.plan.plan import Plan, PlannedCell, TaskPlan
@@ -37,7 +37,7 @@ MEASURED = ("trial", "repeat", "tokens", "prompt_tokens", "reasoning_tokens", "c
 
 def split_where(where: Mapping[str, object] | Sequence[str]) -> tuple[Any, dict[str, object]]:
     """Conditions on models and points, as they came, and those on single trials."""
-    no_bare_text(where=where)
+    where = as_list("where", where)
     measured: dict[str, object] = {}
     if not where:
         return (), measured

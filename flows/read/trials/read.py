@@ -18,7 +18,7 @@ from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.cube_like import CubeLike, address_and_part, listed, need_addresses
 from evalcube.flows.errors import SweepError, need_number, no_bare_text
 from evalcube.flows.plan.coordinates import ROW_ID
-from evalcube.flows.plan.filters import differing
+from evalcube.flows.plan.filters import Where, differing
 from evalcube.flows.read.trials import columns as places
 from evalcube.flows.read.trials.columns import (
     DISAGREE,
@@ -54,7 +54,7 @@ Block = dict[str, Values]
 def trials(
     cube: CubeLike,
     *,
-    where: Mapping[str, object] | Sequence[str] = (),
+    where: Where | str = (),
     status: Sequence[str] = (),
     grep: str | None = None,
     regex: str | None = None,
@@ -120,7 +120,7 @@ def trials(
     >>> len(wrong) == len(wrong.to_dataframe())
     True
     """
-    no_bare_text(where=where, status=status, within=within, columns=columns)
+    no_bare_text(status=status, within=within, columns=columns)
     given = listed(cube)
     for name, value in (("offset", offset), ("limit", 0 if limit is None else limit)):
         need_number(name, value, whole=True)

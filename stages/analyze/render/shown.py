@@ -21,7 +21,18 @@ class Shown:
     __slots__ = ()
 
     def _table(self) -> TableSpec:
-        raise NotImplementedError
+        """All `records` as they are; results whose tables say more have their own."""
+        from evalcube.stages.analyze.render.table import Column, TableSpec
+
+        rows = records(self.records()) or [{"": note} for note in self._notes()]
+        columns = [
+            Column(name.replace("_", " "), lambda row, name=name: str(row[name]), name=not place)  # type: ignore[misc]
+            for place, name in enumerate(rows[0] if rows else ())
+        ]
+        return TableSpec(tuple(columns), rows, notes=self._notes() if self.records() else ())
+
+    def _notes(self) -> tuple[str, ...]:
+        return ()
 
     def sheet(self) -> TableSpec:
         """What is shown for people: columns, rows and notes."""

@@ -259,3 +259,18 @@ def test_main__ctrl_c_outside_of_a_run_is_told_and_so_is_one_that_ended_in_good_
     code, _, errors = own_process("status", "x", cwd=tmp_path, env=env)
 
     assert (code, errors) == (130, f"evalcube: {said}\n")
+
+
+def test_commands__refuse_python_without_assertions_in_a_line(small_sweep):
+    done = subprocess.run(
+        [sys.executable, "-O", "-m", "evalcube", "leaderboard", "cube.zarr"],
+        cwd=small_sweep,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+    assert done.returncode == 2
+    assert done.stderr.startswith("evalcube: Python: runs without assertions")
+    assert done.stderr.count("\n") == 1

@@ -16,11 +16,9 @@ MISTAKES = {
     "models": (lambda cube: ec.compare(cube, "A", "B"), 'Write models=["A"]'),
     "a model for a part": (lambda cube: ec.leaderboard(cube, "constructor"), "`part`: str is no part"),
     "ranked": (lambda cube: ec.rank(cube, ["constructor"]), "`part`: list is no part"),
-    "where": (lambda cube: ec.leaderboard(cube, ec.Part(where="task=sort")), 'Write where=["task=sort"]'),
     "by": (lambda cube: table(cube, by="model"), 'Write by=["model"]'),
     "names": (lambda cube: metrics(cube, names="pass_at_k"), 'Write names=["pass_at_k"]'),
     "status": (lambda _: ec.trials("a.zarr", status="correct"), 'Write status=["correct"]'),
-    "where of trials": (lambda _: ec.trials("a.zarr", where="task=sort"), 'Write where=["task=sort"]'),
     "columns": (lambda _: ec.trials("a.zarr", columns="model"), 'Write columns=["model"]'),
     "treatments": (lambda _: ec.verdict("a.zarr", None, "new"), 'Write treatments=["new"]'),
 }
@@ -32,3 +30,9 @@ def test_analyses__refuse_a_text_where_several_belong(call, told, cube):
         call(cube)
 
     assert told in str(caught.value)
+
+
+def test_part__takes_a_single_condition_as_a_list_of_one():
+    assert ec.Part("task=sort").where == ("task=sort",)
+    with pytest.raises(ec.SweepError, match="`where`: 7 is no list"):
+        ec.Part(7)

@@ -75,7 +75,14 @@ def test_table__by_a_column_weighs_what_the_whole_point_does(cube):
 
 
 @pytest.mark.parametrize(
-    "where", [["topic=third"], {"topic": "third"}, {"topic": ["third"]}, {"topic": lambda text: text > "f"}]
+    "where",
+    [
+        "topic=third",
+        ["topic=third"],
+        {"topic": "third"},
+        {"topic": ["third"]},
+        {"topic": lambda text: text > "f"},
+    ],
 )
 def test_leaderboard__of_the_rows_that_a_condition_names(cube, where):
     rows = {row["model_name"]: row for row in ec.leaderboard(cube, Part(where)).records()}

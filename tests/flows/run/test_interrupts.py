@@ -6,7 +6,9 @@ import signal
 
 import pytest
 
-from evalcube.flows.run.follow.events import BlockDone
+from evalcube import events
+from evalcube.flows.errors import SweepError
+from evalcube.flows.run.follow.events import BlockDone, Started
 from evalcube.flows.run.sweep import run
 from tests.flows.support import simulator_stats, sweep_config
 
@@ -38,3 +40,26 @@ def test_run__stops_in_good_order_at_a_signal_and_raises_with_the_summary(tmp_pa
     assert run(config).reason == "complete"
     assert simulator_stats(simulator)["requests"] == summary.trials
     assert asked < summary.trials
+
+
+def test_run__stops_with_a_summary_at_a_signal_before_the_first_request(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url, trials=20, cells=8)
+    before = simulator_stats(simulator)["requests"]
+
+    def interrupt(event):
+        if isinstance(event, Started):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(events.RunInterrupted) as caught:
+        run(config, subscribers=[interrupt])
+
+    assert caught.value.summary.reason == "stopped"
+    assert (caught.value.summary.done, caught.value.summary.left) == (0, caught.value.summary.trials)
+    assert simulator_stats(simulator)["requests"] == before
+    assert run(config).reason == "complete"
+
+
+@pytest.mark.parametrize("workers", [-1, 0, 257, "two"])
+def test_run__refuses_a_number_of_workers_before_anything_else(workers):
+    with pytest.raises(SweepError, match="`workers`: "):
+        run({"name": "not even looked at"}, workers=workers)
