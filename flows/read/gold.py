@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,6 +18,8 @@ from evalcube.flows.plan.plan import Plan, carries
 from evalcube.flows.read.reader import Reader
 from evalcube.flows.read.selection import OpenPart
 from evalcube.stages.analyze.labelled.additions import PEOPLE_RIGHT, PEOPLE_SCORE
+from evalcube.stages.generate.dataset.files import file_digest, open_table
+from evalcube.stages.generate.errors import TaskError
 
 LARGEST_FILE = 50_000_000
 """Bytes."""
@@ -57,8 +57,6 @@ def read_gold(path: str | Path, ids: Mapping[str, list[str]]) -> Ratings:
         for found, value in ((scores, rating.score), (right, rating.correct)):
             if value is not None:
                 found.setdefault(rating.variant, {})[unit] = float(value)
-    if not seen:
-        raise SweepError(f"{path}: holds no rating", _FORM)
     return Ratings(scores, right)
 
 
@@ -217,21 +215,15 @@ def _of_id(name: str, ids: Mapping[str, list[str]], place: str) -> str:
 
 def _rows(path: Path) -> Iterator[tuple[int, object]]:
     """The rows of a file with their line numbers."""
+    if path.exists() and path.stat().st_size > LARGEST_FILE:
+        raise SweepError(f"{path}: is larger than {LARGEST_FILE:,} bytes", "Give ratings only")
+    form = "csv" if path.suffix.lower() == ".csv" else "jsonl"
     try:
-        with path.open("rb") as file:
-            data = file.read(LARGEST_FILE + 1)
-        if len(data) > LARGEST_FILE:
-            raise SweepError(f"{path}: is larger than {LARGEST_FILE:,} bytes", "Give ratings only")
-        text = data.decode("utf-8-sig")
-        if path.suffix.lower() == ".csv":
-            reader = csv.DictReader(io.StringIO(text, newline=""))
-            yield from ((reader.line_num, row) for row in reader)
-            return
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise SweepError(f"{path}: cannot be read: {error}", _FORM) from None
-    for number, line in enumerate(text.split("\n"), 1):  # other line breaks may stand in a JSON text
-        if line.strip():
-            try:
-                yield number, json.loads(line)
-            except (ValueError, RecursionError):
-                yield number, None
+        table = open_table(str(path), form, file_digest(str(path)))
+    except TaskError as error:
+        raise SweepError(f"cannot be read: {error.message}", _FORM) from None
+    for number in range(len(table)):
+        row = None
+        with suppress(ValueError):
+            row = table.row(number)
+        yield table.line(number) or number + 1, row

@@ -31,8 +31,8 @@ from evalcube.storage.urls import redacted
 
 MEASURED = ("trial", "repeat", "tokens", "prompt_tokens", "reasoning_tokens", "cached_tokens", "reasoning_bytes",
             "compressed_bytes", "latency", "first_token", "looping", "ending", "guess_chance", "fact", "behavior",
-            "judge", DISAGREE, ROW_ID)  # fmt: skip
-"""What conditions on single trials may name: numbers, and the data set's name of a row."""
+            "judge", DISAGREE)  # fmt: skip
+"""What conditions on single trials may name: numbers."""
 
 
 def split_where(where: Mapping[str, object] | Sequence[str]) -> tuple[Any, dict[str, object]]:
@@ -53,7 +53,7 @@ def split_where(where: Mapping[str, object] | Sequence[str]) -> tuple[Any, dict[
             numbers = callable(condition) or all(
                 one is None or isinstance(one, SupportsFloat) for one in parts
             )
-            if name != ROW_ID and not numbers:
+            if not numbers:
                 raise SweepError(
                     f"`where`: {name} is a number, and {told(condition)} is none",
                     f'Give one, a list of them or a pair; or conditions as texts, such as ["{name}=1..9"]',
@@ -72,8 +72,7 @@ def split_where(where: Mapping[str, object] | Sequence[str]) -> tuple[Any, dict[
                 f"Give all of its values at once: {name}=1,2 or {name}=1..9",
             )
         else:
-            known = [True] if name == DISAGREE else [0.0]
-            measured[name] = value if name == ROW_ID else read_condition(name, value, known)
+            measured[name] = read_condition(name, value, [True] if name == DISAGREE else [0.0])
     return tuple(rest), measured
 
 
@@ -136,6 +135,8 @@ class OpenCube:
             self.cells &= part.of_points(self.plan)
         self.asked = np.ones((*self.cells.shape, self.cube.sizes["trial"]), dtype=bool)
         """Which questions are meant, shape (task, params, trial)."""
+        self.never = ""
+        """Why none is, if none is."""
         if where:
             self._select(where)
 
@@ -151,7 +152,7 @@ class OpenCube:
                 condition = conditions_of(where)[name]
                 self.asked &= meets(values, condition)
                 if not self.asked.any():
-                    raise SweepError(f"`where`: {name} is never '{condition}'", "Drop or widen a condition")
+                    self.never = f"{name} is never '{condition}'"
                 where = without(where, [name])
         conditions = checked_where(where, table, dataset)
         with refused():
@@ -200,30 +201,18 @@ class OpenCube:
         found = cached_prices(self.reader.notes)
         return np.array([found.get(row.model, 0.0) for row in self.plan.evaluations])
 
-    @cached_property
-    def row_ids(self) -> npt.NDArray[np.object_] | None:
-        """Names of the rows that trials ask, shape (task, params, trial); None if the cube has none."""
-        if not self.cube.has_label(ROW_ID):
-            return None
-        found = np.full((*self.cells.shape, self.cube.sizes["trial"]), "", dtype=object)
-        for (task, slot), names in zip(self.plan.named_points, self.cube.read_label(ROW_ID), strict=True):
-            found[task, slot, : len(names)] = names
-        return found
-
-    def asks(self, condition: object) -> npt.NDArray[np.bool_]:
-        """Which questions, shape (task, params, trial), are rows of a data set that fulfil a condition."""
-        ids = self.row_ids
-        return np.zeros_like(self.asked) if ids is None else meets(ids, condition)
-
     def column(self, name: str) -> npt.NDArray[np.object_] | None:
         """What a column of data files has for each question, shape (task, params, trial); None if none has it."""
         if name not in self._columns:
             texts = np.full(self.asked.shape, "", dtype=object)
+            if name == ROW_ID and self.cube.has_label(ROW_ID):
+                for point, names in zip(self.plan.named_points, self.cube.read_label(ROW_ID), strict=True):
+                    texts[(*point, slice(len(names)))] = names
             for number, task in enumerate(self.plan.tasks):
                 for slot, planned in enumerate(task.cells):
                     values = column_of(planned.cell, name)[: texts.shape[-1]]
                     texts[number, slot, : len(values)] = [value or "" for value in values]
-            self._columns[name] = texts if (texts != "").any() else None
+            self._columns[name] = texts if name == ROW_ID or (texts != "").any() else None
         return self._columns[name]
 
     @cached_property

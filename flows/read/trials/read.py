@@ -17,7 +17,6 @@ from evalcube import known_as
 from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.cube_like import CubeLike, address_and_part, listed, need_addresses
 from evalcube.flows.errors import SweepError, need_number, no_bare_text
-from evalcube.flows.plan.coordinates import ROW_ID
 from evalcube.flows.plan.filters import Where, differing
 from evalcube.flows.read.trials import columns as places
 from evalcube.flows.read.trials.columns import (
@@ -133,11 +132,9 @@ def trials(
     else:
         address, part = address_and_part(given)
         opened = [OpenCube(address, labels, cache, part)]
-    if ROW_ID in numbers and not any(one.asks(numbers[ROW_ID]).any() for one in opened):
+    if all(one.never for one in opened):
         raise SweepError(
-            f"`where`: {ROW_ID} is never '{numbers[ROW_ID]}'",
-            "Only data sets with a field for it (id:) have names of rows; "
-            "`evalcube trials CUBE --columns row_id` lists them",
+            f"`where`: {opened[0].never}", "`evalcube trials CUBE --columns all` shows what there is"
         )
     if (reader != "ours" or DISAGREE in numbers) and not any(one.plan.readers for one in opened):
         raise SweepError("`reader`: no task here has a second reader", NO_READER)

@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.errors import SweepError, need_text
-from evalcube.flows.plan.coordinates import ROW_ID
 from evalcube.flows.read.reader import ANSWERED, STATUSES, outcome_codes
 from evalcube.flows.read.trials import columns as places
 from evalcube.flows.read.trials.columns import DISAGREE, TEXTS, Rows, TrialColumn, Values, chosen, disagree
@@ -230,9 +229,7 @@ def _rows(opened: OpenCube, number: int, wanted: Wanted, span: _Span) -> Rows | 
     for name, condition in wanted.measured.items():
         if not len(positions):
             return None
-        if name == ROW_ID:
-            keep = opened.asks(condition)[rows["task"], rows["slot"], rows["trial"]]
-        elif name == DISAGREE:
+        if name == DISAGREE:
             differ = disagree(rows["ours"], rows[SECOND])
             keep = (rows[SECOND] != Status.MISSING) & fulfils(differ, condition)
         else:

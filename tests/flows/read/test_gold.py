@@ -90,7 +90,7 @@ def test_cube_verdict__ratings_of_one_variant_count_however_rows_name_it(written
         ('\n{"unit": "u", "score": 3', "gold.jsonl:2: is no JSON object"),
         ('{"unit": "u", "score": 3}\n{"unit": "u", "score": 4}', "gold.jsonl:2: unit 'u' is rated twice"),
         ('{"id": "mars", "score": 3}', "none of the 1 rated units is compared here: 'mars'.*dataset/0/0"),
-        ("", "holds no rating"),
+        ("", "has no rows"),
     ],
 )
 def test_cube_verdict__wrong_gold_is_told(written, tmp_path, content, message):
