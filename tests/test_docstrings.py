@@ -40,8 +40,8 @@ def documented(item):
 
 
 def parameters(function):
-    """Names of a function's parameters, without the instance or class that it belongs to."""
-    return set(inspect.signature(function).parameters) - {"self"}
+    """Names of a function's parameters for others, without the instance or class that it belongs to."""
+    return {name for name in inspect.signature(function).parameters if name != "self" and name[0] != "_"}
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)

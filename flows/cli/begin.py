@@ -77,11 +77,11 @@ def _config_text(folder: Path, questions: Path | None, source: str | None) -> tu
     from evalcube.flows.run.upsample import config_of_cube
 
     config, addresses = config_of_cube(source)
-    said = [
+    remarks = [
         f"the cube says whom to ask, and not you: {address}; see that you mean it" for address in addresses
     ]
-    warn(said)
-    head = (f"# {' '.join(line.split())}\n" for line in (f"The config of {source}.", *said))
+    warn(remarks)
+    head = (f"# {' '.join(line.split())}\n" for line in (f"The config of {source}.", *remarks))
     return "".join(head) + yaml_text(config), ""
 
 

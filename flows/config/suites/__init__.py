@@ -170,8 +170,8 @@ def _guesses(file: str) -> Iterator[dict[str, object]]:
     if not options and len(single) > 1:
         options, listed = single, ""
     used = {prompt, listed, *(single if options is single else ())}
-    others = [name for name in columns.values() if name not in used]
-    answer = of_name(_ANSWERS) or next(reversed(others), None)
+    unused = [name for name in columns.values() if name not in used]
+    answer = of_name(_ANSWERS) or next(reversed(unused), None)
     if answer is None:
         raise SweepError(
             f"'{file}' has no column with answers", "Add one; or write a config with a rubric and judges"

@@ -26,8 +26,8 @@ class Shown:
 
         rows = records(self.records()) or [{"": note} for note in self._notes()]
         columns = [
-            Column(name.replace("_", " "), lambda row, name=name: str(row[name]), name=not place)  # type: ignore[misc]
-            for place, name in enumerate(rows[0] if rows else ())
+            Column(name.replace("_", " "), lambda row, name=name: str(row[name]), name=not number)  # type: ignore[misc]
+            for number, name in enumerate(rows[0] if rows else ())
         ]
         return TableSpec(tuple(columns), rows, notes=self._notes() if self.records() else ())
 
