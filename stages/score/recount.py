@@ -182,7 +182,8 @@ def _blocks(array: Any, chunks: tuple[tuple[int, ...], ...]) -> da.Array:  # noq
 def _count_chunk(*blocks: npt.NDArray[Any], names: tuple[str, ...], options: dict[str, Any]) -> FloatArray:
     """Counters of one chunk, shape (model, task, params, 1, 1, counter)."""
     arrays = dict(zip(names, blocks, strict=True))
-    trial, repeat, asked = arrays.pop("trial"), arrays.pop("repeat"), arrays.pop("asked", np.True_)
+    trial, repeat = arrays.pop("trial"), arrays.pop("repeat")
+    asked = arrays.pop("asked", np.ones((), np.bool_))
     if "planned_trials" in arrays and "planned_repeats" in arrays:
         trials, repeats = (arrays.pop(f"planned_{dim}s")[..., None, None] for dim in ("trial", "repeat"))
         if (arrays["status"] == _MISSING).any():
