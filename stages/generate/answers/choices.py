@@ -165,7 +165,7 @@ class _OptionReader(Form):
                 kept.append(mention)
         return kept
 
-    def later(self, text: str) -> Sequence[Mention]:
+    def later(self, text: str, value: str) -> Sequence[Mention]:  # noqa: ARG002 - it does not matter
         """Every label, and every option's text but for those that are denied: reasons speak of options so."""
         return [
             m for m in self.mentions(text) if m.end - m.start <= 3 or words.affirmed(text, m.start, m.end)

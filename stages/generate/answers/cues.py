@@ -7,16 +7,21 @@ import tomllib
 from functools import cache
 from importlib.resources import files
 
-_NAME = re.compile(r"\{([a-z_]+)\}")
-
 
 @cache
 def _entries() -> dict[str, list[str]]:
-    text = files(__package__).joinpath("cues.toml").read_text("utf-8")
-    return {name: list(entries) for name, entries in tomllib.loads(text).items()}
+    return tomllib.loads(files(__package__).joinpath("cues.toml").read_text("utf-8"))
 
 
 @cache
 def phrases(name: str) -> str:
-    """A pattern of the phrases of a name, in the file's order; `{name}` in one stands for those of another name."""
-    return _NAME.sub(lambda called: phrases(called[1]), f"(?:{'|'.join(_entries()[name])})")
+    """A pattern of the phrases of a name, in the file's order.
+
+    Examples
+    --------
+    >>> phrases("switch")
+    '(?:wait|actually|correction|scratch that|i mean|make that|sorry)'
+    """
+    plain = "|".join(map(re.escape, _entries()[name])).replace(r"\ ", " ").replace(r"\-", "-")
+    plain = plain.replace(r"\*", r"\w*").replace(r"\(", "(?:").replace(r"\)", ")?")
+    return f"(?:{plain})".replace("'", "['’]")

@@ -66,8 +66,14 @@ _PLAIN = (
 )
 """Minus signs, full-width forms, line ends and invisible characters."""
 _ODD = re.compile(f"[{''.join(map(re.escape, _PLAIN))}]")  # ten times as fast as str.translate
-_END_TOKENS = re.compile(phrases("end_tokens"))
-_STRUCK = re.compile(phrases("struck"), re.IGNORECASE)
+_END_TOKENS = re.compile(
+    r"<\|[\w\u2581]{1,60}\|>|</?(?:s|bos|eos)>|<(?:start|end)_of_turn>|\[/?(?:INST|EOS)\]"
+)
+_STRUCK = re.compile(
+    r"(?<![~\\])~~(?=[^\s~])(?>[^~\n]{1,6000})~~(?!~)|<(del|strike)>(?>[^<]{1,6000})</\1>"
+    r"|\\(?:sout|[bx]?cancel|st)\{(?>[^{}\n]{1,6000})\}",
+    re.IGNORECASE,
+)
 _HTML = re.compile(rf"</?{phrases('html')}\s?/?>", re.IGNORECASE)
 _ENTITIES = {"&gt;": ">", "&lt;": "<", "&quot;": '"', "&nbsp;": " ", "&#39;": "'", "&amp;": "&"}
 _ENTITY = re.compile("|".join(_ENTITIES))
@@ -76,7 +82,7 @@ _COPULA = re.compile(r"(?<=[0-9A-Za-z日일号*\"'`.)\]}>])\s?(?:です|だ|입�
 _JOINED = re.compile(r"[\u3040-\u30ff\uac00-\ud7a3](?<=[0-9A-Za-z].)")  # scripts without spaces
 _LATEX_COMMA = re.compile(r"\{,\}|\\[,!;:]")
 _EMPHASIS = re.compile(r"(?<!\w)(_{1,3})([^\s_](?:[^_\n]{0,300}[^\s_])?)\1(?!\w)")
-_LATEX_SPACE = re.compile(rf"\\{phrases('latex_space')}")
+_LATEX_SPACE = re.compile(r"\\(?:[()\[\]]|(?:q?quad|displaystyle|left|right|rm|bf|tt)\b| (?<!\\\\ ))")
 
 
 def cleaned(text: str) -> str:
@@ -174,7 +180,7 @@ _AFTER_SAID = re.compile(
     r"|thus|then|hence|indeed|\w{2,9}ly))? be\b|['’]s\b)|\sof\b)",
     re.IGNORECASE,
 )
-OTHER_TOPIC = re.compile(rf"\b{phrases('other_topic')}\b", re.IGNORECASE)
+OTHER_TOPIC = re.compile(rf"\b(?:{phrases('other_topic')}|sure(?! that))\b", re.IGNORECASE)
 _CLAUSE = re.compile(r"[.!?;:\n]|, (?:but|so|yet) ")
 _IS_THE = re.compile(
     r"(?:,? (?:which|(?:and )?(?:that|this)))?(?:['’]s|\s(?:is|are|was)|\s(?:would be|must|will|should) be) (?:then "
@@ -399,7 +405,10 @@ def in_box(tail: str) -> str:
 
 _FENCED = re.compile(r"```[\w+-]{0,12}[ \t]*\n((?:(?!```)(?>[^\n]*)\n){1,200}?)[ \t]*```")
 _BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*|__([^_\n]{1,200})__")
-CHATTER = re.compile(rf"(?>[\W_]*)(?:i )?{phrases('chatter')}", re.IGNORECASE)
+CHATTER = re.compile(
+    rf"(?>[\W_]*)(?:i )?(?:{phrases('chatter')}|i(?: am|'m) (?:\w+ )?(?:confident|sure|certain)(?! (?:that|it)))\b",
+    re.IGNORECASE,
+)
 BULLET = re.compile(r"\A(?:[-*•+>]|1[.)]) (?=\S)")
 """The mark of an item in a list; a minus sign that stands apart is none where a value is asked for on its line."""
 _LAST_LINES = 12

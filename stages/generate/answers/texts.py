@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -13,7 +12,7 @@ import regex
 
 from evalcube.stages.generate.answers import wording as words
 from evalcube.stages.generate.answers.cues import phrases
-from evalcube.stages.generate.answers.final import NEAR, SENTENCES, Mention, instead, read_final
+from evalcube.stages.generate.answers.final import NEAR, SENTENCES, Mention
 from evalcube.stages.generate.answers.passages import (
     BULLET,
     CHATTER,
@@ -25,7 +24,7 @@ from evalcube.stages.generate.answers.passages import (
     normalised,
     passages,
 )
-from evalcube.stages.generate.answers.values import ALTERNATIVE
+from evalcube.stages.generate.answers.values import Form, read_final
 
 LONGEST_TEXT = 2000
 """Characters of a text that can be an answer."""
@@ -35,7 +34,6 @@ _HEAD = 40
 """Characters of a sentence that may begin with a cue of a correction."""
 _HOLDER = re.compile(r"<(?:text|number|letter|json|value|answer|your answer)>", re.IGNORECASE)
 """What the prompts have in the answer's place."""
-_DECLINES = re.compile(r"(?:i|we|sorry|unfortunately|no idea|can(?:no|')t|unknown|not sure)\b", re.IGNORECASE)
 _CAPITAL = re.compile(r"\s(?=[A-Z\u3400-\u9fff])")
 _NAME_ALONE = re.compile(r"[\s,:;(\u2014\u2013-]{1,4}(?:the |an? )?[A-Z][\w'’-]*(?: [\w'’-]+){0,3}[.!)\s]*")
 """What follows a cue of a correction and is nothing but an answer."""
@@ -86,6 +84,71 @@ def without_markup(line: str) -> str:
         line = stripped
 
 
+class TextForm(Form):
+    """Any words, which are the answer where a place or a statement gives them."""
+
+    name = "text"
+    free = True
+    longest = LONGEST_TEXT
+
+    def __init__(self, most_words: int | None = None) -> None:
+        self._most_words = most_words
+
+    def mentions(self, line: str) -> Sequence[Mention]:  # noqa: ARG002 - any words are none by themselves
+        """None: words are values where they are stated."""
+        return ()
+
+    def in_place(self, passage: Passage) -> str | None:
+        """The words that a place gives, without a correction that follows on them."""
+        line = line_of(passage)
+        for capital in _CAPITAL.finditer(line[:LONGEST_TEXT]):
+            head = line[capital.end() : capital.end() + _HEAD]
+            cue = words.TURNS.search(head) or words.REDOES.search(head)
+            near = cue and not any(map(str.isupper, head[1 : cue.start() + 1]))
+            if near and (words.FRAME.search(head) or re.search("[:,\u2014]", head)):
+                line = line[: capital.start()]
+                break
+        return _said(line, stated=passage.rank is Rank.SAID)
+
+    def later(self, text: str, value: str) -> Sequence[Mention]:
+        """What sentences after a statement state, in a few words."""
+        mentions: list[Mention] = []
+        stops = [0, *(stop.end() for stop in words.SENTENCE_END.finditer(text)), len(text)]
+        for low, high in list(pairwise(stops))[-SENTENCES:]:
+            sentence = text[low : min(high, low + 2 * NEAR)]
+            frames = [frame.end() for frame in words.FRAME.finditer(sentence)]
+            turns = [] if frames else [turn.end() for turn in words.TURNS.finditer(sentence)]
+            if turns and _NAME_ALONE.fullmatch(sentence, turns[-1]):
+                frames = turns
+            said = _said(sentence[frames[-1] :], stated=True) if frames else None
+            if said and not CHATTER.match(sentence) and len(said.split()) <= _MOST_WORDS:
+                at = low + max(sentence.find(said, frames[-1]), 0)
+                again = fold(said).endswith(fold(value))
+                mentions.append(Mention(at, low + len(sentence.rstrip()), value if again else said))
+        return mentions
+
+    def at_end(self, text: str) -> str | None:
+        """A reply that is nothing else; else the words in bold before an explanation, or of a short last statement."""
+        line = without_markup(fenced_block(text) or text)
+        several = (
+            "\n" in line or len(line) > LONGEST_TEXT or _STOP.search(line) or words.STATEMENT.match(line)
+        )
+        if not several and (self._most_words is None or len(line.split()) <= self._most_words):
+            return None if words.declines(line) or not re.search(r"[^\W_]", line) else _said(line)
+        first, _, rest = text.strip().partition("\n\n")
+        heads = words.HEADING.match(rest) and first[-1:] not in (".", ":", "?")
+        if (heads or (rest and _BOLD.fullmatch(first))) and len(first.split()) <= _MOST_WORDS:
+            return without_markup(first) or None
+        last = next(last_lines(text), "")[-LONGEST_TEXT:]
+        sentence = re.split(r"(?<=\w[.!?])\s|;\s", last)[-1].lstrip("*_# ")
+        introduced = words.STATEMENT.match(sentence)
+        said = sentence[introduced.end() :] if introduced else sentence
+        sure = words.affirmed(sentence, len(sentence) - len(said), len(sentence))
+        apart = introduced or (_BOLD.fullmatch(last) and sentence)
+        stated = apart and sure and len(said.split()) <= _MOST_WORDS and not words.DOUBT.search(sentence)
+        return _said(said, stated=True) if stated else None
+
+
 def read_text(text: str, comparison: object = None, *, most_words: int | None = None) -> str | None:  # noqa: ARG001 - as the others
     r"""The text a reply gives as its answer, as it stands there; None if there is none.
 
@@ -99,86 +162,19 @@ def read_text(text: str, comparison: object = None, *, most_words: int | None = 
     >>> read_text("I do not know.") is None
     True
     """
-    return read_final(normalised(text), _text_in, partial(_at_end, most_words=most_words), None, stated_later)
+    return read_final(normalised(text), TextForm(most_words))
 
 
-def _text_in(passage: Passage) -> str | None:
-    """The text that a place gives."""
-    line = _uncorrected(line_of(passage)).rstrip("|").strip()
-    if passage.rank is Rank.SAID:
+def _said(line: str, *, stated: bool = False) -> str | None:
+    """The words of a line; behind a statement, without what only leads to them."""
+    line = line.rstrip("|").strip()
+    if stated:
         line = line.lstrip(":=, ")
         adverb = _ADVERB.match(line)
         line = without_markup(line[adverb.end() :] if adverb else line).removesuffix(" instead")
         if words.SAYS_NOTHING.match(line):
             return None
     return None if not line or len(line) > LONGEST_TEXT or _HOLDER.fullmatch(line) else line
-
-
-def _uncorrected(line: str) -> str:
-    """A line without the correction that follows on it, with no stop between."""
-    for capital in _CAPITAL.finditer(line[:LONGEST_TEXT]):
-        rest = line[capital.end() : capital.end() + LONGEST_TEXT]
-        cue = words.TURNS.search(rest[:_HEAD]) or words.REDOES.search(rest[:_HEAD])
-        near = cue is not None and not any(map(str.isupper, rest[1 : cue.start() + 1]))
-        if near and (words.FRAME.search(rest) or re.search("[:,\u2014]", rest[:_HEAD])):
-            return line[: capital.start()]
-    return line
-
-
-def _at_end(text: str, most_words: int | None) -> str | None:
-    """The text of a reply that is nothing else, or what its last sentence states in a few words."""
-    line = without_markup(fenced_block(text) or text)
-    if next(passages(text), None) is not None or not re.search(r"[^\W_]", line):
-        return None
-    several = "\n" in line or len(line) > LONGEST_TEXT or _STOP.search(line) or words.STATEMENT.match(line)
-    if several or (most_words is not None and len(line.split()) > most_words):
-        return _said_at_end(text.strip())
-    return None if _DECLINES.match(line) else _text_in(Passage(line, Rank.ASKED, False, 0))
-
-
-def _said_at_end(text: str) -> str | None:
-    """The text that a reply of several sentences ends with, by itself in bold or after words that introduce it."""
-    first, _, rest = text.partition("\n\n")
-    heads = words.HEADING.match(rest) and first[-1:] not in (".", ":", "?")
-    if (heads or (rest and _BOLD.fullmatch(first))) and len(first.split()) <= _MOST_WORDS:
-        return without_markup(first) or None
-    last = next(last_lines(text), "")[-LONGEST_TEXT:]
-    sentence = re.split(r"(?<=\w[.!?])\s|;\s", last)[-1]
-    begin = sentence.lstrip("*_# ")
-    introduced = words.STATEMENT.match(begin)
-    said = begin[introduced.end() :] if introduced else sentence
-    apart = sentence == last and text.endswith(f"\n\n{last}") and last[-1:] not in (":", "?")
-    stated = (introduced or apart or _BOLD.fullmatch(sentence)) and len(said.split()) <= _MOST_WORDS
-    sure = words.affirmed(begin, max(0, len(begin) - len(said)), len(begin)) and not words.DOUBT.search(
-        sentence
-    )
-    return _text_in(Passage(said, Rank.SAID, False, 0)) if stated and sure else None
-
-
-def stated_later(tail: str, value: str) -> str | None:
-    """As `instead`, of an answer of any words: what follows a statement is one."""
-
-    def values_in(text: str) -> list[Mention]:
-        mentions: list[Mention] = []
-        stops = [0, *(stop.end() for stop in words.SENTENCE_END.finditer(text)), len(text)]
-        for low, high in list(pairwise(stops))[-SENTENCES:]:
-            sentence = text[low : min(high, low + 2 * NEAR)]
-            frames = [frame.end() for frame in words.FRAME.finditer(sentence)]
-            turns = [] if frames else [turn.end() for turn in words.TURNS.finditer(sentence)]
-            if turns and _NAME_ALONE.fullmatch(sentence, turns[-1]):
-                frames = turns
-            if not frames or CHATTER.match(sentence) or words.SAYS_NOTHING.match(sentence, frames[-1]):
-                continue
-            words_said = _text_in(Passage(sentence[frames[-1] :], Rank.SAID, boxed=False, start=0))
-            if words_said and len(words_said.split()) <= _MOST_WORDS:
-                at = sentence.find(words_said, frames[-1])
-                again = fold(words_said).endswith(fold(value))
-                mentions.append(
-                    Mention(low + max(at, 0), low + len(sentence.rstrip()), value if again else words_said)
-                )
-        return mentions
-
-    return instead(tail, value, values_in, free=True)
 
 
 # ---- folding
@@ -251,7 +247,9 @@ def _forms(answer: str) -> Iterator[str]:
         remark, led = _REMARK.search(answer), _LED.match(answer)
         if pair is not None:
             answer = answer[len(pair[0]) : -len(pair[1])]
-        elif remark and not any(cue.search(remark[0]) for cue in (words.TURNS, words.DOUBT, ALTERNATIVE)):
+        elif remark and not any(
+            cue.search(remark[0]) for cue in (words.TURNS, words.DOUBT, words.ALTERNATIVE)
+        ):
             answer = answer[: remark.start()]
         elif led:
             answer = answer[led.end() :]

@@ -1,4 +1,4 @@
-"""Reads one value, as a number or one of some options, from the places where a reply's answer may stand.
+"""Reads one value, as a number, a text or one of some options, from the places where a reply's answer may stand.
 
 What is common to all such values is here: what may stand before and after a value, what denies it, and what makes it
 one of two. Only how a value is written differs, and that is its form.
@@ -9,39 +9,29 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import partial
 from itertools import pairwise
 
 from evalcube.stages.generate.answers import wording as words
-from evalcube.stages.generate.answers.cues import phrases
-from evalcube.stages.generate.answers.final import REFUSED, Mention, read_final
+from evalcube.stages.generate.answers.final import REFUSED, Mention, instead
 from evalcube.stages.generate.answers.passages import (
     BULLET,
     SEGMENT,
+    TAIL,
     Passage,
     Rank,
     bold_passages,
     in_box,
     last_lines,
     normalised,
+    passages,
     plain_digits,
+    without_next_question,
 )
+from evalcube.stages.generate.answers.ways import note
 
 SHORT = 400
 """Characters of a reply that is short enough to be an answer as a whole."""
-
-
-_FILLER = phrases("filler")
-_DATED = f"on(?= (?:the |{phrases('days')}|{phrases('months')}|[0-9]))"
-_SIGNS = "\u2192\u21d2\u2705\u2714\u27a1\U0001f300-\U0001faff"
-_LEAD = words.cue(
-    rf"(?>[\s,:;*_`\"'“‘«$\\(\[{{<>=~≈#|.!{_SIGNS}-]*)(?>(?:(?:{_FILLER}|{phrases('days')}"
-    rf"|{_DATED})(?!['’\w-])(?>[\s,:;*_`\"'“‘«$\\(\[{{<>=~≈|!-]*)){{0,12}})"
-)
-"""What may stand before a value that a line begins with."""
-
-_REASON = words.cue(rf"[\s,(]{phrases('reason')}\b")
-"""Where a sentence turns to the reasons for what it said."""
+_PLACES = {Rank.ASKED: "answer line", Rank.MARKED: "box, tag or field", Rank.SAID: "statement"}
 
 
 class Form(ABC):
@@ -55,10 +45,10 @@ class Form(ABC):
     """Whether a noun may follow a value, as in "three apples" and "third place"."""
     word_operators: re.Pattern[str] | None = None
     """Words between two values that make a calculation of them, if an equals sign follows."""
-
     labels = False
     """Whether values are letters, which stand for much else: in running text one has to be stated."""
-
+    free = False
+    """Whether any words are a value: what follows a statement is one."""
     longest = SEGMENT
     """Characters of a line that may be a value as a whole."""
 
@@ -66,7 +56,7 @@ class Form(ABC):
     def mentions(self, line: str) -> Sequence[Mention]:
         """Every value in a line, in order."""
 
-    def later(self, text: str) -> Sequence[Mention]:
+    def later(self, text: str, value: str) -> Sequence[Mention]:  # noqa: ARG002 - for other forms
         """Every value in what follows an answer."""
         return self.mentions(text)
 
@@ -78,33 +68,97 @@ class Form(ABC):
         """What stands in a LaTeX box."""
         return in_box(tail)
 
+    def in_place(self, passage: Passage) -> str | None:
+        """The value that a place gives; `REFUSED` if it denies or hedges, None for nothing of the kind."""
+        line = self.first_line(self.in_box(passage.text) if passage.boxed else passage.text)
+        return read_line(line, self, loose=passage.rank is not Rank.SAID)
 
-_NOUN = re.compile(r"\s(?!of\b|or\b|and\b|not\b)[A-Za-z]{2,20}(?:\s[a-z]{2,20})?[\s*_.!]*$")
-_SENTENCE = re.compile(r"(?<=[.!?])[\"'`*)]{0,3}\s+(?=[A-Z(\"'*`])")
-_OPERATOR = words.cue(rf"[\s$`)}}*]{{0,4}}{phrases('operator')}[\s$`*]{{0,4}}[-+(0-9]")
-_LEFT_SIDE = re.compile(r"[^=.;:(\n]{0,60}(?<![<>!-])=[^=>]")
-"""The rest of an expression before an equals sign."""
-_SUM_RESULT = re.compile(r"(?:[=≈⇒→]|\b(?:is|gives|makes|equals|yields))[\s\"'`*_$(]{0,6}$", re.IGNORECASE)
-_LINE_END = re.compile(r"(?>[^\w?]*)$")
-_WEAK_END = re.compile(rf"(?>[\"'`*_$”’}})\]\\>|\s]*){phrases('weak_end')}")
-_WEAK_LEAD_END = re.compile(rf"{_WEAK_END.pattern}|\s(?:because|since|as)\b")
+    def at_end(self, text: str) -> str | None:
+        """The value of a text without a mark: of its first paragraph, or of the last line that states one."""
+        first, gap, tail = text.strip().partition("\n\n")
+        head = whole(first, self) if gap and not first.endswith(("...", "\u2026")) else None
+        if head and ", " not in head:  # a list may be the question's
+            tail = tail[-TAIL:]
+            later = instead(tail, head, self.later(tail, head))
+            return head if later is None else later
+        return at_end(text, self)
 
 
 def read_value(text: str, form: Form) -> str | None:
     """The value that a reply gives as its answer, in its usual form; None if there is none or it is one of two."""
-    text = plain_digits(normalised(text))
-    return read_final(
-        text, partial(_in_passage, form=form), partial(_unmarked, form=form), form.later, kind=form.name
-    )
+    return read_final(plain_digits(normalised(text)), form)
 
 
-def _unmarked(text: str, form: Form) -> str | None:
-    return _label_at_end(list(last_lines(text)), form) if form.labels else _at_end(text, form)
+def read_final(text: str, form: Form) -> str | None:
+    """As `read_value`, of a text that is normalised already."""
+    text = without_next_question(text)
+    marked = list(passages(text))
+    place, value = next(((p, v) for p in marked if (v := form.in_place(p)) is not None), (None, None))
+    if place is None or value is None:
+        cut = any(_EMPTY.match(p.text) and ":" in text[p.start - 4 : p.start] for p in marked)
+        unmarked = (None if cut else form.at_end(text)) or None
+        note("reply's end" if unmarked or marked else "no place", form.name, read=unmarked is not None)
+        return unmarked
+    begin = _end_of(text, place, value, form)
+    later = _contradiction(text, marked, (place, value, begin), form)
+    if later is None and begin < len(text):
+        tail = text[begin:][-TAIL:]
+        if _OR_ELSE.match(tail):
+            later = REFUSED
+        elif value or form.free or words.TURNS.search(tail):
+            later = instead(tail, value, form.later(tail, value), free=form.free)
+    final = value if later is None else later
+    note("correction" if later else _PLACES[place.rank], form.name, read=bool(final))
+    return final or None
 
 
-def _in_passage(passage: Passage, form: Form) -> str | None:
-    line = form.first_line(form.in_box(passage.text) if passage.boxed else passage.text)
-    return read_line(line, form, loose=passage.rank is not Rank.SAID)
+_EMPTY = re.compile(r"[\s*_`]*(?:<[^<>\n]{0,80}>[\s*_`.]*)?\Z")
+"""What follows a mark that a reply was cut off after, or that it copied from its prompt."""
+_OR_ELSE = re.compile(r"[\W_]{0,12}or\s", re.IGNORECASE)
+_SHUT = re.compile(r"[\"'})\]>$,]*(?:\s*```)?")
+"""What ends a box, or a JSON document after its answer."""
+_HEAD = 60
+"""Characters of a place, or before it, in which it is found, or its line begins."""
+_LINE = 6000
+"""Characters of a place in which its value is looked for."""
+
+
+def _end_of(text: str, place: Passage, value: str, form: Form) -> int:
+    """Where a value ends in its place; without a value, or where it is not written so, where the sentence ends."""
+    start = max(place.start, text.find(place.text[:_HEAD], place.start))
+    if place.rank is Rank.MARKED:
+        inner = in_box(place.text) if place.boxed else place.text
+        return _SHUT.match(text, start + len(inner.partition("\n")[0])).end()  # type: ignore[union-attr]
+    near = text[start : start + _LINE]
+    ends = [m.end for m in form.mentions(near) if m.value == value or not value]
+    if form.free and value in near:
+        ends = [near.find(value) + len(value)]
+    stop = words.SENTENCE_END.search(near) if not ends else None
+    return start + (ends[0] if ends else stop.end() if stop else len(near))
+
+
+def _contradiction(
+    text: str, marked: Sequence[Passage], stands: tuple[Passage, str, int], form: Form
+) -> str | None:
+    """What two places of different rank give that differ: the later one after a cue, else `REFUSED`."""
+    first, value, begin = stands
+    ranks = {first.rank}
+    for place in marked:
+        before = place.start < first.start
+        led = text[max(0, place.start - _HEAD) : place.start].rpartition("\n")[2].split()
+        if place.rank in ranks or (before and place.rank is not Rank.SAID and len(led) > 2):
+            continue
+        if before and "\n" not in text[place.start : first.start]:
+            continue
+        other = form.in_place(place)
+        if other is not None:
+            ranks.add(place.rank)
+            if other and other.casefold() != value.casefold():
+                between = (place.start, first.start) if before else (begin, place.start)
+                if not any(cue.search(text, *between) for cue in (words.TURNS, words.REDOES)):
+                    return REFUSED
+                return None if before else other
+    return None
 
 
 def first_line(tail: str, longest: int = SEGMENT) -> str:
@@ -113,85 +167,32 @@ def first_line(tail: str, longest: int = SEGMENT) -> str:
     A line that ends with a colon goes on with the next one.
     """
     inner = tail.lstrip(" \t*_`")
-    tail = inner.lstrip(" \t\n*_`") if inner[:1] == "\n" else inner
-    tail = BULLET.sub("", tail, count=1) if inner[:1] == "\n" and BULLET.match(tail) else tail
+    tail = BULLET.sub("", inner.lstrip(" \t\n*_`"), count=1) if inner[:1] == "\n" else inner
     line, newline, rest = tail[: longest + 1].partition("\n")
     if newline and line.rstrip(" *_").endswith(":"):
         line = f"{line} {rest.lstrip().partition(chr(10))[0]}"
-    if len(line) > longest:
-        # a word is not cut
-        space = _SPACE.search(tail, longest)
-        line = tail[: space.start()] if space else tail
+    if len(line) > longest:  # a word is not cut
+        line = f"{line[:longest]}{tail[longest:].split(maxsplit=1)[0]}"
     return line.strip(" \t\n")
 
 
+# ---- a value in a line
+
+_LEAD = words.LEAD
+"""What may stand before a value that a line begins with."""
+_NOUN = re.compile(r"\s(?!of\b|or\b|and\b|not\b)[A-Za-z]{2,20}(?:\s[a-z]{2,20})?(?=[\s*_.!]*$)")
+_SENTENCE = re.compile(r"(?<=[.!?])[\"'`*)]{0,3}\s+(?=[A-Z(\"'*`])")
+_STOP = re.compile(r"[.;]\s")
 _ITEM = re.compile(r"\(?[0-9]{1,2}[.)]\s+(?=\S)")
 """The number of an item in a list."""
-_SPACE = re.compile(r"\s")
-_STOP = re.compile(r"[.;]\s")
+_LEFT_SIDE = re.compile(r"[^=.;:(\n]{0,60}(?<![<>!-])=[^=>]")
+"""The rest of an expression before an equals sign."""
+_SUM_RESULT = re.compile(r"(?:[=≈⇒→]|\b(?:is|gives|makes|equals|yields))[\s\"'`*_$(]{0,6}$", re.IGNORECASE)
+_STOPS = re.compile(r"[.!)\]*_`$\"']\s*\Z")
+_LINE_END = re.compile(r"(?>[^\w?]*)$")
 
 
-def _window(line: str, longest: int) -> str:
-    """The end of a line, beginning with a whole word."""
-    return line if len(line) <= longest else line[line.rfind(" ", 0, len(line) - longest) + 1 :]
-
-
-_SAID_BY_NAME = re.compile(r"(?i:option|answer|choice|letter|is|be|are|to|choose|:)[\s*_:`\"'(]{1,6}[(\[]?\Z")
-_LINE_STOPS = re.compile(r"[.!)\]*_`$\"']\s*\Z")
-
-
-def _label_at_end(lines: Sequence[str], form: Form) -> str | None:
-    """The label that the last line is, begins with, has in bold or states in its last sentence."""
-    line = lines[0] if lines else ""
-    for part in (line, *bold_passages(line), words.RESULT.split(line)[-1]):
-        if (value := _whole(part, form)) is not None:
-            return value
-    near = line[-form.longest :] if _LINE_STOPS.search(line) or len(line) <= SEGMENT else ""
-    mentions = form.mentions(near)
-    for begin, end in _sentences(near, last=True):
-        last = [m for m in mentions if begin <= m.start < end]
-        if not last or any(words.affirmed(near, m.start, m.end) for m in last):
-            near = near[:end]
-            break  # later sentences only deny
-    first = next(iter(mentions), None)
-    if (
-        first is not None
-        and first.start == 0
-        and not any(m.start == 0 for m in form.mentions(lines[1] if lines[1:] else ""))
-    ):
-        return None if words.DOUBT.search(near) else read_line(near, form, loose=True)
-    before = near[: last[-1].start] if last else ""
-    named = _SAID_BY_NAME.search(before) or (words.stated(before, len(before)) and "=" not in before[-8:])
-    lead = near[begin : len(before)]
-    led = any(map(str.isalpha, lead)) and _LEAD.fullmatch(lead)
-    if named or led or (last and words.RIGHTLY.match(near, last[-1].end)):
-        return read_line(near, form, loose=not words.DOUBT.search(near, begin), last=True)
-    return None
-
-
-def _at_end(text: str, form: Form) -> str | None:
-    """The value that the last line with one states; in a short reply, the last one mentioned."""
-    lines = list(last_lines(text))
-    for line in lines:
-        parts, near = (line, *bold_passages(line)), _window(line, form.longest)
-        mentions = form.mentions(near)
-        if not mentions and near is line and len(parts) == 1 and not _ITEM.search(line):
-            continue  # most lines of a reply without an answer
-        found = next((v for part in parts if (v := _whole(part, form)) is not None), None)
-        if found is None:
-            found = read_line(near, form, loose=False, last=True)
-        if found is not None:
-            return found
-        if any(m.value is None and not m.weak for m in mentions):
-            break
-    for line in lines[:1] if len(text.strip()) > SHORT else lines:
-        found = read_line(_window(line, form.longest), form, loose=True, last=True)
-        if found is not None:
-            return None if words.DOUBT.search(text[-SHORT:]) else found
-    return None
-
-
-def _whole(line: str, form: Form) -> str | None:
+def whole(line: str, form: Form) -> str | None:
     """The value that a line is, with nothing but decoration around it."""
     if len(line) > form.longest and " " in line:
         return None
@@ -201,13 +202,41 @@ def _whole(line: str, form: Form) -> str | None:
         return None
     only = mentions[0]
     before, after = line[: only.start], line[only.end :]
-    if (
-        any(map(str.isalnum, before + after))
-        or "?" in after
-        or not words.affirmed(line, only.start, only.end)
-    ):
-        return None
-    return only.value
+    bare = not any(map(str.isalnum, before + after)) and "?" not in after
+    return only.value if bare and words.affirmed(line, only.start, only.end) else None
+
+
+def at_end(text: str, form: Form) -> str | None:
+    """The value that the last line with one is, has in bold, or states in its last sentence that affirms one."""
+    for line in last_lines(text):
+        for part in (line, *bold_passages(line), words.RESULT.split(line)[-1]):
+            if (value := whole(part, form)) is not None:
+                return None if words.BROKEN_OFF.search(text[-_HEAD:]) else value
+        near = line if len(line) <= form.longest else line[line.rfind(" ", 0, -form.longest) + 1 :]
+        mentions = form.mentions(near)
+        if mentions or form.labels:
+            whole_line = not form.labels or len(line) <= SEGMENT or _STOPS.search(line)
+            value = read_line(near, form, loose=False, last=True) if mentions and whole_line else None
+            return None if value is None or _doubted(text, value, form) else value
+    return None
+
+
+def _doubted(text: str, value: str, form: Form) -> bool:
+    """Whether the sentence with a value, or what follows it, leaves open whether it is the answer."""
+    tail = text[-SHORT - 2 * len(value) :]
+    mentions = form.mentions(tail)
+    at = max((m.start for m in mentions if m.value == value), default=0)
+    for other in reversed(mentions):  # what is said of others is no doubt
+        denial = words.denied_after(tail, other.end) if other.start > at else None
+        tail = tail[: other.start] + tail[denial.end() :] if denial else tail
+    begin = max((stop.end() for stop in words.SENTENCE_END.finditer(tail, 0, at)), default=0)
+    begin = max((turn.end() for turn in words.RESULT.finditer(tail, begin, at)), default=begin)
+    opened = words.REOPENS.search(tail, begin)
+    return (
+        words.DOUBT.search(tail, begin) is not None
+        or words.BROKEN_OFF.search(tail[-_HEAD:]) is not None
+        or (opened is not None and words.CONFIRMS.search(tail, opened.end()) is None)
+    )
 
 
 def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str | None:
@@ -215,139 +244,118 @@ def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str 
     mentions = form.mentions(line)
     if not last and words.declines(line) and (not mentions or _STOP.search(line, 0, mentions[0].start)):
         return REFUSED
-    lead = _LEAD.match(line)
-    start = lead.end() if lead else 0
-    if not last or (mentions and mentions[0].start <= start and _LINE_END.match(line, mentions[0].end)):
-        found = _leading(line, mentions, start, form)
-        if found is not None:
-            return found
+    ends = [(cut.start(), cut.end()) for cut in _SENTENCE.finditer(line)]
+    spans = list(zip([0, *(e for _, e in ends)], [*(s for s, _ in ends), len(line)], strict=True))
     refused = False
-    for low, high in _sentences(line, last=last):
-        if last and line[low:high].rstrip(" *_").endswith("?"):
-            continue
+    for low, high in reversed(spans) if last else spans:
         inside = [m for m in mentions if low <= m.start < high]
         kept = [m for m in inside if words.affirmed(line, m.start, m.end)]
-        refused = refused or (any(not m.weak for m in inside) and not kept)
-        chosen = _stated(line[:high], low, kept, form, last=last)
-        if chosen is None and loose and kept:
-            chosen = _mentioned(line[:high], kept)
-        if chosen is not None and loose and not last and words.DOUBT.search(line):
-            return REFUSED
+        if last and line[low:high].rstrip(" *_").endswith("?"):
+            continue
+        strict = last and form.labels
+        chosen = _leading(line, low, inside, form) if (low == 0 or last) and not strict else None
+        if last and chosen and not (_LINE_END.match(line, chosen.end) or _noun(line, chosen, form)):
+            chosen = None
+        if chosen is None:
+            refused = refused or (any(not m.weak for m in inside) and not kept)
+            chosen = _stated(line[:high], low, kept, form, last=last)
+            if chosen is None and loose:
+                chosen = _mentioned(line[:high], kept)
+            if chosen is not None and loose and words.DOUBT.search(line):
+                return REFUSED
         if chosen is not None:
-            return _accepted(line, mentions, chosen, form, last=last)
+            place = mentions.index(chosen) if chosen in mentions else 0
+            near = mentions[max(0, place - 1) : place + 2]
+            open_end = chosen.value is None or _hedges(line, near, form) or _changed(line, mentions[place:])
+            return REFUSED if open_end else chosen.value
     return REFUSED if refused else None
 
 
-def _sentences(line: str, *, last: bool) -> list[tuple[int, int]]:
-    """Where the sentences of a line begin and end, in the order in which they are read."""
-    ends = [(cut.start(), cut.end()) for cut in _SENTENCE.finditer(line)]
-    begins = [0, *(end for _, end in ends)]
-    spans = list(zip(begins, [*(start for start, _ in ends), len(line)], strict=True))
-    return spans[::-1] if last else spans
-
-
-def _leading(line: str, mentions: Sequence[Mention], start: int, form: Form) -> str | None:
-    """The value that a line begins with, but for words that say no more than that it follows."""
-    # such a word may be a value too, as "on": it is one where a clause ends after it
+def _leading(line: str, low: int, mentions: Sequence[Mention], form: Form) -> Mention | None:
+    """The value that a sentence begins with, but for words that say no more than that it follows."""
+    lead = _LEAD.match(line, low)
+    start = lead.end() if lead else low
     first = next(
-        (m for m in mentions if m.start <= start and not (m.weak and not _ends(line, m.end, form))), None
+        (m for m in mentions if m.start <= start and not (m.weak and not _ends(line, m, form))), None
     )
     if first is None or not words.affirmed(line, first.start, first.end):
         return None
     joins = form.word_operators
-    calculates = form.counts and (_OPERATOR.match(line, first.end) or _LEFT_SIDE.match(line, first.end))
-    if calculates or (joins and joins.match(line, first.end)):
-        return _result(line, mentions, first.end)
-    return _accepted(line, mentions, first, form, last=False)
+    calculates = form.counts and (words.OPERATOR.match(line, first.end) or _LEFT_SIDE.match(line, first.end))
+    if not calculates and not (joins and joins.match(line, first.end)):
+        return first
+    results = [
+        m
+        for m in mentions
+        if m.start >= first.end and _SUM_RESULT.search(line[max(0, m.start - 24) : m.start])
+    ]
+    return results[-1] if results else first._replace(value=None)
 
 
-def _ends(line: str, end: int, form: Form) -> bool:
+def _ends(line: str, at: Mention, form: Form) -> bool:
     """Whether a clause ends after a word that may be a value."""
-    noun = form.counts_things and _NOUN.match(line, end)
-    return bool(noun or _WEAK_LEAD_END.match(line, end))
+    return _noun(line, at, form) or words.WEAK_END.match(line, at.end) is not None
 
 
-def _result(line: str, mentions: Sequence[Mention], begin: int) -> str:
-    """What follows the last sign of a result in a calculation; `REFUSED` where it has none."""
-    for mention in reversed(mentions):
-        before = line[max(0, mention.start - 24) : mention.start]
-        if mention.start >= begin and mention.value and _SUM_RESULT.search(before):
-            return mention.value
-    return REFUSED
+def _noun(line: str, at: Mention, form: Form) -> bool:
+    """Whether a line ends with a noun after a number."""
+    return form.counts_things and _NOUN.match(line, at.end) is not None
 
 
-def _accepted(line: str, mentions: Sequence[Mention], chosen: Mention, form: Form, *, last: bool) -> str:
-    place = mentions.index(chosen)
-    near = mentions[max(0, place - 1) : place + 2]
-    following = None if last else next((m for m in mentions[place + 1 :] if m.value != chosen.value), None)
-    changed = following and following.value and _CHANGED.search(line, chosen.end, following.start)
-    if changed and following and not words.denied_before(line, following.start):
-        return REFUSED
-    return REFUSED if chosen.value is None or _hedges(line, near, form) else chosen.value
+def _changed(line: str, mentions: Sequence[Mention]) -> bool:
+    """Whether another value that follows the first one takes its place."""
+    first = mentions[0]
+    other = next((m for m in mentions if m.value not in (None, first.value)), None)
+    turned = other is not None and words.CHANGED.search(line, first.end, other.start)
+    return bool(turned) and other is not None and not words.denied_before(line, other.start)
 
 
 def _hedges(line: str, mentions: Sequence[Mention], form: Form) -> bool:
     """Whether two neighbours of different value are alternatives of each other, or a pair where one is due."""
-    return any(
-        one.value != other.value
-        and _makes_alternatives(
-            line[one.end : other.start],
-            weak=(one.weak or other.weak) and not _LINE_END.match(line, other.end),
-            ranges=form.counts,
-        )
-        and not words.denied_before(line, other.start)
-        for one, other in pairwise(mentions)
-    )
-
-
-_CHANGED = words.cue(r"\b(?:now|but|wait|actually|then again|changed|correction)\b")
-"""What makes another value later in a line more than an aside."""
-_QUIET = r"[\s\"'`*.,;:()\[\]$_“”‘’?!{}<>\\…–—-]"
-_SWITCH = phrases("switch")
-_OR = phrases("or") + rf"\b|{_SWITCH}\b"
-_OTHER_WORDS = phrases("other_words")
-_GAP = words.cue(rf"(?>(?:(?>{_QUIET}+)|[/|±→⇒]|\+/-|[a-z]\s?=|(?:{_OR}|{_OTHER_WORDS})(?![\w'’]))*)")
-ALTERNATIVE = words.cue(rf"\b(?:{_OR})|[/|±→⇒]|[-=]>")
-_GAP_AND = words.cue(r"\band\b|&|,\s?[a-z]\s?=")
-_GAP_RANGE = words.cue(r"\b(?:to|through|until|till)\b|(?<![.\w])\.\.\.?")
-
-
-def _makes_alternatives(gap: str, *, weak: bool, ranges: bool) -> bool:
-    """Whether what stands between two different values makes them alternatives, or a pair."""
-    if len(gap) > 60 or not _GAP.fullmatch(gap):
-        return False
-    if ALTERNATIVE.search(gap):
-        return True
-    if weak:
-        return False
-    return bool(
-        _GAP_AND.search(gap)
-        or (ranges and _GAP_RANGE.search(gap))
-        or gap.strip(" \"'`*$") in (",", ";")
-        or (ranges and gap.isspace())
-    )
+    for one, other in pairwise(mentions):
+        gap = line[one.end : other.start]
+        if one.value == other.value or len(gap) > 60 or not words.GAP.fullmatch(gap):
+            continue
+        weak = (one.weak or other.weak) and not _LINE_END.match(line, other.end)
+        pair = words.PAIR.search(gap) or gap.strip(" \"'`*$") in (",", ";")
+        ranged = form.counts and (words.RANGE.search(gap) or gap.isspace())
+        if (words.ALTERNATIVE.search(gap) or (not weak and (pair or ranged))) and not words.denied_before(
+            line, other.start
+        ):
+            return True
+    return False
 
 
 def _stated(line: str, low: int, kept: Sequence[Mention], form: Form, *, last: bool) -> Mention | None:
     """The value that a sentence says is the one: after an equals sign, "is" or a colon."""
     found = [
-        mention
-        for mention in kept
-        if not (mention.weak and not _WEAK_END.match(line, mention.end))
-        and not (form.counts and _OPERATOR.match(line, mention.end))
-        and words.stated(line, mention.start)
+        m
+        for m in kept
+        if not (m.weak and not _ends(line, m, form))
+        and not (form.counts and words.OPERATOR.match(line, m.end))
+        and (
+            _by_name(line, low, m, kept)
+            if last and form.labels
+            else words.stated(line, m.start) or (last and words.RIGHTLY.match(line, m.end))
+        )
     ]
-    reason = None if last else _REASON.search(line, low)
+    reason = None if last else words.REASON.search(line, low)
     if found and reason is not None and found[0].end <= reason.start():
         found = [mention for mention in found if mention.end <= reason.start()]
     return found[-1] if found else None
 
 
+def _by_name(line: str, low: int, at: Mention, kept: Sequence[Mention]) -> bool:
+    """Whether a letter is named as an option's, or ends the last clause of its sentence and is no quantity."""
+    before = line[max(low, at.start - 16) : at.start]
+    ends = at is kept[-1] and words.ENDS.match(line, at.end) and words.stated(line, at.start)
+    return bool(
+        words.NAMES.search(before) or words.RIGHTLY.match(line, at.end) or (ends and "=" not in before[-8:])
+    )
+
+
 def _mentioned(line: str, kept: Sequence[Mention]) -> Mention | None:
-    """The value that a sentence mentions last, before any bracket; weak ones and references to steps do not count."""
+    """The value that a sentence mentions last, before any bracket; weak ones do not count."""
     strong = [m for m in kept if not m.weak]
-    if not strong:
-        return None
-    bracket = line.find("(", strong[0].end)
-    outside = [m for m in strong if bracket < 0 or m.start < bracket]
-    return outside[-1]
+    bracket = line.find("(", strong[0].end) if strong else -1
+    return next((m for m in reversed(strong) if bracket < 0 or m.start < bracket), None)

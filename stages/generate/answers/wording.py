@@ -20,39 +20,50 @@ class _Late:
         return found
 
 
+_ROLE = re.compile(r"(?<!\?P)<([a-z_]+)>")
+
+
 def cue(pattern: str) -> re.Pattern[str]:
-    """A pattern that lets letter case be."""
-    return cast("re.Pattern[str]", _Late(pattern))
+    """A pattern that lets letter case be; ``<name>`` stands for the phrases of a name."""
+    return cast("re.Pattern[str]", _Late(_ROLE.sub(lambda role: phrases(role[1]), pattern)))
 
 
-_SOME_QUIET = r"[\s\"'`*_$“‘({\[<\\>|:]{0,8}"
-
-_NOT = phrases("not")
-_AFTER_NOT = phrases("after_not")
+_QUIET = r"[\s\"'`*_$“‘({\[<\\>|:]"
 _NEGATION = cue(
-    rf"(?:≠|!=|\\neq?\b|¬|\b{_NOT}"
-    rf"|n['’]t)[\s,:]{{0,3}}(?:{_AFTER_NOT}[\s\"'`*“‘:$(]{{1,4}}){{0,6}}[\s\"'`*“‘$(\\\[]{{0,4}}$"
+    rf"(?:≠|!=|\\neq?\b|¬|\b<not>|n['’]t)[\s,:]{{0,3}}(?:<after_not>{_QUIET}{{1,4}}){{0,6}}{_QUIET}{{0,4}}\Z"
 )
-_DENIED = cue(r"[\s\"'`*”’)$.\]}]{0,6}" + phrases("denied"))
+_DENIED = cue(
+    r"[\s\"'`*”’)$.\]}]{0,6}(?:<is>\s(?:\w{1,9}\s){0,2}?<wrong>\b|(?:では|じゃ)[なあ]|[이가]\s?아"
+    r"|(?:isn|wasn|aren|can|couldn|won|wouldn|doesn|don)['’]?t\b|can ?not\b|<fails>\b"
+    r"|[\[(](?:wrong|incorrect|no\b|not <holds>\b)|was <earlier>\b"
+    r"|(?<![.!])(?<![.!]\s)[^.\n(]{0,40}\bbut (?:it|that|this)(?:['’]s| is| was)?[^.\n]{0,12}\b<wrong>\b)"
+)
 _UNSURE = cue(
-    rf"\b{phrases('unsure')}[\s\"'`*$(\\:]{{0,4}}(?:the |a )?[\s\"'`*$(\\]{{0,4}}$"
-    rf"|\b{phrases('unsettled')}(?: (?:is|was|are|were|would be|might be|could be|include))?[\s\"'`*$(\\:]{{1,4}}$"
-    rf"|\b{phrases('supposing')}\b[^.!?;,\n]{{0,30}}?[\s\"'`*$(\\:]{{1,4}}$"
+    r"\b(?:<unsure>|(?<!adds )(?<!add )up to)[\s\"'`*$(\\:]{0,4}(?:the |a )?[\s\"'`*$(\\]{0,4}\Z"
+    r"|\b(?:<vague> (?:\w{3,9} )?(?<!only )<guesses>|<unsettled>)(?: <be>)?[\s\"'`*$(\\:]{1,4}\Z"
+    r"|\b(?:<supposing>|(?<![\w’'] )say)\b[^.!?;,\n]{0,30}?[\s\"'`*$(\\:]{1,4}\Z"
 )
-_OPEN_END = cue(r"[\s\"'`*)$]{0,4}" + phrases("open_ends"))
-_STATES = phrases("states")
-_BETWEEN = phrases("between")
-_AFTER_STATES = rf"{_SOME_QUIET}(?:{_BETWEEN}\s){{0,4}}{_SOME_QUIET}"
-STATING = rf"(?:[=≈→⇒:]|->|=>|\b(?:it|that|this)['’]s|\b{_STATES}(?!\w)){_AFTER_STATES}"
-_STATED = cue(rf"{STATING}$")
+_OPEN_END = cue(
+    r"[\s\"'`*)$]{0,4}(?:(?:,\s?)?or <open_end>\b|\s?\?|,? (?:right|correct|no|isn['’]t it)\?"
+    r"|,? if (?!(?:i|my|the|you)\b)\w+(?: \w+){0,3},\s|(?:,\s?)?(?:maybe|perhaps|possibly)\b"
+    r"|\s(?:would|might|could) (?:be|have)\b(?! (?:the|my) \w*\s?answer)|\s?(?:±|\+/-))"
+)
+_SAYS = (
+    r"(?:<states>|<goes> (?:on )?(?:for|with|by|at|on)|<comes> (?:down |out |up )?(?:to|as|at)"
+    r"|(?:makes|leaves|renders|turns) (?:it|that|this|the (?:whole )?\w+))(?!\w)"
+)
+_STATING = rf"(?:[=≈→⇒:]|->|=>|\b(?:it|that|this)['’]s|\b{_SAYS}){_QUIET}{{0,8}}(?:<between>\s){{0,4}}{_QUIET}{{0,8}}"
+_STATED = cue(rf"{_STATING}\Z")
 STATEMENT = cue(
-    rf"[^.!?\n]{{0,80}}?(?:[\u2026\u2234]|{STATING})(?:(?:that )?(?:(?:it|this|the \w+)\s?)?{STATING})?"
+    rf"[^.!?\n]{{0,80}}?(?:[\u2026\u2234]|{_STATING})(?:(?:that )?(?:(?:it|this|the \w+)\s?)?{_STATING})?"
 )
 """What a sentence begins with that states the words after it."""
+ASSERTS = cue(
+    rf"(?:\b<asserting>\s(?:<exactly>\s){{0,2}}|(?<!不)[是为為は])\W*(?:(?:the|an?)\s)?\Z|{_STATING}\Z"
+)
+"""What asserts the value after it, in what follows an answer."""
 _DECLINES = cue(
-    r"(?>[\W_]*)(?:i |we |it |there |that |one )?(?:(?:do|does|did|could|can|is|was|am|are)(?: ?n[o']t)|"
-    + phrases("declines")
-    + ")"
+    r"(?>[\W_]*)(?:i |we |it |there |that |one )?(?:(?:do|does|did|could|can|is|was|am|are)(?: ?n[o']t)|<declines>\b)"
 )
 
 
@@ -90,92 +101,128 @@ def declines(line: str) -> bool:
     return _DECLINES.match(line) is not None
 
 
+NAMES = cue(r"\b(?:option|answer|choice|letter)[\s*_:`\"'(\[]{1,6}\Z")
+"""What names a letter as an option's."""
+
+# ---- before and behind a value in its line
+
+_SIGNS = "\u2192\u21d2\u2705\u2714\u27a1\U0001f300-\U0001faff"
+LEAD = cue(
+    rf"(?>[\s,:;*_`\"'“‘«$\\(\[{{<>=~≈#|.!{_SIGNS}-]*)(?>(?:(?:<filler>|<days>"
+    r"|on(?= (?:the |<days>|<months>|[0-9])))(?!['’\w-])(?>[\s,:;*_`\"'“‘«$\\(\[{<>=~≈|!-]*)){0,12})"
+)
+"""What may stand before a value that a line begins with."""
+REASON = cue(r"[\s,(]<reason>\b")
+"""Where a sentence turns to the reasons for what it said."""
+OPERATOR = cue(
+    r"[\s$`)}*]{0,4}(?:[-+/×·÷^±]|(?<!\*)\*(?!\*)|(?<=[0-9])\*\*(?=[0-9])|\\times|\\cdot|<operator>\b)[\s$`*]{0,4}[-+(0-9]"
+)
+WEAK_END = cue(
+    r"(?>[\"'`*_$”’})\]\\>|\s]*)(?:\Z|[.,;:!(<](?!\d)|-{1,3}\s|[^\x00-\x7f\w]"
+    r"|\s?(?:instead|now|rather than|is (?:right|correct|what|the))\b)"
+)
+_OR = r"(?:<or>|<switch>)\b"
+GAP = cue(
+    rf"(?>(?:(?>[\s\"'`*.,;:()\[\]$_“”‘’?!{{}}<>\\…–—-]+)|[/|±→⇒]|\+/-|[a-z]\s?=|(?:{_OR}|<other_words>)(?![\w'’]))*)"
+)
+ALTERNATIVE = cue(rf"\b{_OR}|[/|±→⇒]|[-=]>")
+PAIR = cue(r"\band\b|&|,\s?[a-z]\s?=")
+CHANGED = cue(r"\b(?:now|but|wait|actually|then again|changed|correction)\b")
+"""What makes another value later in a line more than an aside."""
+RANGE = cue(r"\b(?:to|through|until|till)\b|(?<![.\w])\.\.\.?")
+
 # ---- what follows an answer
 
 SENTENCE_END = re.compile(r"(?<![.!?;。])[.!?;。]+[\"'`*_)\]]*(?=\s|\Z)|\n")
 TURNS = cue(
-    r"\b(?:h+m+|o+ps|no(?=\s?[,.;:!\u2014\u2013-]|\s(?:no|wait|it|the|sorry)\b)|"
-    + phrases("turns")
-    + r")\b|更正|修正|訂正|不对|不對|错|錯|間違|정정|아니|تصحيح|सुधार"
+    r"\b(?:h+m+|o+ps|no(?=\s?[,.;:!\u2014\u2013-]|\s(?:no|wait|it|the|sorry)\b)|<turns>|<anew> (?:\w+ )?<answers>)\b"
+    r"|更正|修正|訂正|不对|不對|错|錯|間違|정정|아니|تصحيح|सुधार"
 )
 """A cue of a correction: beside it, another value is the answer."""
-REDOES = cue(r"\b(?:(?<!then )again|" + phrases("redoes") + r")\b")
+REDOES = cue(r"\b(?:(?<!then )again|<further> <looks_at>|<redoes>)\b")
 """What is done once more, which may end otherwise than before."""
-WITHDRAWS = cue(r"\b" + phrases("withdraws") + r"|不对|不對|错了|錯了|間違い|[\u2717\u2718\u274c]")
+WITHDRAWS = cue(
+    r"\b(?:(?:(?:the|my|our|this|that) (?:\w{2,9} ){0,2}<above>(?: (?:above|before|line|given))?|verification|something"
+    r"|(?P<pronoun>that|this|it|which))(?:(?:['’]s| (?:\w+ly |just )?<looks>) (?!not\b|n['’]t)(?:\w{2,9} )?<false>\b"
+    r"|(?:['’]s| <can>)? ?(?:n['’]?t|not|never|hardly) (?:\w{2,9} ){0,2}?<holds>\b|(?: \w+ly)? <conflicts>\b)"
+    r"|do(?:es)?(?: not|n['’]?t) (?:think|believe|trust|buy|like) (?:that|this|it|(?:the|my) answer)\b(?! (?:\w+ ){0,3}<false>)"
+    r"|<drops> (?:that|this|it|(?:the|this|my|all of the) (?:\w{2,9} )?(?:above|line|answer|result)|my|the previous|everything(?! else)|what i)\b"
+    r"|I(?:(?:['’]m| am) (?:not|no longer) (?:\w+ )?<sure>\b(?! (?:why|how|what))| (?:\w+ ){0,2}doubts?\b"
+    r"| (?:was|am|['’]m) (?:wrong|mistaken|off)\b(?! about (?!this|that))"
+    r"|<having>{0,4} (?:<errs> (?:an?|my|the) (?:\w+ )?<faults>|<mistook>)\b)"
+    r"|<withdrawals>\b|\Anot (?:quite |really |at all )?(?:right|correct|true)\b)"
+    r"|不对|不對|错了|錯了|間違い|[\u2717\u2718\u274c]"
+)
 """What takes back what stands before it; a pronoun stands for the value that was named last."""
 REOPENS = cue(
-    rf"\b{phrases('lets_me')} (?:just |now |quickly )?{phrases('reopens')}\b|\b{phrases('pauses')}\b"
+    r"\b<lets_me> (?:just |now |quickly )?<reopens>\b|\b(?:<pauses>(?! (?:for|until|time)\b)|h+mm+|oh no)\b"
 )
 """What leaves open whether what stands before it stands, until something more is said."""
-_HEDGES = phrases("hedges")
-HEDGE = cue(rf"\b{_HEDGES}\b")
+HEDGE = cue(r"\b(?:<hedges>|(?<!only )possib\w+|may(?!,? (?:the )?[0-9])|(?:you|they|he|she) <opinions>)\b")
 """What makes a statement after it in its clause none of the answer."""
-RESULT = cue(
-    rf"[,;]\s{phrases('result')}\b|\b{phrases('pauses')}\b\W{{1,4}}(?:no\W{{1,4}})?(?=(?:it|that|this|the)\b)"
-)
+RESULT = cue(r"[,;]\s<result>\b|\b<pauses>\b\W{1,4}(?:no\W{1,4})?(?=(?:it|that|this|the)\b)")
 """Where a sentence turns from what is not the answer to what is."""
-CONDITION = cue(rf"\b{phrases('condition')}\b")
+CONDITION = cue(r"\b<condition>\b")
 """What makes all that its sentence states none of the answer."""
 DOUBT = cue(
-    rf"\b(?:(?!(?<=\bi )(?:say|said|wrote)\b|(?<=['’]d )say|(?<=ld )say|(?<=at )said|can['’]?t\b|cannot\b){_HEDGES}|"
-    + phrases("doubt")
-    + rf")\b|{CONDITION.pattern}|\(\?\)|[\u2717\u2718\u274c]"
+    rf"(?!(?<=\bi )said\b|(?<=at )said){HEDGE.pattern}|\b(?:<doubt>|would(?! (?:say|be the|go)))\b"
+    rf"|{CONDITION.pattern}|\(\?\)|[\u2717\u2718\u274c]"
 )
 """What leaves open whether a value that has no mark is the answer."""
-CONFIRMS = cue(phrases("confirms"))
-RIGHTLY = cue(r"[\s\"'`*_)\]}”’»$]*\s" + phrases("rightly") + r"\b(?! only)")
+BROKEN_OFF = cue(r"(?:\b<unfinished>(?: then| now)?[,.\s\u2026]*|[:=][\s*_]*)\Z")
+"""An end that is none."""
+CONFIRMS = cue(
+    r"[\u2713\u2714\u2705]|\bno (?:mistake|error|problem)s?\b"
+    r"|\b(?:<confirms>(?! on\b| corrected)|(?:is|was|['’]s|are|all) (?:\w{2,9} )?<fine>)\b"
+)
+RIGHTLY = cue(
+    r"[\s\"'`*_)\]}”’»$]*\s(?:<rightly>|it is(?=\W*\Z|\W*,)|is (?:actually |now |therefore |thus )?(?:the|my) \w*\s?<right>)\b(?! only)"
+)
 """What says of the value before it that it is the answer."""
 ENDS = cue(
-    r"[\s\"'`*_)\]}”’»$~/^]*(?:\Z|:\W*\Z|[.,;!?(…\u2014\u2013\u2192-]|<-|[^\x00-\x7f\w]|"
-    + phrases("ends")
-    + r"\b|(?:is|does|did|has|sein)(?: not)?\W*\Z)"
+    r"[\s\"'`*_)\]}”’»$~/^]*(?:\Z|:\W*\Z|[.,;!?…\u2014\u2013\u2192-]|\((?![^()\n]{1,40}\)\s\w)|<-|[^\x00-\x7f\w]|<ends>\b|(?:is|does|did|has|sein)"
+    r"(?: not)?\W*\Z)"
 )
 """What follows a value that ends its clause."""
-CUT = cue(phrases("cut"))
+CUT = cue(
+    r"[;:\u2014\u2013\u2026](?:[*_]*\s|(?=[^\W\d]))|,\s(?:so|but|and|which|\w+ing)\s|\.\.\.|->|=>|[\u2192\u21d2\u2794-\u27bf]"
+)
 """Where a clause begins."""
 SUPPOSES = cue(
-    r"\b"
-    + phrases("supposes")
-    + r"\b|['’]d\b(?! (?:rather|say|go|now|choose|like|change|revise|correct|amend|put|pick|take|better))"
+    r"\b(?:<supposes>|(?<!i )would)\b|['’]d\b(?! (?:rather|say|go|now|choose|like|change|revise|correct|amend|put|pick|take|better))"
 )
 """What makes a sentence speak of what is not, was, or others think."""
 EXPLAINS = cue(
-    r"\b"
-    + phrases("explains")
-    + r"\b|n['’]t\b|\bn[ãa]o\b|\b(?:nearly|almost)\b|\b(?:nicht|pas)[^\w,]*\Z|\w \(\W*\Z"
+    r"\b<explains>\b|n['’]t\b|\bn[ãa]o\b|\b(?:nearly|almost)\b|\b(?:nicht|pas)[^\w,]*\Z|\w \(\W*\Z"
     r"|\bnot(?: to \w+)?\W*\Z|不是\W*\Z|\b[a-z]\s?=\W*\Z"
 )
 """What makes a value that ends a clause one of the reasons."""
-RELATES = cue(rf"\b{phrases('relates')}\W*(?:the\s)?\Z")
+RELATES = cue(r"\b<relates>\W*(?:the\s)?\Z")
 """What makes a value a circumstance."""
-ASSERTS = cue(rf"(?:\b{phrases('asserts')}\s(?:{phrases('exactly')}\s){{0,2}}|(?<!不)[是为為は])\W*\Z")
-"""What asserts the value after it, beside `stated`."""
-SUBJECT = cue(r"\b" + phrases("subject") + r"\b|[是为為は]|\A\W*(?:\w+\W+)?\Z")
+SUBJECT = cue(r"\b<subject>\b|[是为為は]|\A\W*(?:\w+\W+)?\Z")
 """What may be the answer."""
-PART = cue(rf"\bof which\b|\b(?:the|an?) (?!{phrases('asked_for')} )[a-z]{{4,14}} {phrases('part')}s?\b")
+PART = cue(r"\bof which\b|\b(?:the|an?) (?!<asked_for> )[a-z]{4,14} <part>s?\b")
 """What is another value than the one asked for, as it has a name of its own."""
-GLOSS = re.compile(r"[\"'`*_)]{0,4}\s?\([^()\n]{1,40}\)(?=\s\w)")
-"""What a value is called as well, before its sentence goes on."""
 HEADING = cue(
-    rf"[\W_]*(?:(?:the |my |detailed |short |brief |full |key )*{phrases('heading')})[*_]*\s?(?:[:\n])"
+    r"[\W_]*(?:(?:the |my |detailed |short |brief |full |key )*(?:<heading>|here(?:['’]s| is) (?:how|why|the|my|a)[^\n:]{0,60}))"
+    r"[*_]*\s?[:\n]"
 )
 """A heading under which values are reasons unless a sentence says more."""
-SAYS_NOTHING = cue(rf"\s*(?:all |still |indeed |that )?{phrases('says_nothing')}\b")
+SAYS_NOTHING = cue(r"\s*(?:all |still |indeed |that )?<says_nothing>\b")
 """What follows "it is" where that states no answer."""
-FRAME = cue(phrases("frame") + r"(?:\s" + phrases("really") + r"\b)*\s?[:,]?")
+FRAME = cue(
+    r"(?:\b<answers>\b(?:\s\w{5,9}(?=\s\w{1,6}\s))?(?:['’]s|\s<frame_verbs>\b|\s<ought>\s(?:really\s|actually\s|rather\s)?"
+    r"(?:have\s)?(?:be|been|read|say)\b)|\bI\s(?:now\s)?(?:get|got|find|obtain(?:ed)?|mean|meant)\b(?:\sto\s(?:say|write))?"
+    r"|<framing>\b|(?:<answers_of_scripts>)?(?:是|为|為|は)|\b(?:chang|replac|revis|correct|amend)\w* [^.\n]{0,30}\b(?:to|with)\b"
+    r"|\A[^\n:.{}\[\]\"]{0,30}:)(?:\s<really>\b)*\s?[:,]?"
+)
 """What states the words after it."""
-
-
 EQUATION = cue(
     r"(?:[0-9a-z)\]}][\s$]?[-+*/×·÷^&|]\s?[^=\na-z]{1,60}|\b(?:and|or|xor|not|plus|minus|times)\s[^=\n]{1,60})(?:=|≈|→"
     r"|\\to|\b(?:is|gives|makes|equals|yields))\W*\Z"
 )
 """The left side of a calculation before its result."""
-LAST = cue(rf"[^,(\n]*(?:\Z|\(|,\s{phrases('last')}\b)")
+LAST = cue(r"[^,(\n]*(?:\Z|\(|,\s<last>\b)")
 """What follows a value that ends its sentence."""
-
-
 REPLACES = re.compile(r"\W*(?:-+>|=>|[\u2192\u21d2\u2794-\u27bf]|/)\W*")
 """What stands between a value and the one in its place."""
-
-ARTICLE = cue(r"\b(?:the|an?)\s\Z")

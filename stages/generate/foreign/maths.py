@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import cast
 
-from evalcube.stages.generate.answers.final import REFUSED, read_final
+from evalcube.stages.generate.answers.final import REFUSED
 from evalcube.stages.generate.answers.passages import Passage, cleaned, in_box, passages
-from evalcube.stages.generate.answers.texts import stated_later
+from evalcube.stages.generate.answers.texts import TextForm
+from evalcube.stages.generate.answers.values import read_final
 from evalcube.stages.generate.answers.wording import declines
 from evalcube.stages.generate.errors import TaskError
 from evalcube.stages.generate.foreign.bounded import Failure, ask
@@ -52,19 +53,26 @@ def read_math(text: str, accepted: Sequence[str]) -> str | None:
     """
     text = cleaned(_ROWS.sub(lambda found: f"{found[1] or ''} ", text[-_MOST_TEXT:]))
     marked = next(passages(text), None) is not None
-    short = len(text.split()) <= _FEW_WORDS
-    line = (
-        read_final(text, _formula_in, _formula_of, None, stated_later, "formula") if marked or short else None
-    )
+    line = read_final(text, _FORMULAS) if marked or len(text.split()) <= _FEW_WORDS else None
     if line is None and marked:
         return None  # it has marks, and takes back what it says there
     said = ask("math", {"line": line, "text": "" if line else text, "accepted": list(accepted)})
     return None if isinstance(said, Failure) else cast("dict[str, str | None]", said)["read"]
 
 
-def _formula_in(passage: Passage) -> str | None:
-    """The formula that a place gives, as it is written."""
-    return _formula_of(in_box(passage.text) if passage.boxed else passage.text)
+class _Formulas(TextForm):
+    name = "formula"
+
+    def in_place(self, passage: Passage) -> str | None:
+        """The formula that a place gives, as it is written."""
+        return _formula_of(in_box(passage.text) if passage.boxed else passage.text)
+
+    def at_end(self, text: str) -> str | None:
+        """The formula that a short reply is."""
+        return _formula_of(text)
+
+
+_FORMULAS = _Formulas()
 
 
 def _formula_of(text: str) -> str | None:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from itertools import product
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from evalcube.stages.generate.answers.brackets import closing_brackets
 from evalcube.stages.generate.answers.choices import ChoiceReader, read_choice, truth_value
 from evalcube.stages.generate.answers.dates import last_date
 from evalcube.stages.generate.answers.documents import read_json
-from evalcube.stages.generate.answers.final import end_of_written
 from evalcube.stages.generate.answers.lists import integer_list, word_list
 from evalcube.stages.generate.answers.numbers import last_integer
 from evalcube.stages.generate.answers.texts import read_text
@@ -125,28 +121,6 @@ def test_read__a_value_in_the_first_paragraph_stands_before_its_explanation():
     assert read_choice("C\n\nExplanation: it galvanises; iron (A) would rust.", "ABCD", list("wxyz")) == "C"
     assert last_integer("**25**\n\nHere is how: 3 * 8 is 24 and 24 + 1 gives 25, as 24 - 6 is 18.") == "25"
     assert last_integer("24\n\nThat is off by one, so 25.") == "25"
-
-
-NEAR = st.lists(
-    st.sampled_from(["eiffel", "TOWER", "3.5", "a", "ſs", " ", ", ", "-", "—", "x-y"]), max_size=12
-).map("".join)
-
-
-@given(
-    st.lists(st.sampled_from(["Eiffel", "tower", "3.5", "a", "ss", "ß", "x-y"]), min_size=1, max_size=3), NEAR
-)
-def test_end_of_written__is_where_a_pattern_of_its_words_ends(value, near):
-    found = re.search(r"[\W_]{1,9}".join(map(re.escape, value)), near, re.IGNORECASE)
-
-    assert end_of_written(near, " ".join(value)) == (found.end() if found else None)
-
-
-@given(st.lists(st.sampled_from(["a", "-", "+"]), min_size=1, max_size=4), NEAR)
-def test_end_of_written__ends_with_the_words_where_they_are_signs(value, near):
-    found = end_of_written(near, " ".join(value))
-
-    pattern = r"[\W_]{1,9}".join(map(re.escape, value)) + r"\Z"
-    assert found is None or re.search(pattern, near[:found], re.IGNORECASE)
 
 
 def test_read_text__takes_time_in_proportion_to_signs_that_stand_otherwise_in_the_reply():
