@@ -66,8 +66,7 @@ class _Sentence(NamedTuple):
 
 def instead(tail: str, value: str, mentions: Sequence[Mention], *, free: bool = False) -> str | None:
     """The value that a text ends up with after an answer; `REFUSED` if it takes it back, None if it lets it stand."""
-    mentions = [part for mention in mentions if mention.value for part in _parts(mention, value, tail)]
-    mentions = [m for m in mentions if value == REFUSED or _alike(value, m.value or "")]
+    mentions = [m for m in mentions if m.value and (value == REFUSED or _alike(value, m.value))]
     sentences = list(_sentences(tail, mentions))
     last = max((i for i, s in enumerate(sentences) if not CHATTER.match(s.text)), default=-1)
     explained = words.HEADING.match(tail) is not None
@@ -200,30 +199,12 @@ def _offered(before: str, *, alone: bool) -> Role | None:
     return None if words.RELATES.search(clause) else open_end
 
 
-def _parts(mention: Mention, value: str, text: str) -> list[Mention]:
-    """A list without words of its sentence at an end, or with the one that it replaces apart ("1, 2 -> 1, 3")."""
-    items, answer = (mention.value or "").split(", "), value.split(", ")
-    size = len(answer)
-    if size >= len(items):
-        return [mention]
-    cut = size if sorted(items[:size]) == sorted(answer) else -size
-    if cut < 0 and sorted(items[cut:]) != sorted(answer):
-        return [mention]
-    at = mention.start
-    for item in items[:cut]:
-        at = max(at, text.find(item, at, mention.end) + len(item))
-    following = max(at, text.find(items[cut], at, mention.end))
-    first = Mention(mention.start, at, ", ".join(items[:cut]))
-    return [first, Mention(following, mention.end, ", ".join(items[cut:]))]
-
-
 def _alike(value: str, other: str) -> bool:
-    """Whether two values may stand for each other, which any may but lists: of one length, or mostly the same."""
-    if "[" in (value[:1], other[:1]) or "{" in (value[:1], other[:1]):
+    """Whether two values may stand for each other, which any may but lists that differ much in length."""
+    if "[" in value[:1] + other[:1] or "{" in value[:1] + other[:1]:
         return value[0] == other[0]
-    one, two = value.split(", "), other.split(", ")
-    longest = max(len(one), len(two))
-    return abs(len(one) - len(two)) * 4 <= longest or len(set(one) & set(two)) * 2 > longest
+    sizes = sorted((value.count(", "), other.count(", ")))
+    return (sizes[1] - sizes[0]) * 4 <= sizes[1] + 1
 
 
 def _said_outright(sentence: str, at: Mention) -> bool:

@@ -50,7 +50,7 @@ _OPEN = r"(?>[ *_`$\"'(\[{\\<“”‘’«„]*)"
 _CLOSE = r"(?>[*_`$\"')\]}\\”’“»]*)"
 _AND = "and|und|et|y"
 _SEPARATOR = (
-    rf"(?:{_CLOSE}(?: ?(?:[,;/>→⇒·•<]|->|=>) ?(?:and\b|&|or\b)? ?| (?:{_AND}|&|or) )(?:\(?[0-9]{{1,3}}[.)] ?)?{_OPEN}"
+    rf"(?:{_CLOSE}(?: ?(?:[,;/>→⇒·•<]) ?(?:and\b|&|or\b)? ?| (?:{_AND}|&|or) )(?:\(?[0-9]{{1,3}}[.)] ?)?{_OPEN}"
     rf"|{_CLOSE} \(?[0-9]{{1,3}}[.)] {_OPEN}|[,;] ?\n ?{_OPEN})"
 )
 _JOINS = re.compile(rf"{_AND}|or", re.IGNORECASE)
@@ -133,9 +133,7 @@ _PLAIN = re.compile(
 )
 _GROUPED = re.compile(_PLAIN.pattern.replace("[_'’]", "[,_'’]"), re.IGNORECASE)
 _SPACED_COMMA = re.compile(r"[,;] ")
-_GAP = re.compile(
-    r"[ ,;|/*_`$\"'()\[\]→⇒>]{1,12}(?:(?:and|then|und|et|y)[ *_`$]{1,4})?|[ *_`$]{0,4}->[ *_`$]{0,4}"
-)
+_GAP = re.compile(r"[ ,;|/*_`$\"'()\[\]→⇒>]{1,12}(?:(?:and|then|und|et|y)[ *_`$]{1,4})?")
 _OPERATOR = re.compile(r"[ *`$\"')\]]{0,6}(?:[=+*/×·^→-]|times\b|plus\b|minus\b)[ $`(>+-]{0,4}[0-9]")
 _COUNT = re.compile(r"\b(?:next|first|last|these|the|all|following|step|steps|of) \Z", re.IGNORECASE)
 _COUNTED = re.compile(r" (?:terms?|numbers?|integers?|values?|steps?|rules?)\b")

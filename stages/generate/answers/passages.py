@@ -15,7 +15,7 @@ import re
 from collections import deque
 from collections.abc import Iterator
 from enum import Enum
-from itertools import islice, pairwise
+from itertools import islice
 from typing import NamedTuple
 from unicodedata import decimal
 
@@ -144,24 +144,17 @@ def _ascii_digit(match: re.Match[str]) -> str:
 
 # ---- marks
 
-_MARKS = ("nswer", "NSWER", "boxed", "fbox", "Ans", "ans:", "ANS:")
-"""Parts of marks, found at the speed of a memory scan, which a pattern is not."""
-_WHOLE_MARKS = {"####": "tag", ":": ""}
-_BOX = re.compile(r"(?:boxed|fbox)\s{0,3}\{")
+_MARK = re.compile(
+    r"\\(?:boxed|fbox)\s{0,3}\{(?P<box>)|(?:####|[<\[]\s?(?:[A-Za-z]{1,12}[_ -]?)?(?:[aA]nswers?|ANSWERS?)\s?[>\]])(?P<tag>)"
+    r"|[\"'](?:\w{1,20}[_ -])?[aA]nswer(?:[_ -]\w{1,20})?[\"']\s{0,4}:\s{0,9}(?P<field>)"
+    r"|(?:[aA]ns|ANS)\.?[*_`\" \t]{0,8}[:=](?P<short>)|(?:[aA]nswer|ANSWER)(?P<word>)"
+)
 _FOREIGN = re.compile(
-    r"(?:\b(?:antwort|l[öo]sung|ergebnis|respuesta|resultado|r[ée]ponse|r[ée]sultat|risposta|risultato|resposta"
-    r"|antwoord|svar|vastaus|odpowied[źz]|odpov[ěe][ďd]|cevap|ответ|відповідь|απάντηση)\b(?: (?!n[ãa]o |non |nicht "
-    r"|niet )\w{3,12}){0,2}?\s{0,2}(?:\*\*)?\s{0,2}(?P<said>(?:ist|lautet|es|est|è|é|är"
-    r"|is|on|to|je)\b)?|(?:答案|正解|答え"
-    r"|答|解答|정답|답|الجواب|الإجابة|جواب|پاسخ|תשובה|उत्तर|जवाब"
-    r"|คำตอบ)(?:\*\*)?\s{0,2}(?P<links>是|为|為|は|هو|هي|है|은"
-    r"|는)?)\s{0,2}(?(said):?|(?(links):?|(?:[:=]|\*\*:?|\n)))",
+    rf"(?:\b{phrases('foreign_answers')}\b(?: (?!(?:n[ãa]o|non|nicht|niet) )\w{{3,12}}){{0,2}}?\s{{0,2}}(?:\*\*)?\s{{0,2}}"
+    rf"(?P<said>{phrases('foreign_is')}\b)?|{phrases('answers_of_scripts')}(?:\*\*)?\s{{0,2}}(?P<links>{phrases('is_of_scripts')})?)"
+    r"\s{0,2}(?(said):?|(?(links):?|(?:[:=]|\*\*:?|\n)))",
     re.IGNORECASE,
 )
-_FOREIGN_PARTS = (
-    "ntwort ösung spuesta ponse sposta rgebnis esultad sultat twoord svar Svar vastaus dpowied dpov evap"
-).split()
-_OTHER_SCRIPT = re.compile(r"[^\x00-\u024f\u2000-\u2bff]")
 """Marks of answers in other languages, which are looked for where there is none in English."""
 _HEAD = 60
 """Characters before the word "answer" in which its line begins, where that is an asked form."""
@@ -173,7 +166,6 @@ _AFTER_ASKED = re.compile(
 )
 _MARK_ITSELF = re.compile(r"(?:Answer|ANSWER)[*_]{0,3}:")
 """The asked form to the letter, which may stand within a line too."""
-_AFTER_ANS = re.compile(r"\.?[*_`\" \t]{0,8}[:=]")
 _AFTER_SAID = re.compile(
     r"s?(?:\b[^\n:=]{0,60}?(?:[:=\u2192\u21d2]|->|=>|(?<!you )(?<!we )(?<!I )\b(?:is|are|was|equals|becomes|(?:comes"
     r"|turns) out(?: to be| as)?)\b:?(?! that\b:?)|\b(?:would|must|should|will|has to|can only|shall)(?: (?:therefore"
@@ -190,10 +182,6 @@ _IS_THE = re.compile(
 )
 _NO_SUBJECT = re.compile(rf"(?>[\W_]*)(?:so |and |now )?{phrases('no_subject')}?", re.IGNORECASE)
 _LONGEST_SUBJECT = 3000
-_FIELD_BEFORE = re.compile(r"[\"'](?:\w{1,20}[_ -])?$")
-_FIELD_AFTER = re.compile(r"(?:[_ -]\w{1,20})?[\"']\s{0,4}:\s{0,9}")
-_TAG_BEFORE = re.compile(r"[<\[]\s?(?:[A-Za-z]{1,12}[_ -]?)?$")
-_TAG_AFTER = re.compile(r"s?\s?[>\]]")
 _CLOSING_TAG = re.compile(r"</|\[/|<\|")
 _UNWRAPPED = re.compile(
     r"[\s*_`$>\"'“‘(\[|\\]{0,12}(?:\\(?:boxed|fbox)\s{0,3}\{|<(?:[A-Za-z]{1,12}[_ -]?)?(?:answer|result|solution|output"
@@ -214,17 +202,7 @@ def passages(text: str) -> Iterator[Passage]:
     >>> [passage.text for passage in passages("The answer is 7.\nAnswer: 8")]
     ['8', ' 7.\nAnswer: 8']
     """
-    found = [place for at, part in _hits(text) if (place := _place(text, at, part)) is not None]
-    for i, (outer, inner) in enumerate(pairwise(found)):
-        lead = text[outer[1] : inner[1]].lower().rpartition("answer")[0]
-        if (
-            outer[0] is Rank.ASKED
-            and inner[0] is Rank.SAID
-            and not inner[2]
-            and _BEFORE.fullmatch(lead)
-            and "\n" not in lead
-        ):
-            found[i] = (Rank.ASKED, *inner[1:])  # Answer: the answer is ...
+    found = _places(text)
     for rank in _RANKS:
         for _, start, kind in islice((place for place in reversed(found) if place[0] is rank), CANDIDATES):
             yield _passage(text, rank, start, kind)
@@ -246,65 +224,44 @@ def without_next_question(text: str) -> str:
     >>> without_next_question("The answer is B.\n\nQuestion: And now?\nA. x\nB. y\nAnswer: A")
     'The answer is B.\n'
     """
-    asks = next(_NEXT_QUESTION.finditer(text), None)
-    if asks is None:
-        return text
-    begin = min(
-        (start for at, part in _hits(text) if (place := _place(text, at, part)) and (start := place[1])),
-        default=-1,
-    )
-    if begin < 0:
-        return text
-    while asks is not None and (asks.start() <= begin or not text[begin : asks.start()].strip(" *_\n:")):
+    asks = _NEXT_QUESTION.search(text)
+    begin = min((start for _, start, _ in _places(text) if start), default=-1) if asks else -1
+    while begin >= 0 and asks and (asks.start() <= begin or not text[begin : asks.start()].strip(" *_\n:")):
         asks = _NEXT_QUESTION.search(text, asks.end())
-    return text if asks is None else text[: asks.start()]
+    return text[: asks.start()] if asks and begin >= 0 else text
 
 
-def _hits(text: str) -> list[tuple[int, str]]:
-    """Where parts of marks are, in order."""
-    found: list[tuple[int, str]] = []
-    for part in (*_MARKS, "####") if "#" in text else _MARKS:
-        at = -len(part)
-        while (at := text.find(part, at + len(part))) >= 0:
-            found.append((at, part))
-    if not found and (
-        any(part in text for part in _FOREIGN_PARTS)
-        or not (text.isascii() or _OTHER_SCRIPT.search(text) is None)
-    ):
-        return [(match.end(), ":") for match in _FOREIGN.finditer(text)]
-    found.sort()
-    return found
+_Place = tuple[Rank, int, str]
+"""Rank, begin and kind of what a mark announces."""
 
 
-def _place(text: str, at: int, part: str) -> tuple[Rank, int, str] | None:
-    """Rank, begin and kind of what a part of a mark announces; None if it announces nothing."""
-    end, short = at + len(part), None
-    if part in ("boxed", "fbox"):
-        box = _BOX.match(text, at) if text[at - 1 : at] == "\\" else None
-        return (Rank.MARKED, box.end(), "box") if box else None
-    if part in _WHOLE_MARKS:
-        rank = Rank.SAID if part == ":" else Rank.MARKED
-        return rank, end if part == "####" else at, _WHOLE_MARKS[part]
-    if part in ("nswer", "NSWER"):
-        at -= 1
-        if text[at : at + 1] not in ("a", "A"):
-            return None
-    else:
-        end = at + 3
-        short = _AFTER_ANS.match(text, end)
-        if short is None:  # as in "Answer", which has been found too
-            return None
+def _places(text: str) -> list[_Place]:
+    """What the marks of a text announce, in order."""
+    marks = list(_MARK.finditer(text))
+    if not marks:
+        return [(Rank.SAID, mark.end(), "") for mark in _FOREIGN.finditer(text)]
+    return [place for mark in marks if (place := _place(text, mark)) is not None]
+
+
+def _place(text: str, mark: re.Match[str]) -> _Place | None:
+    kind, at, end = mark.lastgroup or "", mark.start(), mark.end()
+    if kind in ("box", "tag", "field"):
+        return Rank.MARKED, end, kind
     if text[at - 2 : at] in ("</", "[/"):
         return None
     whole, before = _before(text, at)
     begins = whole and _BEFORE.fullmatch(before) is not None
-    if short is not None:
-        return (Rank.ASKED, short.end(), "") if begins else None
-    found = _tagged(text, before, end) or _subject(text, at, end)
-    if found is None and (begins or _MARK_ITSELF.match(text, at) or _TABLE.match(text, end)):
+    if kind == "short":
+        return (Rank.ASKED, end, "") if begins else None
+    place = _subject(text, at, end)
+    if place is None and (begins or _MARK_ITSELF.match(text, at) or _TABLE.match(text, end)):
         after = _AFTER_ASKED.match(text, end)
-        found = (Rank.ASKED, after.end(), "") if after else None
-    return found or _said(text, at, end)
+        place = (Rank.ASKED, after.end(), "") if after else None
+    place = place or _said(text, at, end)
+    _, asked, lead = before.rpartition("nswer")
+    if place and asked and not place[2] and _BEFORE.fullmatch(lead):
+        return Rank.ASKED, place[1], ""  # Answer: the answer is ...
+    return place
 
 
 def _before(text: str, at: int) -> tuple[bool, str]:
@@ -315,20 +272,7 @@ def _before(text: str, at: int) -> tuple[bool, str]:
     return True, text[line:at]
 
 
-def _tagged(text: str, before: str, end: int) -> tuple[Rank, int, str] | None:
-    if before[-1:] in ("<", "[", "_", "-", " ") and _TAG_BEFORE.search(before[-16:]):
-        after = _TAG_AFTER.match(text, end)
-        # "Answer: <your answer>" is a prompt's placeholder and no tag
-        if after is not None:
-            return Rank.MARKED, after.end(), "tag"
-    if before[-1:] in ('"', "'", "_", "-", " ") and _FIELD_BEFORE.search(before[-24:]):
-        field = _FIELD_AFTER.match(text, end)
-        if field is not None:
-            return Rank.MARKED, field.end(), "field"
-    return None
-
-
-def _subject(text: str, at: int, end: int) -> tuple[Rank, int, str] | None:
+def _subject(text: str, at: int, end: int) -> _Place | None:
     """What stands before "is the answer"."""
     if text[end : end + 1] in (":", "="):
         return None
@@ -342,7 +286,7 @@ def _subject(text: str, at: int, end: int) -> tuple[Rank, int, str] | None:
     return Rank.SAID, start, f"{verb.start()}"
 
 
-def _said(text: str, at: int, end: int) -> tuple[Rank, int, str] | None:
+def _said(text: str, at: int, end: int) -> _Place | None:
     lead = text[max(0, at - 120) : at]
     after = _AFTER_SAID.match(text, end)
     clause = _CLAUSE.split(lead)[-1]

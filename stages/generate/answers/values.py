@@ -215,22 +215,20 @@ def at_end(text: str, form: Form) -> str | None:
         near = line if len(line) <= form.longest else line[line.rfind(" ", 0, -form.longest) + 1 :]
         mentions = form.mentions(near)
         if mentions or form.labels:
-            whole_line = not form.labels or len(line) <= SEGMENT or _STOPS.search(line)
-            value = read_line(near, form, loose=False, last=True) if mentions and whole_line else None
-            return None if value is None or _doubted(text, value, form) else value
+            clear = not form.labels or len(line) <= SEGMENT or _STOPS.search(line)
+            value = read_line(near, form, loose=False, last=True) if mentions and clear else None
+            stated = [m for m in mentions if m.value == value]
+            return value if value and not _doubted(text[text.rfind(near) :], mentions, stated[0]) else None
     return None
 
 
-def _doubted(text: str, value: str, form: Form) -> bool:
+def _doubted(tail: str, mentions: Sequence[Mention], at: Mention) -> bool:
     """Whether the sentence with a value, or what follows it, leaves open whether it is the answer."""
-    tail = text[-SHORT - 2 * len(value) :]
-    mentions = form.mentions(tail)
-    at = max((m.start for m in mentions if m.value == value), default=0)
     for other in reversed(mentions):  # what is said of others is no doubt
-        denial = words.denied_after(tail, other.end) if other.start > at else None
+        denial = words.denied_after(tail, other.end) if other.start > at.start else None
         tail = tail[: other.start] + tail[denial.end() :] if denial else tail
-    begin = max((stop.end() for stop in words.SENTENCE_END.finditer(tail, 0, at)), default=0)
-    begin = max((turn.end() for turn in words.RESULT.finditer(tail, begin, at)), default=begin)
+    begin = max((stop.end() for stop in words.SENTENCE_END.finditer(tail, 0, at.start)), default=0)
+    begin = max((turn.end() for turn in words.RESULT.finditer(tail, begin, at.start)), default=begin)
     opened = words.REOPENS.search(tail, begin)
     return (
         words.DOUBT.search(tail, begin) is not None
