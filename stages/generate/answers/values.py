@@ -178,15 +178,11 @@ def first_line(tail: str, longest: int = SEGMENT) -> str:
 
 # ---- a value in a line
 
-_LEAD = words.LEAD
-"""What may stand before a value that a line begins with."""
 _NOUN = re.compile(r"\s(?!of\b|or\b|and\b|not\b)[A-Za-z]{2,20}(?:\s[a-z]{2,20})?(?=[\s*_.!]*$)")
 _SENTENCE = re.compile(r"(?<=[.!?])[\"'`*)]{0,3}\s+(?=[A-Z(\"'*`])")
 _STOP = re.compile(r"[.;]\s")
 _ITEM = re.compile(r"\(?[0-9]{1,2}[.)]\s+(?=\S)")
 """The number of an item in a list."""
-_LEFT_SIDE = re.compile(r"[^=.;:(\n]{0,60}(?<![<>!-])=[^=>]")
-"""The rest of an expression before an equals sign."""
 _SUM_RESULT = re.compile(r"(?:[=≈⇒→]|\b(?:is|gives|makes|equals|yields))[\s\"'`*_$(]{0,6}$", re.IGNORECASE)
 _STOPS = re.compile(r"[.!)\]*_`$\"']\s*\Z")
 _LINE_END = re.compile(r"(?>[^\w?]*)$")
@@ -258,7 +254,9 @@ def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str 
             refused = refused or (any(not m.weak for m in inside) and not kept)
             chosen = _stated(line[:high], low, kept, form, last=last)
             if chosen is None and loose:
-                chosen = _mentioned(line[:high], kept)
+                strong = [m for m in kept if not m.weak]
+                bracket = line.find("(", strong[0].end, high) if strong else -1
+                chosen = next((m for m in reversed(strong) if bracket < 0 or m.start < bracket), None)
             if chosen is not None and loose and words.DOUBT.search(line):
                 return REFUSED
         if chosen is not None:
@@ -271,7 +269,7 @@ def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str 
 
 def _leading(line: str, low: int, mentions: Sequence[Mention], form: Form) -> Mention | None:
     """The value that a sentence begins with, but for words that say no more than that it follows."""
-    lead = _LEAD.match(line, low)
+    lead = words.LEAD.match(line, low)
     start = lead.end() if lead else low
     first = next(
         (m for m in mentions if m.start <= start and not (m.weak and not _ends(line, m, form))), None
@@ -279,14 +277,9 @@ def _leading(line: str, low: int, mentions: Sequence[Mention], form: Form) -> Me
     if first is None or not words.affirmed(line, first.start, first.end):
         return None
     joins = form.word_operators
-    calculates = form.counts and (words.OPERATOR.match(line, first.end) or _LEFT_SIDE.match(line, first.end))
-    if not calculates and not (joins and joins.match(line, first.end)):
+    if first.value is not None and not (joins and joins.match(line, first.end)):
         return first
-    results = [
-        m
-        for m in mentions
-        if m.start >= first.end and _SUM_RESULT.search(line[max(0, m.start - 24) : m.start])
-    ]
+    results = [m for m in mentions if _SUM_RESULT.search(line[max(0, m.start - 24) : m.start])]
     return results[-1] if results else first._replace(value=None)
 
 
@@ -315,11 +308,9 @@ def _hedges(line: str, mentions: Sequence[Mention], form: Form) -> bool:
         if one.value == other.value or len(gap) > 60 or not words.GAP.fullmatch(gap):
             continue
         weak = (one.weak or other.weak) and not _LINE_END.match(line, other.end)
-        pair = words.PAIR.search(gap) or gap.strip(" \"'`*$") in (",", ";")
-        ranged = form.counts and (words.RANGE.search(gap) or gap.isspace())
-        if (words.ALTERNATIVE.search(gap) or (not weak and (pair or ranged))) and not words.denied_before(
-            line, other.start
-        ):
+        remark = gap.lstrip(" *_`\"')$")[:1] in ("(", ".")
+        either = words.ALTERNATIVE.search(gap) or not (weak or remark)
+        if either and not words.denied_before(line, other.start):
             return True
     return False
 
@@ -330,7 +321,6 @@ def _stated(line: str, low: int, kept: Sequence[Mention], form: Form, *, last: b
         m
         for m in kept
         if not (m.weak and not _ends(line, m, form))
-        and not (form.counts and words.OPERATOR.match(line, m.end))
         and (
             _by_name(line, low, m, kept)
             if last and form.labels
@@ -350,10 +340,3 @@ def _by_name(line: str, low: int, at: Mention, kept: Sequence[Mention]) -> bool:
     return bool(
         words.NAMES.search(before) or words.RIGHTLY.match(line, at.end) or (ends and "=" not in before[-8:])
     )
-
-
-def _mentioned(line: str, kept: Sequence[Mention]) -> Mention | None:
-    """The value that a sentence mentions last, before any bracket; weak ones do not count."""
-    strong = [m for m in kept if not m.weak]
-    bracket = line.find("(", strong[0].end) if strong else -1
-    return next((m for m in reversed(strong) if bracket < 0 or m.start < bracket), None)

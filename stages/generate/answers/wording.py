@@ -114,9 +114,6 @@ LEAD = cue(
 """What may stand before a value that a line begins with."""
 REASON = cue(r"[\s,(]<reason>\b")
 """Where a sentence turns to the reasons for what it said."""
-OPERATOR = cue(
-    r"[\s$`)}*]{0,4}(?:[-+/×·÷^±]|(?<!\*)\*(?!\*)|(?<=[0-9])\*\*(?=[0-9])|\\times|\\cdot|<operator>\b)[\s$`*]{0,4}[-+(0-9]"
-)
 WEAK_END = cue(
     r"(?>[\"'`*_$”’})\]\\>|\s]*)(?:\Z|[.,;:!(<](?!\d)|-{1,3}\s|[^\x00-\x7f\w]"
     r"|\s?(?:instead|now|rather than|is (?:right|correct|what|the))\b)"
@@ -126,10 +123,8 @@ GAP = cue(
     rf"(?>(?:(?>[\s\"'`*.,;:()\[\]$_“”‘’?!{{}}<>\\…–—-]+)|[/|±→⇒]|\+/-|[a-z]\s?=|(?:{_OR}|<other_words>)(?![\w'’]))*)"
 )
 ALTERNATIVE = cue(rf"\b{_OR}|[/|±→⇒]|[-=]>")
-PAIR = cue(r"\band\b|&|,\s?[a-z]\s?=")
 CHANGED = cue(r"\b(?:now|but|wait|actually|then again|changed|correction)\b")
 """What makes another value later in a line more than an aside."""
-RANGE = cue(r"\b(?:to|through|until|till)\b|(?<![.\w])\.\.\.?")
 
 # ---- what follows an answer
 
