@@ -164,10 +164,8 @@ def _role(text: str, mentions: Sequence[Mention], place: int, value: str) -> Rol
     replaced = standing and words.REPLACES.fullmatch(text, standing[-1].end, at.start)
     if replaced or any(_denied(text, m) for m in standing):
         return Role.REPLACES
-    if supposed or words.EXPLAINS.search(before):
-        return None
-    if rightly:
-        return Role.STATED
+    if supposed or rightly:
+        return None if supposed else Role.STATED
     role = _offered(before, alone=len({m.value for m in mentions}) == 1)
     return role if role is Role.STATED or words.LAST.match(after) else None
 
@@ -179,8 +177,6 @@ def _denied(text: str, at: Mention) -> bool:
 def _offered(before: str, *, alone: bool) -> Role | None:
     """What the words before a value that ends a clause make of it."""
     turned = words.TURNS.search(before) is not None
-    if words.EQUATION.search(before):
-        return Role.OPEN if turned else None
     clause = words.CUT.split(before)[-1]
     open_end = Role.OPEN if alone else None
     _, bracket, aside = before.rpartition("(")
@@ -196,7 +192,7 @@ def _offered(before: str, *, alone: bool) -> Role | None:
         return None
     if words.ASSERTS.search(before):
         return Role.STATED if words.SUBJECT.search(clause) else Role.OPEN
-    return None if words.RELATES.search(clause) else open_end
+    return open_end
 
 
 def _alike(value: str, other: str) -> bool:

@@ -75,7 +75,7 @@ class _Words(_Lists):
         return list(self._lists(line))
 
     def _lists(self, line: str) -> Iterator[Mention]:
-        for start, end in self._runs(line):
+        for start, end in (run.span() for run in _RUN.finditer(line)):
             found = self.item.finditer(line, start, end)
             words = [word for word in found if not _JOINS.fullmatch(word[0])]
             while words and words[0][0].lower() in _PROSE:
@@ -85,15 +85,6 @@ class _Words(_Lists):
             if len(words) > 1 and not _HOLDER.search(line, max(0, start - 60), end):
                 value = None if _OR.search(line, start, end) else ", ".join(word[0] for word in words)
                 yield Mention(words[0].start(), words[-1].end(), value, weak=len(words) == 2)
-
-    def _runs(self, line: str) -> Iterator[tuple[int, int]]:
-        """Where words with separators between them begin and end; where commas separate, a semicolon ends a run."""
-        for run in _RUN.finditer(line):
-            start = run.start()
-            for cut in re.finditer(";", run[0]) if "," in run[0] else ():
-                yield start, run.start() + cut.start()
-                start = run.start() + cut.end()
-            yield start, run.end()
 
     def first_line(self, tail: str) -> str:
         """The first line; there, three words or more may have nothing but spaces between them."""
@@ -135,8 +126,6 @@ _GROUPED = re.compile(_PLAIN.pattern.replace("[_'’]", "[,_'’]"), re.IGNORECA
 _SPACED_COMMA = re.compile(r"[,;] ")
 _GAP = re.compile(r"[ ,;|/*_`$\"'()\[\]→⇒>]{1,12}(?:(?:and|then|und|et|y)[ *_`$]{1,4})?")
 _OPERATOR = re.compile(r"[ *`$\"')\]]{0,6}(?:[=+*/×·^→-]|times\b|plus\b|minus\b)[ $`(>+-]{0,4}[0-9]")
-_COUNT = re.compile(r"\b(?:next|first|last|these|the|all|following|step|steps|of) \Z", re.IGNORECASE)
-_COUNTED = re.compile(r" (?:terms?|numbers?|integers?|values?|steps?|rules?)\b")
 
 
 class _IntegerLists(_Lists):
@@ -164,10 +153,7 @@ class _IntegerLists(_Lists):
 
     def _of(self, line: str, run: Sequence[re.Match[str]]) -> Iterator[Mention]:
         start, end = run[0].start(), run[-1].end()
-        is_count = (
-            len(run) == 1 and _COUNT.search(line, max(0, start - 12), start) and _COUNTED.match(line, end)
-        )
-        if not is_count and not _OPERATOR.match(line, end):
+        if not _OPERATOR.match(line, end):
             weak = len(run) == 1 and run[0]["word"] is not None
             yield Mention(start, end, ", ".join(map(_integer, run)), weak)
 

@@ -292,19 +292,11 @@ def number_text(value: Fraction) -> str:
     >>> number_text(Fraction(-5, 4)), number_text(Fraction(2, 3))
     ('-1.25', '2/3')
     """
-    rest, places = value.denominator, 0
-    while rest % 10 == 0:
-        rest, places = rest // 10, places + 1
-    for prime in (2, 5):
-        while rest % prime == 0:
-            rest, places = rest // prime, places + 1
-    if rest > 1:
+    places = value.denominator.bit_length()
+    if pow(10, places, value.denominator):
         return f"{value.numerator}/{value.denominator}"
     digits = str(abs(value.numerator) * 10**places // value.denominator).rjust(places + 1, "0")
-    cut = len(digits) - places
-    decimals = digits[cut:].rstrip("0")
-    sign = "-" if value < 0 else ""
-    return f"{sign}{digits[:cut]}.{decimals}" if decimals else f"{sign}{digits[:cut]}"
+    return f"{'-' if value < 0 else ''}{digits[:-places]}.{digits[-places:]}".rstrip("0").rstrip(".")
 
 
 def with_whole_numbers(value: object) -> object:

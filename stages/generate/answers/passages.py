@@ -249,8 +249,9 @@ def _place(text: str, mark: re.Match[str]) -> _Place | None:
         return Rank.MARKED, end, kind
     if text[at - 2 : at] in ("</", "[/"):
         return None
-    whole, before = _before(text, at)
-    begins = whole and _BEFORE.fullmatch(before) is not None
+    line = text.rfind("\n", max(0, at - _HEAD - 1), at) + 1
+    before = text[line or max(0, at - _HEAD) : at]
+    begins = (line > 0 or at <= _HEAD) and _BEFORE.fullmatch(before) is not None
     if kind == "short":
         return (Rank.ASKED, end, "") if begins else None
     place = _subject(text, at, end)
@@ -262,14 +263,6 @@ def _place(text: str, mark: re.Match[str]) -> _Place | None:
     if place and asked and not place[2] and _BEFORE.fullmatch(lead):
         return Rank.ASKED, place[1], ""  # Answer: the answer is ...
     return place
-
-
-def _before(text: str, at: int) -> tuple[bool, str]:
-    """What stands before a place in its line, and whether that is all."""
-    line = text.rfind("\n", max(0, at - _HEAD - 1), at) + 1
-    if line == 0 and at > _HEAD:
-        return False, text[at - _HEAD : at]
-    return True, text[line:at]
 
 
 def _subject(text: str, at: int, end: int) -> _Place | None:
@@ -287,37 +280,27 @@ def _subject(text: str, at: int, end: int) -> _Place | None:
 
 
 def _said(text: str, at: int, end: int) -> _Place | None:
-    lead = text[max(0, at - 120) : at]
-    after = _AFTER_SAID.match(text, end)
-    clause = _CLAUSE.split(lead)[-1]
-    if after is None:
-        return None
+    after, clause = _AFTER_SAID.match(text, end), _CLAUSE.split(text[max(0, at - 120) : at])[-1]
     near = clause.rpartition(",")[2]
-    if HEDGE.search(near) or CONDITION.search(clause):
+    if after is None or HEDGE.search(near) or CONDITION.search(clause):
         return None
-    if any(map(OTHER_TOPIC.search, (after[0], near[-24:]))) or SAYS_NOTHING.match(text, after.end()):
-        return None
-    return Rank.SAID, after.end(), ""
+    other = OTHER_TOPIC.search(after[0]) or OTHER_TOPIC.search(near[-24:])
+    return None if other or SAYS_NOTHING.match(text, after.end()) else (Rank.SAID, after.end(), "")
 
 
 def _passage(text: str, rank: Rank, start: int, kind: str) -> Passage:
     if kind.isdigit():  # the end of what is the answer
         return Passage(re.split(r"[.!?;:]\s", text[start : int(kind)])[-1], rank, boxed=False, start=start)
-    tail = text[start : start + TAIL]
+    tail, boxed = text[start : start + TAIL], kind == "box"
     if kind == "field":
         return Passage(_field(tail), rank, boxed=False, start=start)
-    if kind == "tag":
-        tail = tail.lstrip("\n \t")
-    boxed = kind == "box"
-    if not boxed:
-        fence = _TABLE.match(tail) or _FENCE.match(tail)
-        tail = tail[fence.end() :] if fence else tail
-    inner = _UNWRAPPED.match(tail)
-    if inner is not None and not boxed:
-        boxed = inner[0].endswith("{")
-        tail = tail[inner.end() :]
-        kind = kind if boxed else "tag"
-    if kind == "tag":
+    tail = tail.lstrip("\n \t") if kind == "tag" else tail
+    fence = None if boxed else _TABLE.match(tail) or _FENCE.match(tail)
+    tail = tail[fence.end() :] if fence else tail
+    inner = None if boxed else _UNWRAPPED.match(tail)
+    if inner is not None:
+        boxed, tail = inner[0].endswith("{"), tail[inner.end() :]
+    if kind == "tag" or (inner is not None and not boxed):
         tail = _CLOSING_TAG.split(tail, maxsplit=1)[0]
     return Passage(tail, rank, boxed, start)
 

@@ -310,7 +310,7 @@ def _hedges(line: str, mentions: Sequence[Mention], form: Form) -> bool:
         weak = (one.weak or other.weak) and not _LINE_END.match(line, other.end)
         remark = gap.lstrip(" *_`\"')$")[:1] in ("(", ".")
         either = words.ALTERNATIVE.search(gap) or not (weak or remark)
-        if either and not words.denied_before(line, other.start):
+        if either and not any(words.denied_before(line, m.start) for m in (one, other)):
             return True
     return False
 

@@ -187,13 +187,6 @@ SUPPOSES = cue(
     r"\b(?:<supposes>|(?<!i )would)\b|['’]d\b(?! (?:rather|say|go|now|choose|like|change|revise|correct|amend|put|pick|take|better))"
 )
 """What makes a sentence speak of what is not, was, or others think."""
-EXPLAINS = cue(
-    r"\b<explains>\b|n['’]t\b|\bn[ãa]o\b|\b(?:nearly|almost)\b|\b(?:nicht|pas)[^\w,]*\Z|\w \(\W*\Z"
-    r"|\bnot(?: to \w+)?\W*\Z|不是\W*\Z|\b[a-z]\s?=\W*\Z"
-)
-"""What makes a value that ends a clause one of the reasons."""
-RELATES = cue(r"\b<relates>\W*(?:the\s)?\Z")
-"""What makes a value a circumstance."""
 SUBJECT = cue(r"\b<subject>\b|[是为為は]|\A\W*(?:\w+\W+)?\Z")
 """What may be the answer."""
 PART = cue(r"\bof which\b|\b(?:the|an?) (?!<asked_for> )[a-z]{4,14} <part>s?\b")
@@ -212,11 +205,6 @@ FRAME = cue(
     r"|\A[^\n:.{}\[\]\"]{0,30}:)(?:\s<really>\b)*\s?[:,]?"
 )
 """What states the words after it."""
-EQUATION = cue(
-    r"(?:[0-9a-z)\]}][\s$]?[-+*/×·÷^&|]\s?[^=\na-z]{1,60}|\b(?:and|or|xor|not|plus|minus|times)\s[^=\n]{1,60})(?:=|≈|→"
-    r"|\\to|\b(?:is|gives|makes|equals|yields))\W*\Z"
-)
-"""The left side of a calculation before its result."""
 LAST = cue(r"[^,(\n]*(?:\Z|\(|,\s<last>\b)")
 """What follows a value that ends its sentence."""
 REPLACES = re.compile(r"\W*(?:-+>|=>|[\u2192\u21d2\u2794-\u27bf]|/)\W*")
