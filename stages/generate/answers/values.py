@@ -214,7 +214,9 @@ def at_end(text: str, form: Form) -> str | None:
             clear = not form.labels or len(line) <= SEGMENT or _STOPS.search(line)
             value = read_line(near, form, loose=False, last=True) if mentions and clear else None
             stated = [m for m in mentions if m.value == value]
-            return value if value and not _doubted(text[text.rfind(near) :], mentions, stated[0]) else None
+            if not value or any(map(words.declines, _SENTENCE.split(near[: mentions[0].start])[:-1])):
+                return None
+            return None if _doubted(text[text.rfind(near) :], mentions, stated[0]) else value
     return None
 
 
