@@ -184,6 +184,7 @@ _STOP = re.compile(r"[.;]\s")
 _ITEM = re.compile(r"\(?[0-9]{1,2}[.)]\s+(?=\S)")
 """The number of an item in a list."""
 _SUM_RESULT = re.compile(r"(?:[=≈⇒→]|\b(?:is|gives|makes|equals|yields))[\s\"'`*_$(]{0,6}$", re.IGNORECASE)
+_APART = re.compile(rf"[.;(\n]|{words.REASON.pattern}", re.IGNORECASE)
 _STOPS = re.compile(r"[.!)\]*_`$\"']\s*\Z")
 _LINE_END = re.compile(r"(?>[^\w?]*)$")
 
@@ -264,7 +265,9 @@ def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str 
         if chosen is not None:
             place = mentions.index(chosen) if chosen in mentions else 0
             near = mentions[max(0, place - 1) : place + 2]
-            open_end = chosen.value is None or _hedges(line, near, form) or _changed(line, mentions[place:])
+            open_end = (
+                chosen.value is None or _hedges(line, near, form) or _changed(line, mentions[place:], form)
+            )
             return REFUSED if open_end else chosen.value
     return REFUSED if refused else None
 
@@ -295,12 +298,14 @@ def _noun(line: str, at: Mention, form: Form) -> bool:
     return form.counts_things and _NOUN.match(line, at.end) is not None
 
 
-def _changed(line: str, mentions: Sequence[Mention]) -> bool:
-    """Whether another value that follows the first one takes its place."""
+def _changed(line: str, mentions: Sequence[Mention], form: Form) -> bool:
+    """Whether another value that follows the first one takes its place; of two letters in a sentence, none counts."""
     first = mentions[0]
     other = next((m for m in mentions if m.value not in (None, first.value)), None)
-    turned = other is not None and words.CHANGED.search(line, first.end, other.start)
-    return bool(turned) and other is not None and not words.denied_before(line, other.start)
+    if other is None or not words.affirmed(line, other.start, other.end):
+        return False
+    gap = line[first.end : other.start]
+    return bool(words.CHANGED.search(gap)) or (form.labels and not _APART.search(gap))
 
 
 def _hedges(line: str, mentions: Sequence[Mention], form: Form) -> bool:
