@@ -192,7 +192,7 @@ def _offered(before: str, *, alone: bool) -> Role | None:
         return None
     if words.ASSERTS.search(before):
         return Role.STATED if words.SUBJECT.search(clause) else Role.OPEN
-    return open_end
+    return None if words.RELATES.search(clause) else open_end
 
 
 def _alike(value: str, other: str) -> bool:

@@ -119,9 +119,11 @@ _NO_NUMBER_AFTER_WORDS = re.compile(
 Words are looked for apart, as most numbers have none before them."""
 _NO_NUMBER_AFTER = re.compile(
     r"!(?!\[)|[√∛π∞²³¹⁰⁴-⁹⁺⁻]|\s?(?:\\(?!text|quad|approx|right|circ|end)[a-z]+|\^|\*\*(?=[0-9({])|[±∓]|\+/?-)"
-    r"|\s?%?\s?[-+*/×·÷][\s$]?[0-9(\\]|\+|\s?(?:%\s?%|[≤≥≠]|[<>]=?\s?\w{1,4}\b(?![>/])|(?:%|percent)\sof\s[0-9])|_\{?[0-9]|[:/][0-9A-Za-z]|[.,'’′][0-9]|[0-9]|\s?(?:\.\.\.?|…)\s?[0-9]|\([0-9a-z]"
+    r"|\s?%?\s?[-+*/×·÷][\s$]?[0-9(\\]|\+|\s?(?:%\s?%|[≤≥≠]|[<>]=?\s?\w{1,4}\b(?![>/])"
+    r"|(?:%|percent)\sof\s[0-9])|_\{?[0-9]|[:/][0-9A-Za-z]|[.,'’′][0-9]|[0-9]|\s?(?:\.\.\.?|…)\s?[0-9]|\([0-9a-z]"
     rf"|(?!{phrases('units_that_touch')}(?![A-Za-z]))[A-Za-zα-ω]"
-    rf"|\s(?:{_COMPOUND},?\s(?:and\s)?|[a-z]{{1,12}}\sand\s)[0-9]|[ -](?:{phrases('after_no_number')}|(?-i:[xyzniM])|(?:out )?of [0-9])(?!\w)",
+    rf"|\s(?:{_COMPOUND},?\s(?:and\s)?|[a-z]{{1,12}}\sand\s)[0-9]"
+    rf"|[ -](?:{phrases('after_no_number')}|(?-i:[xyzniM])|(?:out )?of [0-9])(?!\w)",
     re.IGNORECASE,
 )
 """What makes a number before it a part of something else."""

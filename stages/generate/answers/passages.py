@@ -145,13 +145,14 @@ def _ascii_digit(match: re.Match[str]) -> str:
 # ---- marks
 
 _MARK = re.compile(
-    r"\\(?:boxed|fbox)\s{0,3}\{(?P<box>)|(?:####|[<\[]\s?(?:[A-Za-z]{1,12}[_ -]?)?(?:[aA]nswers?|ANSWERS?)\s?[>\]])(?P<tag>)"
+    r"\\(?:boxed|fbox)\s{0,3}\{(?P<box>)"
+    r"|(?:####|[<\[]\s?(?:[A-Za-z]{1,12}[_ -]?)?(?:[aA]nswers?|ANSWERS?)\s?[>\]])(?P<tag>)"
     r"|[\"'](?:\w{1,20}[_ -])?[aA]nswer(?:[_ -]\w{1,20})?[\"']\s{0,4}:\s{0,9}(?P<field>)"
     r"|(?:[aA]ns|ANS)\.?[*_`\" \t]{0,8}[:=](?P<short>)|(?:[aA]nswer|ANSWER)(?P<word>)"
 )
 _FOREIGN = re.compile(
-    rf"(?:\b{phrases('foreign_answers')}\b(?: (?!(?:n[ãa]o|non|nicht|niet) )\w{{3,12}}){{0,2}}?\s{{0,2}}(?:\*\*)?\s{{0,2}}"
-    rf"(?P<said>{phrases('foreign_is')}\b)?|{phrases('answers_of_scripts')}(?:\*\*)?\s{{0,2}}(?P<links>{phrases('is_of_scripts')})?)"
+    rf"(?:\b{phrases('foreign_answers')}\b(?: (?!(?:n[ãa]o|non|nicht|niet) )\w{{3,12}}){{0,2}}?\s{{0,2}}(?:\*\*)?"
+    rf"\s{{0,2}}(?P<said>{phrases('foreign_is')}\b)?|{phrases('answers_of_scripts')}(?:\*\*)?\s{{0,2}}(?P<links>{phrases('is_of_scripts')})?)"
     r"\s{0,2}(?(said):?|(?(links):?|(?:[:=]|\*\*:?|\n)))",
     re.IGNORECASE,
 )

@@ -41,17 +41,7 @@ _LED = re.compile(rf"(?:(?:it|that|this)(?:['’]s|\s(?:is|was))|{phrases('adver
 _ADVERB = re.compile(rf"(?:{phrases('adverbs')},?\s+)+", re.IGNORECASE)
 _STOP = re.compile(r"[^\W\d_]{2}[.!?;]\s")
 _BOLD = re.compile(r"\*\*[^*\n]+\*\*")
-_PAIRS = (
-    ("$", "$"),
-    ('"', '"'),
-    ("“", "”"),
-    ("'", "'"),
-    ("`", "`"),
-    ("(", ")"),
-    ("[", "]"),
-    ("<", ">"),
-    ("\\(", "\\)"),
-)
+_PAIRS = (*zip("$\"“'`([<", "$\"”'`)]>", strict=True), ("\\(", "\\)"))
 """What may enclose a whole answer."""
 
 

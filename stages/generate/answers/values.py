@@ -183,6 +183,8 @@ _SENTENCE = re.compile(r"(?<=[.!?])[\"'`*)]{0,3}\s+(?=[A-Z(\"'*`])")
 _STOP = re.compile(r"[.;]\s")
 _ITEM = re.compile(r"\(?[0-9]{1,2}[.)]\s+(?=\S)")
 """The number of an item in a list."""
+_LEFT_SIDE = re.compile(r"[^=.;:(\n]{0,60}(?<![<>!-])=[^=>]")
+"""The rest of an expression before an equals sign."""
 _SUM_RESULT = re.compile(r"(?:[=≈⇒→]|\b(?:is|gives|makes|equals|yields))[\s\"'`*_$(]{0,6}$", re.IGNORECASE)
 _APART = re.compile(rf"[.;(\n]|{words.REASON.pattern}", re.IGNORECASE)
 _STOPS = re.compile(r"[.!)\]*_`$\"']\s*\Z")
@@ -282,7 +284,9 @@ def _leading(line: str, low: int, mentions: Sequence[Mention], form: Form) -> Me
     if first is None or not words.affirmed(line, first.start, first.end):
         return None
     joins = form.word_operators
-    if first.value is not None and not (joins and joins.match(line, first.end)):
+    expression = words.OPERATOR.match(line, first.end) or _LEFT_SIDE.match(line, first.end)
+    calculates = form.counts and (first.value is None or expression)
+    if not calculates and not (joins and joins.match(line, first.end)):
         return first
     results = [m for m in mentions if _SUM_RESULT.search(line[max(0, m.start - 24) : m.start])]
     return results[-1] if results else first._replace(value=None)

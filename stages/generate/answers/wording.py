@@ -114,6 +114,9 @@ LEAD = cue(
 """What may stand before a value that a line begins with."""
 REASON = cue(r"[\s,(]<reason>\b")
 """Where a sentence turns to the reasons for what it said."""
+OPERATOR = cue(
+    r"[\s$`)}*]{0,4}(?:[-+/×·÷^±]|(?<!\*)\*(?!\*)|\\times|\\cdot|<operator>\b)[\s$`*]{0,4}[-+(0-9]"
+)
 WEAK_END = cue(
     r"(?>[\"'`*_$”’})\]\\>|\s]*)(?:\Z|[.,;:!(<](?!\d)|-{1,3}\s|[^\x00-\x7f\w]"
     r"|\s?(?:instead|now|rather than|is (?:right|correct|what|the))\b)"
@@ -140,8 +143,9 @@ WITHDRAWS = cue(
     r"\b(?:(?:(?:the|my|our|this|that) (?:\w{2,9} ){0,2}<above>(?: (?:above|before|line|given))?|verification|something"
     r"|(?P<pronoun>that|this|it|which))(?:(?:['’]s| (?:\w+ly |just )?<looks>) (?!not\b|n['’]t)(?:\w{2,9} )?<false>\b"
     r"|(?:['’]s| <can>)? ?(?:n['’]?t|not|never|hardly) (?:\w{2,9} ){0,2}?<holds>\b|(?: \w+ly)? <conflicts>\b)"
-    r"|do(?:es)?(?: not|n['’]?t) (?:think|believe|trust|buy|like) (?:that|this|it|(?:the|my) answer)\b(?! (?:\w+ ){0,3}<false>)"
-    r"|<drops> (?:that|this|it|(?:the|this|my|all of the) (?:\w{2,9} )?(?:above|line|answer|result)|my|the previous|everything(?! else)|what i)\b"
+    r"|do(?:es)?(?: not|n['’]?t) <trusts> (?:that|this|it|(?:the|my) answer)\b(?! (?:\w+ ){0,3}<false>)"
+    r"|<drops> (?:that|this|it|(?:the|this|my|all of the) (?:\w{2,9} )?<above>"
+    r"|my|the previous|everything(?! else)|what i)\b"
     r"|I(?:(?:['’]m| am) (?:not|no longer) (?:\w+ )?<sure>\b(?! (?:why|how|what))| (?:\w+ ){0,2}doubts?\b"
     r"| (?:was|am|['’]m) (?:wrong|mistaken|off)\b(?! about (?!this|that))"
     r"|<having>{0,4} (?:<errs> (?:an?|my|the) (?:\w+ )?<faults>|<mistook>)\b)"
@@ -171,7 +175,7 @@ CONFIRMS = cue(
     r"|\b(?:<confirms>(?! on\b| corrected)|(?:is|was|['’]s|are|all) (?:\w{2,9} )?<fine>)\b"
 )
 RIGHTLY = cue(
-    r"[\s\"'`*_)\]}”’»$]*\s(?:<rightly>|it is(?=\W*\Z|\W*,)|is (?:actually |now |therefore |thus )?(?:the|my) \w*\s?<right>)\b(?! only)"
+    r"[\s\"'`*_)\]}”’»$]*\s(?:<rightly>|it is(?=\W*\Z|\W*,)|is (?:<thus> )?(?:the|my) \w*\s?<right>)\b(?! only)"
 )
 """What says of the value before it that it is the answer."""
 ENDS = cue(
@@ -183,16 +187,16 @@ CUT = cue(
     r"[;:\u2014\u2013\u2026](?:[*_]*\s|(?=[^\W\d]))|,\s(?:so|but|and|which|\w+ing)\s|\.\.\.|->|=>|[\u2192\u21d2\u2794-\u27bf]"
 )
 """Where a clause begins."""
-SUPPOSES = cue(
-    r"\b(?:<supposes>|(?<!i )would)\b|['’]d\b(?! (?:rather|say|go|now|choose|like|change|revise|correct|amend|put|pick|take|better))"
-)
+SUPPOSES = cue(r"\b(?:<supposes>|(?<!i )would)\b|['’]d\b(?! <offers>)")
 """What makes a sentence speak of what is not, was, or others think."""
+RELATES = cue(r"\b<relates>\W*(?:the\s)?\Z")
+"""What makes a value a circumstance."""
 SUBJECT = cue(r"\b<subject>\b|[是为為は]|\A\W*(?:\w+\W+)?\Z")
 """What may be the answer."""
 PART = cue(r"\bof which\b|\b(?:the|an?) (?!<asked_for> )[a-z]{4,14} <part>s?\b")
 """What is another value than the one asked for, as it has a name of its own."""
 HEADING = cue(
-    r"[\W_]*(?:(?:the |my |detailed |short |brief |full |key )*(?:<heading>|here(?:['’]s| is) (?:how|why|the|my|a)[^\n:]{0,60}))"
+    r"[\W_]*(?:(?:<own> )*(?:<heading>|here(?:['’]s| is) (?:how|why|the|my|a)[^\n:]{0,60}))"
     r"[*_]*\s?[:\n]"
 )
 """A heading under which values are reasons unless a sentence says more."""
@@ -201,7 +205,7 @@ SAYS_NOTHING = cue(r"\s*(?:all |still |indeed |that )?<says_nothing>\b")
 FRAME = cue(
     r"(?:\b<answers>\b(?:\s\w{5,9}(?=\s\w{1,6}\s))?(?:['’]s|\s<frame_verbs>\b|\s<ought>\s(?:really\s|actually\s|rather\s)?"
     r"(?:have\s)?(?:be|been|read|say)\b)|\bI\s(?:now\s)?(?:get|got|find|obtain(?:ed)?|mean|meant)\b(?:\sto\s(?:say|write))?"
-    r"|<framing>\b|(?:<answers_of_scripts>)?(?:是|为|為|は)|\b(?:chang|replac|revis|correct|amend)\w* [^.\n]{0,30}\b(?:to|with)\b"
+    r"|<framing>\b|(?:<answers_of_scripts>)?(?:是|为|為|は)|\b<amends> [^.\n]{0,30}\b(?:to|with)\b"
     r"|\A[^\n:.{}\[\]\"]{0,30}:)(?:\s<really>\b)*\s?[:,]?"
 )
 """What states the words after it."""
