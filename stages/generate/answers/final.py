@@ -171,7 +171,7 @@ def _role(text: str, mentions: Sequence[Mention], place: int, value: str) -> Rol
 
 
 def _denied(text: str, at: Mention) -> bool:
-    return words.denied_before(text, at.start) or words.denied_after(text, at.end)
+    return words.denied_before(text, at.start) or words.denied_after(text, at.end) is not None
 
 
 def _offered(before: str, *, alone: bool) -> Role | None:
