@@ -267,9 +267,7 @@ def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str 
         if chosen is not None:
             place = mentions.index(chosen) if chosen in mentions else 0
             near = mentions[max(0, place - 1) : place + 2]
-            open_end = (
-                chosen.value is None or _hedges(line, near, form) or _changed(line, mentions[place:], form)
-            )
+            open_end = chosen.value is None or _hedges(line, near) or _changed(line, mentions[place:], form)
             return REFUSED if open_end else chosen.value
     return REFUSED if refused else None
 
@@ -312,7 +310,7 @@ def _changed(line: str, mentions: Sequence[Mention], form: Form) -> bool:
     return bool(words.CHANGED.search(gap)) or (form.labels and not _APART.search(gap))
 
 
-def _hedges(line: str, mentions: Sequence[Mention], form: Form) -> bool:
+def _hedges(line: str, mentions: Sequence[Mention]) -> bool:
     """Whether two neighbours of different value are alternatives of each other, or a pair where one is due."""
     for one, other in pairwise(mentions):
         gap = line[one.end : other.start]
