@@ -178,7 +178,7 @@ def first_line(tail: str, longest: int = SEGMENT) -> str:
 
 # ---- a value in a line
 
-_NOUN = re.compile(r"\s(?!of\b|or\b|and\b|not\b)[A-Za-z]{2,20}(?:\s[a-z]{2,20})?(?=[\s*_.!]*$)")
+_NOUN = re.compile(r"\s(?!of\b|or\b|and\b|not\b)[A-Za-zµ][\w²³/]{0,19}(?:\s[a-z]{2,20})?(?=[\s*_.!]*$)")
 _SENTENCE = re.compile(r"(?<=[.!?])[\"'`*)]{0,3}\s+(?=[A-Z(\"'*`])")
 _STOP = re.compile(r"[.;]\s")
 _ITEM = re.compile(r"\(?[0-9]{1,2}[.)]\s+(?=\S)")
