@@ -138,19 +138,22 @@ def _like_guessing(z: Floats, m: Floats, c: Floats, there: np.ndarray, tail: flo
 
 def _correlate(rng: np.random.Generator, parts: list[Floats], overlap: Floats) -> None:
     """Reorder draws so that tiers which share points rise and fall together; each tier's own draws stay the same."""
-    _, tiers, tasks = parts[0].shape
+    draws, tiers, _ = parts[0].shape
     apart = np.eye(tiers, dtype=bool)
-    for task in range(tasks):
-        if not np.where(apart, 0.0, overlap[task]).any():
-            continue
-        # A jitter on the diagonal: two tiers of the same points are correlated fully.
-        factor = np.linalg.cholesky(overlap[task] + 1e-9 * apart)
-        wanted = np.argsort(rng.standard_normal((len(parts[0]), tiers)) @ factor.T, axis=0)
-        order = np.argsort(parts[1][:, :, task], axis=0, kind="stable")
-        for part in parts:
-            new = np.empty_like(part[:, :, task])
-            np.put_along_axis(new, wanted, np.take_along_axis(part[:, :, task], order, axis=0), axis=0)
-            part[:, :, task] = new
+    tasks = np.flatnonzero(np.where(apart, 0.0, overlap).any(axis=(1, 2)))
+    # A jitter on the diagonal: two tiers of the same points are correlated fully.
+    factors = np.linalg.cholesky(overlap[tasks] + 1e-9 * apart)
+    normals = rng.standard_normal((len(tasks), draws, tiers)) @ factors.swapaxes(1, 2)
+    wanted = np.argsort(np.ascontiguousarray(normals.swapaxes(1, 2)))
+    columns = [np.ascontiguousarray(part.T)[tasks] for part in parts]
+    order = np.argsort(columns[1])
+    ascending = np.take_along_axis(columns[1], order, axis=-1)
+    if (ascending[..., 1:] == ascending[..., :-1]).any():  # of equal draws the first comes first
+        order = np.argsort(columns[1], kind="stable")
+    source = np.empty_like(order)
+    np.put_along_axis(source, wanted, order, axis=-1)
+    for part, column in zip(parts, columns, strict=True):
+        part.T[tasks] = np.take_along_axis(column, source, axis=-1)
 
 
 def _summaries(low: Floats, mid: Floats, high: Floats, tail: float) -> Floats:

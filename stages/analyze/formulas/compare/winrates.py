@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,10 @@ DRAWS = 10_000
 """Draws per model and task of the reference method."""
 
 _NODES = 160
+_PANEL_NODES = 16
+_HELD = 2**20
+"""Values that are held at once where all models meet: models times nodes."""
+
 _REACH = 6.5
 """Half-width of the integration window in units of 1/√m; see `superiority`."""
 
@@ -72,21 +76,42 @@ def win_rates(successes: ArrayLike, trials: ArrayLike, *, method: str = "exact",
     need_two(len(m), "trials")
     m = np.where(m > 0, m, np.nan)
     s = np.clip(s, 0.0, m)
-    pairs = np.array(list(combinations(range(len(m)), 2)))
     total, tasks = np.zeros(m.shape[:1] * 2), np.zeros(m.shape[:1] * 2, dtype=np.int64)
     for task in range(m.shape[1]):
-        first, second = pairs[~np.isnan(m[pairs, task]).any(axis=1)].T
+        there = np.flatnonzero(~np.isnan(m[:, task]))
         if method == "exact":
-            chance = jeffreys(s[first, task], m[first, task], s[second, task], m[second, task])
+            chance = _superior(s[there, task], m[there, task])
         else:
             draws = _draw(s[:, task], m[:, task], [seed, task])
-            chance = np.array([np.mean(draws[i] > draws[j]) for i, j in zip(first, second, strict=True)])
-        total[first, second] += chance
-        total[second, first] += 1.0 - chance
-        tasks[first, second] += 1
-        tasks[second, first] += 1
+            chance = np.array([[np.mean(draws[i] > draws[j]) for j in there] for i in there])
+        met = np.ix_(there, there)
+        total[met] += np.triu(chance, 1) + np.tril(1.0 - chance.T, -1)
+        tasks[met] += ~np.eye(len(there), dtype=bool)
     with np.errstate(invalid="ignore"):
         return WinRates(total / np.where(tasks > 0, tasks, np.nan), tasks)
+
+
+def _superior(successes: Floats, trials: Floats) -> Floats:
+    """P(row > column) for the posteriors of all models in one task, shape (model, model).
+
+    The quadrature of `superiority` at nodes that all pairs share, so that each distribution is looked at once and not
+    once for each pair. A density's deviation in θ is at most 1/(2√(m + 1)), and no panel is wider than six of them.
+    """
+    a, b = (part[:, np.newaxis] + 0.5 for part in (successes, trials - successes))
+    points, weights = np.polynomial.legendre.leggauss(_PANEL_NODES)
+    panels = math.ceil(math.sqrt(trials.max(initial=0.0) + 1.0)) + 16
+    u = (np.arange(panels)[:, np.newaxis] + (points + 1.0) / 2.0).ravel() / panels
+    slope = 30.0 * u**2 * (1.0 - u) ** 2 * np.tile(weights, panels)
+    # Of u and of 1 − u: that of the complement loses no digits near the end.
+    sine, cosine = (np.sin(np.pi / 2 * v**3 * (10.0 - 15.0 * v + 6.0 * v**2)) ** 2 for v in (u, (1.0 - u)))
+    won, mass = np.zeros((len(a),) * 2), np.zeros((len(a), 1))
+    for start in range(0, len(u), step := max(1, _HELD // max(len(a), 1))):
+        part = slice(start, start + step)
+        logs = (a - 0.5) * np.log(sine[part]) + (b - 0.5) * np.log(cosine[part]) - betaln(a, b)
+        density = np.exp(logs) * slope[part]
+        won += density @ betainc(a, b, sine[part]).T
+        mass += density.sum(axis=1, keepdims=True)
+    return np.asarray(np.clip(won / mass, 0.0, 1.0))
 
 
 def need_two(models: int, name: str = "") -> None:
