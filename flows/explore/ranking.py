@@ -25,7 +25,7 @@ from evalcube.stages.analyze.labelled.aggregate import aggregate
 from evalcube.stages.analyze.labelled.counters import raw_task_counters
 from evalcube.stages.analyze.labelled.leaderboard import row_order
 from evalcube.stages.analyze.labelled.points import told_of_points
-from evalcube.stages.analyze.labelled.ranking import cluster_name, rank_groups
+from evalcube.stages.analyze.labelled.ranking import cluster_name, numbers_of, rank_groups
 from evalcube.stages.analyze.labelled.results import Leaderboard
 from evalcube.stages.analyze.labelled.scores import VERSIONS
 from evalcube.stages.analyze.labelled.selection import keys
@@ -113,10 +113,8 @@ def _meaning(board: Leaderboard) -> Json:
 
 def _groups(board: Leaderboard) -> list[str]:
     """Letters of the groups that each row belongs to, best first: rows with one in common may stand at one place."""
-    clusters = rank_groups(board)
     return [
-        " ".join(cluster_name(number) for number, members in enumerate(clusters) if place in members)
-        for place in range(len(board.rows))
+        " ".join(map(cluster_name, numbers)) for numbers in numbers_of(rank_groups(board), len(board.rows))
     ]
 
 

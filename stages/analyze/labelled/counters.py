@@ -115,17 +115,17 @@ def task_moments(
     cells, labels = counter_cells(ds).values.astype(float), names(ds, "counter")
     share = design.ratios(base_design(ds), column(cells, "trials", labels) > 0)
     worth = 1.0 if effect is None else effect[..., np.newaxis, np.newaxis]
-    each, inside = stratified.moments(cells / worth, share, labels=labels, mode=mode), member.astype(float)
-    weight = np.einsum("mkp,...kp->m...k", each[..., 1], inside)[..., np.newaxis]
-    factor = np.moveaxis(inside[..., np.newaxis], -1, 0) / np.where(weight > 0, weight, 1.0)
-    units = planned_questions(ds)
-    if member.ndim == 3:
-        each, units = each[:, np.newaxis], units[:, np.newaxis]
-    rows, units = stratified.weigh(each, factor), np.broadcast_to(units, factor.shape)
-    if together:
-        shape = (*units.shape[:-2], int(np.prod(units.shape[-2:])))
-        rows, units = rows.reshape(*shape, rows.shape[-1]), units.reshape(shape)
-    return stratified.parts_of(rows, units)
+    each = stratified.moments(cells / worth, share, labels=labels, mode=mode)
+    weight = np.einsum("mkp,...kp->m...k", each[..., 1], member.astype(float))
+    # Of each tier its own points only: all points in every tier would be most of what a reader holds.
+    there = each[..., 3] > 0
+    where = np.nonzero((there[:, np.newaxis] if member.ndim == 3 else there) & member)
+    point = where[0], where[-2], where[-1]
+    rows = stratified.weigh(each[point], 1.0 / weight[where[:-1]])
+    shape = weight.shape[:-1] if together else weight.shape
+    owner = np.ravel_multi_index(where[: len(shape)], shape)
+    sums = stratified.parts_of(rows, planned_questions(ds)[point], owner, int(np.prod(shape)))
+    return sums.reshape(*shape, *sums.shape[1:])
 
 
 def point_weights(ds: Dataset, member: NDArray[np.bool_] | None = None) -> Floats:

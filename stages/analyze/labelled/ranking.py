@@ -99,11 +99,13 @@ def rank_rows(ds: Dataset, board: Leaderboard) -> Ranking:
         RankedRow(
             row,
             label,
-            tuple(number for number, members in enumerate(clusters) if place in members),
+            numbers,
             float(wins[place]),
             float(ratings[place]),
         )
-        for place, (row, label) in enumerate(zip(board.rows, label_rows(board.rows), strict=True))
+        for place, (row, label, numbers) in enumerate(
+            zip(board.rows, label_rows(board.rows), numbers_of(clusters, len(board.rows)), strict=True)
+        )
     )
     return Ranking(rows, clusters, rates)
 
@@ -115,6 +117,15 @@ def rank_groups(board: Leaderboard) -> tuple[tuple[int, ...], ...]:
         if row.rank is not None:
             ends[place] = row.rank_interval.lower, row.rank_interval.upper
     return tuple(overlap_clusters(ends[:, 0], ends[:, 1]))
+
+
+def numbers_of(clusters: Sequence[Sequence[int]], rows: int) -> list[tuple[int, ...]]:
+    """The numbers of the clusters that each row is in."""
+    numbers: list[list[int]] = [[] for _ in range(rows)]
+    for number, members in enumerate(clusters):
+        for place in members:
+            numbers[place].append(number)
+    return list(map(tuple, numbers))
 
 
 def cluster_name(number: int) -> str:

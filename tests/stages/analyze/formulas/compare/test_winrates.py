@@ -100,7 +100,9 @@ def test_win_rates__averages_over_the_tasks_common_to_both():
 
 
 def test_win_rates__clips_below_guessing():
-    assert win_rates([[-3], [2]], [[10], [10]]).rates[0, 1] == pytest.approx(jeffreys(0, 10, 2, 10), abs=1e-10)
+    assert win_rates([[-3], [2]], [[10], [10]]).rates[0, 1] == pytest.approx(
+        jeffreys(0, 10, 2, 10), abs=1e-10
+    )
 
 
 def test_win_rates__reference_is_seeded_and_near_the_exact_value():
