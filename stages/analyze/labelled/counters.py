@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from evalcube._arrays import Dataset, Labelled, variable
 from evalcube.stages.analyze.formulas import design, stratified
 from evalcube.stages.analyze.formulas.arguments import column
+from evalcube.stages.analyze.formulas.bootstrap import DRAWN
 from evalcube.stages.analyze.formulas.estimators import token_error
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.labelled.axes import CELL_DIMS, base_design, most_repeats, names
@@ -18,6 +19,8 @@ from evalcube.stages.analyze.labelled.clustering import answers_to_questions
 from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import Status
 
+_MODELS = 64
+"""Evaluations whose moments are made at once: those of all points take several times what their counters do."""
 _UNEVEN = 1e-3
 """Relative difference of factors from which points are said to be weighed; one lost request is not worth saying."""
 
@@ -112,20 +115,36 @@ def task_moments(
 
     Points weigh as in the base design.
     """
-    cells, labels = counter_cells(ds).values.astype(float), names(ds, "counter")
-    share = design.ratios(base_design(ds), column(cells, "trials", labels) > 0)
-    worth = 1.0 if effect is None else effect[..., np.newaxis, np.newaxis]
-    each = stratified.moments(cells / worth, share, labels=labels, mode=mode)
-    weight = np.einsum("mkp,...kp->m...k", each[..., 1], member.astype(float))
-    # Of each tier its own points only: all points in every tier would be most of what a reader holds.
-    there = each[..., 3] > 0
-    where = np.nonzero((there[:, np.newaxis] if member.ndim == 3 else there) & member)
-    point = where[0], where[-2], where[-1]
-    rows = stratified.weigh(each[point], 1.0 / weight[where[:-1]])
-    shape = weight.shape[:-1] if together else weight.shape
-    owner = np.ravel_multi_index(where[: len(shape)], shape)
-    sums = stratified.parts_of(rows, planned_questions(ds)[point], owner, int(np.prod(shape)))
-    return sums.reshape(*shape, *sums.shape[1:])
+    labels = names(ds, "counter")
+    cells = counter_cells(ds).values[..., [labels.index(name) for name in DRAWN]].astype(float)
+    share = design.ratios(base_design(ds), cells[..., 0] > 0)
+    if effect is not None:
+        cells /= effect[..., np.newaxis, np.newaxis]
+    questions = planned_questions(ds)
+    pieces = []
+    for models in (slice(start, start + _MODELS) for start in range(0, max(1, len(cells)), _MODELS)):
+        each = stratified.moments(cells[models], share[models], labels=DRAWN, mode=mode)
+        weight = np.einsum("mkp,...kp->m...k", each[..., 1], member.astype(float))
+        # Of each tier its own points only: all points in every tier would be most of what a reader holds.
+        there = each[..., 3] > 0
+        where = np.nonzero((there[:, np.newaxis] if member.ndim == 3 else there) & member)
+        point = where[0], where[-2], where[-1]
+        rows = stratified.weigh(each[point], 1.0 / weight[where[:-1]])
+        shape = weight.shape[:-1] if together else weight.shape
+        owner = np.ravel_multi_index(where[: len(shape)], shape)
+        sums = stratified.parts_of(rows, questions[models][point], owner, int(np.prod(shape)))
+        pieces.append(sums.reshape(*shape, *sums.shape[1:]))
+    found = np.zeros(
+        (
+            len(cells),
+            *pieces[0].shape[1:-2],
+            max(piece.shape[-2] for piece in pieces),
+            len(stratified.MOMENTS),
+        )
+    )
+    for place, piece in enumerate(pieces):
+        found[place * _MODELS :][: len(piece), ..., : piece.shape[-2], :] = piece
+    return found
 
 
 def point_weights(ds: Dataset, member: NDArray[np.bool_] | None = None) -> Floats:
@@ -159,7 +178,7 @@ def tokens_error(
     Answers to one question are taken to be of one length, as counters do not say how much alike they are.
     """
     shape = weights.shape if by_task else (len(weights), int(np.prod(weights.shape[1:])))
-    cells = counter_cells(ds).values.astype(float)
+    cells = np.asarray(counter_cells(ds).values, dtype=float)
     alike = answers_to_questions(ds)
     worth = alike if effect is None else np.maximum(alike, effect[..., np.newaxis])
     return token_error(

@@ -66,8 +66,10 @@ def posterior(ds: Dataset, how: How, member: NDArray[np.bool_]) -> BoardScores:
     """Scores of what the rates may be."""
     rate, trials, chance = stratified.effective_trials(task_moments(ds, member, "C_P", how.effects))
     overlaps = _overlaps(ds, member)
-    each = [
-        posterior_scores(
+    tiers, mean = (np.empty((len(rate), *shape, 3)) for shape in ((len(member),), ()))
+    draws = np.empty((len(rate), how.draws))
+    for place, identity in enumerate(identities(ds)):
+        found = posterior_scores(
             rate[place],
             trials[place],
             chance[place],
@@ -77,18 +79,14 @@ def posterior(ds: Dataset, how: How, member: NDArray[np.bool_]) -> BoardScores:
             draws=how.draws,
             confidence=how.confidence,
         )
-        for place, identity in enumerate(identities(ds))
-    ]
-    tiers, mean, draws = (
-        np.array([getattr(one, name) for one in each]).reshape(len(each), *shape)
-        for name, shape in (("tiers", (len(member), 3)), ("mean", (3,)), ("draws", (how.draws, len(member))))
-    )
+        tiers[place], mean[place] = found.tiers, found.mean
+        draws[place] = reasonscore.mean_score(found.draws)
     # Of rates that are all 1, with the most trials that a model has of each task in each tier.
     most, guess = (np.fmax.reduce(part, axis=0, initial=np.nan) for part in (trials, chance))
     right = np.where(np.isnan(most), np.nan, 1.0)
     options = {"seed": how.seed, "draws": how.draws}
     top = posterior_scores(right, most, guess, "always right", **options, confidence=how.confidence)
-    return BoardScores(tiers, mean, reasonscore.mean_score(draws), float(top.mean[0]))
+    return BoardScores(tiers, mean, draws, float(top.mean[0]))
 
 
 def per_token(ds: Dataset, how: How, gain: Floats, tokens: Floats) -> Floats:
