@@ -72,17 +72,26 @@ def with_composites(
     shares = checked_weights(
         None if weights is None else [weights.get(name, 0.0) for name in LAYERS], len(LAYERS)
     )
-    found, base = [], base_design(ds)
     scores = ds[["status", *names, *people]].drop_vars(list(ds.coords), errors="ignore")
+    if weights is None and not people and not _scored_beyond_facts(scores):
+        return board  # right and wrong alone are the accuracy, on another scale
+    found, base = [], base_design(ds)
     for row, place in zip(board.rows, row_order(ds, board), strict=True):
         units = _units(scores.isel(model=place).compute(), base[place], pair_units(ds, place))
         found.append(replace(row, composite=_composite(units, shares, board)))
-    measured = {name for row in found if row.composite is not None for name in row.composite.layers}
-    if weights is None and not people and measured <= {"fact"}:
-        return board  # right and wrong alone are the accuracy, on another scale
     board = replace(board, cautions=(*board.cautions, *_told_of_people(found, bool(people))))
     declared = {} if weights is None else {name: float(weights.get(name, 0.0)) for name in LAYERS}
     return replace(board, rows=tuple(found), layer_weights=declared)
+
+
+def _scored_beyond_facts(scores: Dataset) -> bool:
+    """Whether a finished answer has another layer than facts."""
+    more = [name for name in LAYERS[1:] if name in scores]
+    for one in (scores.isel(model=place).compute() for place in range(scores.sizes["model"]) if more):
+        finished = np.isin(one["status"].transpose(*_TRIAL).values, FINISHED)
+        if any((finished & ~np.isnan(one[name].transpose(*_TRIAL).values)).any() for name in more):
+            return True
+    return False
 
 
 @dataclass(frozen=True)
