@@ -221,6 +221,8 @@ def _draw(successes: Floats, trials: Floats, key: list[int]) -> dict[int, Floats
 
 
 _STEPS = 200
+_FIRM = 0.01
+"""Drawn games of the prior from which no curvature is near 0."""
 
 
 def expected_wins(rates: ArrayLike) -> Floats:
@@ -303,7 +305,11 @@ def bradley_terry(rates: ArrayLike, *, prior: float = 0.0) -> Floats:
         gradient = won - (games * chance).sum(axis=1) - prior * drawn
         curve = games * chance * (1.0 - chance)
         hessian = np.diag(curve.sum(axis=1) + prior * drawn * (1.0 - drawn)) - curve
-        step = np.linalg.lstsq(hessian, gradient, rcond=None)[0]
+        # A thousand models would take half a minute by singular values, which a firm prior makes no need of.
+        if prior >= _FIRM:
+            step = np.linalg.solve(hessian, gradient)
+        else:
+            step = np.linalg.lstsq(hessian, gradient, rcond=None)[0]
         size = 1.0
         while (better := _likelihood(theta + size * step, wins, prior)) < value and size > 1e-12:
             size /= 2.0
