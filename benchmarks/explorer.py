@@ -17,19 +17,10 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import psutil
 from playwright.sync_api import Browser, Page, sync_playwright
-
-from evalcube.flows.config.suites import load_suite
-from evalcube.flows.plan.build import build_plan
-from evalcube.flows.plan.targets import SampleTargets
-from evalcube.flows.state.store import SweepStore, open_store
-from evalcube.stages.reply.status import COUNTERS
-from evalcube.storage.cube.ledger import Receipt
-from evalcube.storage.cube.schema import VARIABLES
+from reading import fill
 
 GOALS = {"first paint": 2.0, "filter": 0.3, "trials": 1.0}
 """Seconds that each may take."""
@@ -53,43 +44,6 @@ FIRST = """() => new Promise(done => {
         : requestAnimationFrame(look));
     look();
 })"""
-
-
-def fill(folder: Path, models: int) -> tuple[str, int]:
-    """Make a cube as a finished run leaves it, its outcomes made up; returns its address and its number of trials."""
-    plan = build_plan(load_suite("m12", [f"model-{i:03}=sim:" for i in range(models)]))
-    url = str(folder / "m12.zarr")
-    cube = open_store(plan, url).cube
-    store = SweepStore(cube, plan, SampleTargets.uniform(plan, plan.trials, plan.repeats))
-    store.grow()
-    rng = np.random.default_rng(0)
-    trials = cube.read_planned("trial").astype(np.int64)
-    right = rng.binomial(trials, rng.uniform(0.2, 0.9, size=(len(trials), 1, 1)))
-    cut = rng.binomial(trials - right, 0.1)
-    counters = np.zeros((*trials.shape, cube.sizes["counter"]))
-    sums = {
-        "trials": trials,
-        "completed": trials - cut,
-        "correct": right,
-        "truncated": cut,
-        "tokens_sum": 90 * trials,
-    }
-    for name, values in {**sums, "prompt_tokens_sum": 50 * trials, "latency_sum": 2.5 * trials}.items():
-        counters[..., COUNTERS.index(name)] = values
-    cube.write_counters(dict(enumerate(counters)))
-    for region in cube.regions():
-        shape = cube.region_shape(region)
-        arrays: dict[str, Any] = {
-            name: np.zeros(shape, variable.dtype) for name, variable in VARIABLES.items()
-        }
-        arrays["status"] = rng.integers(0, 3, shape).astype(np.uint8)
-        arrays["tokens"] = rng.integers(1, 400, shape).astype(np.int32)
-        arrays["latency"] = rng.random(shape).astype(np.float32)
-        done = int(trials[region.model].sum())
-        digest = cube.write_region(region, arrays)
-        store.ledger.append(Receipt(region, 1, *shape[2:], done, True, 0, 0, {}, digest))
-    store.note({"name": "m12"})
-    return url, int(trials.sum())
 
 
 def opened(browser: Browser, address: str) -> Page:
