@@ -71,11 +71,13 @@ def rank_intervals(draws: ArrayLike, *, confidence: float = 0.95) -> Ranks:
     if len(ranked) == 0:
         return result
     drawn = scores[ranked].T
-    pairs = list(zip(np.sort(drawn, axis=1), drawn, strict=True))
-    first = len(ranked) + 1.0 - np.array([ordered.searchsorted(row, "right") for ordered, row in pairs]).T
-    last = len(ranked) - np.array([ordered.searchsorted(row) for ordered, row in pairs], dtype=float).T
+    first, last = (np.empty(drawn.shape, dtype=np.int32) for _ in range(2))
+    for place, row in enumerate(drawn):
+        ordered = np.sort(row)
+        first[place] = len(ranked) + 1 - ordered.searchsorted(row, "right")
+        last[place] = len(ranked) - ordered.searchsorted(row)
     tail = (1.0 - confidence) / 2.0
-    for model, best, worst in zip(ranked, first, last, strict=True):
+    for model, best, worst in zip(ranked, first.T, last.T, strict=True):
         result.expected[model] = (best + worst).mean() / 2.0
         result.lower[model] = np.quantile(best, tail, method="inverted_cdf")
         result.upper[model] = np.quantile(worst, 1.0 - tail, method="inverted_cdf")

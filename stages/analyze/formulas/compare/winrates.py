@@ -83,7 +83,9 @@ def win_rates(successes: ArrayLike, trials: ArrayLike, *, method: str = "exact",
             chance = _superior(s[there, task], m[there, task])
         else:
             draws = _draw(s[:, task], m[:, task], [seed, task])
-            chance = np.array([[np.mean(draws[i] > draws[j]) for j in there] for i in there])
+            chance = np.array(
+                [[np.mean(ours > theirs) for theirs in draws.values()] for ours in draws.values()]
+            )
         met = np.ix_(there, there)
         total[met] += np.triu(chance, 1) + np.tril(1.0 - chance.T, -1)
         tasks[met] += ~np.eye(len(there), dtype=bool)
