@@ -134,7 +134,7 @@ def task_moments(
         owner = np.ravel_multi_index(where[: len(shape)], shape)
         sums = stratified.parts_of(rows, questions[models][point], owner, int(np.prod(shape)))
         pieces.append(sums.reshape(*shape, *sums.shape[1:]))
-    found = np.zeros(
+    joined = np.zeros(
         (
             len(cells),
             *pieces[0].shape[1:-2],
@@ -143,8 +143,8 @@ def task_moments(
         )
     )
     for place, piece in enumerate(pieces):
-        found[place * _MODELS :][: len(piece), ..., : piece.shape[-2], :] = piece
-    return found
+        joined[place * _MODELS :][: len(piece), ..., : piece.shape[-2], :] = piece
+    return joined
 
 
 def point_weights(ds: Dataset, member: NDArray[np.bool_] | None = None) -> Floats:

@@ -69,7 +69,7 @@ def posterior(ds: Dataset, how: How, member: NDArray[np.bool_]) -> BoardScores:
     tiers, mean = (np.empty((len(rate), *shape, 3)) for shape in ((len(member),), ()))
     draws = np.empty((len(rate), how.draws))
     for place, identity in enumerate(identities(ds)):
-        found = posterior_scores(
+        scores = posterior_scores(
             rate[place],
             trials[place],
             chance[place],
@@ -79,8 +79,8 @@ def posterior(ds: Dataset, how: How, member: NDArray[np.bool_]) -> BoardScores:
             draws=how.draws,
             confidence=how.confidence,
         )
-        tiers[place], mean[place] = found.tiers, found.mean
-        draws[place] = reasonscore.mean_score(found.draws)
+        tiers[place], mean[place] = scores.tiers, scores.mean
+        draws[place] = reasonscore.mean_score(scores.draws)
     # Of rates that are all 1, with the most trials that a model has of each task in each tier.
     most, guess = (np.fmax.reduce(part, axis=0, initial=np.nan) for part in (trials, chance))
     right = np.where(np.isnan(most), np.nan, 1.0)
