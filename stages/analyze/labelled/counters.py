@@ -142,8 +142,8 @@ def task_moments(
             len(stratified.MOMENTS),
         )
     )
-    for place, piece in enumerate(pieces):
-        joined[place * _MODELS :][: len(piece), ..., : piece.shape[-2], :] = piece
+    for turn, piece in enumerate(pieces):
+        joined[turn * _MODELS :][: len(piece), ..., : piece.shape[-2], :] = piece
     return joined
 
 

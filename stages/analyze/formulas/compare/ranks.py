@@ -72,10 +72,10 @@ def rank_intervals(draws: ArrayLike, *, confidence: float = 0.95) -> Ranks:
         return result
     drawn = scores[ranked].T
     first, last = (np.empty(drawn.shape, dtype=np.int32) for _ in range(2))
-    for place, row in enumerate(drawn):
+    for draw, row in enumerate(drawn):
         ordered = np.sort(row)
-        first[place] = len(ranked) + 1 - ordered.searchsorted(row, "right")
-        last[place] = len(ranked) - ordered.searchsorted(row)
+        first[draw] = len(ranked) + 1 - ordered.searchsorted(row, "right")
+        last[draw] = len(ranked) - ordered.searchsorted(row)
     tail = (1.0 - confidence) / 2.0
     for model, best, worst in zip(ranked, first.T, last.T, strict=True):
         result.expected[model] = (best + worst).mean() / 2.0

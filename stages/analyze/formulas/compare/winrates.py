@@ -108,10 +108,10 @@ def _superior(successes: Floats, trials: Floats) -> Floats:
     sine, cosine = (np.sin(np.pi / 2 * v**3 * (10.0 - 15.0 * v + 6.0 * v**2)) ** 2 for v in (u, (1.0 - u)))
     won, mass = np.zeros((len(a),) * 2), np.zeros((len(a), 1))
     for start in range(0, len(u), step := max(1, _HELD // max(len(a), 1))):
-        part = slice(start, start + step)
-        logs = (a - 0.5) * np.log(sine[part]) + (b - 0.5) * np.log(cosine[part]) - betaln(a, b)
-        density = np.exp(logs) * slope[part]
-        won += density @ betainc(a, b, sine[part]).T
+        held = slice(start, start + step)
+        logs = (a - 0.5) * np.log(sine[held]) + (b - 0.5) * np.log(cosine[held]) - betaln(a, b)
+        density = np.exp(logs) * slope[held]
+        won += density @ betainc(a, b, sine[held]).T
         mass += density.sum(axis=1, keepdims=True)
     return np.asarray(np.clip(won / mass, 0.0, 1.0))
 
