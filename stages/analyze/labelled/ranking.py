@@ -123,8 +123,8 @@ def numbers_of(clusters: Sequence[Sequence[int]], rows: int) -> list[tuple[int, 
     """The numbers of the clusters that each row is in."""
     numbers: list[list[int]] = [[] for _ in range(rows)]
     for number, members in enumerate(clusters):
-        for place in members:
-            numbers[place].append(number)
+        for row in members:
+            numbers[row].append(number)
     return list(map(tuple, numbers))
 
 
