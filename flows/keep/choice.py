@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,13 +35,21 @@ class Choice:
     where: Where
     """Conditions ``NAME=VALUE`` on models and points, and on single results: trial, status, row_id."""
 
-    def parts(self) -> tuple[Where, dict[str, object], list[str]]:
+    def parts(self) -> tuple[Where, dict[str, Any], list[str]]:
         """Conditions on cells, those on numbers and rows of trials by name, and outcomes."""
         if isinstance(self.where, Mapping):
             return self.where, {}, []
-        status = [text for text in self.where if text.partition("=")[0].strip() == "status"]
-        outcomes = [one.strip() for text in status for one in text.partition("=")[2].split(",")]
-        cells, single = split_where([text for text in self.where if text not in status])
+        texts: dict[str, list[str]] = {"status": [], ROW_ID: []}
+        conditions = []
+        for text in self.where:
+            name, _, values = text.partition("=")
+            if name.strip() in texts:
+                texts[name.strip()] += [value.strip() for value in values.split(",")]
+            else:
+                conditions.append(text)
+        outcomes, rows = texts.values()
+        cells, single = split_where(conditions)
+        single |= {ROW_ID: rows} if rows else {}
         if unknown := sorted(single.keys() - {"trial", ROW_ID}):
             remedy = f"Choose by models and points, trial, status or {ROW_ID}"
             raise SweepError(f"`where`: results are not forgotten by '{unknown[0]}'", remedy)
@@ -75,7 +84,7 @@ class ToForget:
 def find(cube: Cube, plan: Plan, choice: Choice) -> ToForget:
     """The results that a choice means; reads the chosen regions one at a time."""
     where, single, outcomes = choice.parts()
-    rows = _asked_rows(cube, plan, str(single[ROW_ID]).split(",")) if ROW_ID in single else None
+    rows = _asked_rows(cube, plan, single[ROW_ID]) if ROW_ID in single else None
     found = ToForget(_chosen_cells(cube, plan, where))
     newest = Ledger(cube.records).newest()
     planned = planned_of(cube, newest)

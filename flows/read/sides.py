@@ -187,8 +187,8 @@ def refuse_altered(address: str | Path, eval_ids: Sequence[str]) -> None:
             raise CubeDamagedError(
                 f"nothing is decided on '{label}': {'; '.join(reasons)}",
                 cube.url,
-                f"`evalcube cube verify {where}` shows what is damaged, with --heal it makes that again from the "
-                f"cache; `evalcube rescore {where}` grades all replies again",
+                f"See `evalcube cube verify {where}`, and repair it with `evalcube cube verify {where} --heal`; or "
+                f"grade all replies again with `evalcube rescore {where}`",
             )
 
 
@@ -200,8 +200,8 @@ def told_of_joined(opened: OpenPart, cube: CubeLike, chosen: Sequence[int]) -> O
     there = [set(Cube.open(address).whole_label("eval_id").tolist()) for address in need_addresses(cubes)]
     twice = [labels[row] for row in chosen if sum(ids[row] in own for own in there) > 1]
     text = (
-        f"{first_few(twice)}: in several of the cubes, so that the answers are joined here; gate and compare --flips "
-        "lay those of the first cube beside those of the second."
+        f"{first_few(twice)}: in several of the cubes, whose answers are joined here. "
+        "`evalcube gate`, and the flips of a comparison, pair those of the first cube with those of the second."
     )
     return replace(opened, warnings=(*opened.warnings, *([text] if twice else ())))
 

@@ -320,7 +320,7 @@ def test_report__shows_trials_of_several_cubes_and_of_a_part(finished):
     page = (finished / "out/some.html").read_text()
     assert {"correct", "incorrect"} <= set(re.findall(r'data-status="(\w+)"', page))
     assert "first 2 trials of each cell" in page
-    assert re.search(r'<td class="h\d"[^>]*><a href="#trial-\d+">', page)
+    assert re.search(r'<td class="h\d"[^>]*><a href="#trial-\d+"', page)
     for value in ("bad", "0"):
         refused(evalcube("report", "cube.zarr", "--trials", value, cwd=finished), value)
 

@@ -50,8 +50,12 @@ def texts(source: str) -> Iterator[tuple[int, str]]:
 
 
 def named_flags(source: str) -> list[int]:
-    """Lines whose strings name a flag outside of a whole command line."""
-    return [line for line, text in texts(source) if FLAG.search(WHOLE_COMMAND.sub("", text))]
+    """Lines whose strings name a flag outside of a whole command line, or of the piece that joins its parts."""
+    return [
+        line
+        for line, text in texts(source)
+        if FLAG.search(WHOLE_COMMAND.sub("", text)) and not re.fullmatch(r" --[a-z-]+ ", text)
+    ]
 
 
 def commands(group: typer.core.TyperGroup) -> Iterator[typer.core.TyperCommand]:
