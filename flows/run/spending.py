@@ -41,7 +41,7 @@ _SUFFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9}
 @known_as("evalcube.results")
 @dataclass(frozen=True)
 class Amount:
-    """What may be spent."""
+    """An amount of tokens or USD, such as `Amount.parse("5USD")`."""
 
     value: float
     unit: Unit
