@@ -144,7 +144,11 @@ class Driver:
         )
         self._records = records
         self._poison = PoisonIsolation(
-            records, self._submit_chain, self._give_up, self._when_done, self._is_quiet
+            records,
+            self._submit_chain,
+            lambda block: self._submit("process", tasks.give_up, self._context.run, block, priority=10),
+            self._when_done,
+            lambda: not self._flying and not self._counting.comparing,
         )
         self._flying = 0
         self._under_way: dict[Key, tuple[Future, Callable[[list[tuple[Block, Future]]], None]]] = {}
@@ -313,12 +317,6 @@ class Driver:
         if self._judge_limits:
             delivery = submit("infer", tasks.judge, delivery, priority=5)
         return submit("process", tasks.process, delivery, priority=10)
-
-    def _is_quiet(self) -> bool:
-        return not self._flying and not self._counting.comparing
-
-    def _give_up(self, block: Block) -> Future:
-        return self._submit("process", tasks.give_up, self._context.run, block, priority=10)
 
     def _submit_block(self, limit: InFlightLimit, region: RegionProgress, block: Block) -> None:
         limits = (limit, *self._judge_limits)

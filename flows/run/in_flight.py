@@ -35,25 +35,6 @@ def initial_size(left: int, connections: int, workers: int, largest: int = LARGE
     return max(SMALLEST, min(largest, several_rounds, shared_out))
 
 
-def size_bounds(size: int, left: int, workers: int) -> tuple[int, int]:
-    """The least and the most to which blocks of `size` requests may be adapted."""
-    return size, max(size, min(MOST, left // (_SHARED_OUT * workers)))
-
-
-def adapted_size(size: int, bounds: tuple[int, int], requests: int, seconds: float) -> int:
-    """The size of the next blocks, after a block of `requests` took `seconds`.
-
-    Blocks grow where one is over in a moment, as a task costs the same whatever its size, and shrink where one takes
-    so long that nobody sees progress. A block of quite another size than the present one says nothing about it.
-    """
-    least, most = bounds
-    if seconds < _MOMENT_SECONDS and size // 2 < requests and 2 * size <= most:
-        return size * 2
-    if seconds > _LONG_SECONDS and requests < 2 * size and size // 2 >= least > 0:
-        return size // 2
-    return size
-
-
 _MOST_QUEUED = 64
 """Bound on the blocks under way, in rounds of requests on all connections."""
 _UNBOUND = 4096
@@ -118,8 +99,16 @@ class InFlightLimit:
         self.address.in_flight -= 1
 
     def block_took(self, trials: int, seconds: float) -> None:
-        """Adapt the size of the next blocks to how long one took."""
-        self.block_size = adapted_size(self.block_size, self.bounds, trials, seconds)
+        """Adapt the size of the next blocks to how long one took.
+
+        Blocks grow where one is over in a moment, as a task costs the same whatever its size, and shrink where one
+        takes so long that nobody sees progress. A block of quite another size than the present one says nothing of it.
+        """
+        size, (least, most) = self.block_size, self.bounds
+        if seconds < _MOMENT_SECONDS and size // 2 < trials and 2 * size <= most:
+            self.block_size *= 2
+        elif seconds > _LONG_SECONDS and trials < 2 * size and size // 2 >= least > 0:
+            self.block_size //= 2
 
     def grow(self) -> None:
         """Allow half as many blocks again, because connections wait for requests.
@@ -179,7 +168,7 @@ def make_limits(
         limits[name] = InFlightLimit(
             connections,
             size,
-            size_bounds(size, there[account], workers),
+            (size, max(size, min(MOST, there[account] // (_SHARED_OUT * workers)))),
             model=name,
             gathered=gathered,
             address=address,

@@ -112,9 +112,10 @@ class Members:
                 state_said = self._still_waits(len(addresses), now - began, state_said)
             # From the first one that is ready on: a worker that hangs must not hold up a thousand others.
             if first_at is not None and now - first_at > _OTHERS_SECONDS:
+                some = ", ".join(waiting[:3]) + (" and others" if len(waiting) > 3 else "")
                 self._note(
-                    f"{len(waiting)} workers of {len(addresses)} do not answer ({_some(waiting)}): the run begins "
-                    f"without them, and they take part once they do"
+                    f"{len(waiting)} workers of {len(addresses)} do not answer ({some}): the run begins without them, "
+                    f"and they take part once they do"
                 )
                 break
             time.sleep(_POLL_SECONDS)
@@ -251,7 +252,7 @@ class Members:
             if state.problem:
                 self._refused[address] = state.problem
             # That it wrote its answer is not enough: this process must be able to read it.
-            elif state.ready and self._sees_answers(state.id):
+            elif state.ready and all(token.has_answer(state.id) for token in self._tokens):
                 self._ids[address], self._lacks[address] = state.id, state.cut_off
                 if state.cut_off:
                     self._cut_off.add(address)
@@ -269,9 +270,6 @@ class Members:
         """A worker for people: its address and its machine."""
         host = self._hosts.get(address, "")
         return f"{address} ({host})" if host else address
-
-    def _sees_answers(self, who: str) -> bool:
-        return all(token.has_answer(who) for token in self._tokens)
 
     def _renew(self) -> None:
         if self._tokens and time.monotonic() - self._renewed_at > _RENEWAL_SECONDS:
@@ -296,10 +294,6 @@ def refuse_far_workers(models: Sequence[Model], addresses: Sequence[str]) -> Non
                 f"{far[0]} is elsewhere",
                 "Serve the model at an address that the workers reach and give that as the endpoint",
             )
-
-
-def _some(addresses: Sequence[str]) -> str:
-    return ", ".join(addresses[:3]) + (" and others" if len(addresses) > 3 else "")
 
 
 def _is_here(address: str) -> bool:

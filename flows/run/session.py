@@ -189,7 +189,7 @@ class Session:
     def _begin(self, work: _Work, interrupt: Interrupt) -> str:
         """Say what there is to do, and do it; returns as `_work`."""
         self._emit(self._started_event(work))
-        if not work.is_needed:
+        if not (work.trials or work.stale or work.uncompared):
             self._store.grow()
             return "complete"
         if self._wish.by or (work.trials and self._spending.reached):
@@ -433,8 +433,3 @@ class _Work:
     def trials(self) -> int:
         """For which models are asked, be it as judges."""
         return sum((*self.left, *self.unrated))
-
-    @property
-    def is_needed(self) -> bool:
-        """Whether there is anything."""
-        return bool(self.trials or self.stale or self.uncompared)

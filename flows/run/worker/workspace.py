@@ -223,11 +223,11 @@ class Workspace:
 
     def ask(self, model: str, jobs: Sequence[Job], task: Hashable) -> list[Result]:
         """Send a task's requests and wait for their results, in the order of the jobs."""
-
-        def reschedule_if_abandoned() -> Reschedule | None:
-            return Reschedule() if self.is_abandoned(task) else None
-
-        return self.engine().run(model, jobs, caller=task, unwanted=reschedule_if_abandoned) if jobs else []
+        if not jobs:
+            return []
+        return self.engine().run(
+            model, jobs, caller=task, unwanted=lambda: Reschedule() if self.is_abandoned(task) else None
+        )
 
     def abandon(self, task: Hashable) -> None:
         """Send nothing more for a task that the scheduler took back: its driver is gone, or it is done elsewhere."""
