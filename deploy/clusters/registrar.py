@@ -127,17 +127,13 @@ class Registrar(SchedulerPlugin):
                 foreign += open_tasks
         return Queue(running, max(own - running, 0), foreign)
 
-    def _kept_away(self) -> set[str]:
-        """Workers that are there and that the run's tasks must not go to."""
-        return {
+    def _restrict(self, keys: Any = None, silent: Any = ()) -> None:  # noqa: ANN401
+        barred = {
             address
             for address, worker in self._scheduler.workers.items()
             if address not in self._allowed
             or not is_chosen(address, worker.name, worker.resources, self._names, self._resource)
         }
-
-    def _restrict(self, keys: Any = None, silent: Any = ()) -> None:  # noqa: ANN401
-        barred = self._kept_away()
         allowed = set(self._scheduler.workers) - barred if barred else set()
         if barred and not allowed:
             allowed = {"nowhere"}  # it waits for one that may

@@ -23,11 +23,6 @@ _NOTE_LINES = 5
 Note = Callable[[str, str], None]
 
 
-def last_words(output: str) -> str:
-    """The last lines of a server's output, on one line."""
-    return " | ".join(output.splitlines()[-_NOTE_LINES:])
-
-
 class Supervisor:
     """Keeps one server running between `start` and `stop`.
 
@@ -95,7 +90,7 @@ class Supervisor:
         """Whether the server runs again."""
         while not self._stop.is_set():
             self.server.stop()  # first, since its last lines may still be on their way
-            last_lines = last_words(self.server.log_tail)
+            last_lines = " | ".join(self.server.log_tail.splitlines()[-_NOTE_LINES:])
             if not self._left:
                 self._give_up(f"{problem}, and {self.restarts} restarts are used up", last_lines)
                 return False

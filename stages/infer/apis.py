@@ -40,10 +40,6 @@ class ApiError(ValueError):
         """The sampler's parameter that is wrong, if it is one."""
 
 
-def _as_messages(messages: Messages) -> Fields:
-    return {"messages": messages}
-
-
 def _as_prompt(messages: Messages) -> Fields:
     roles = [str(message.get("role")) for message in messages]
     if roles != ["user"]:
@@ -66,10 +62,6 @@ def _as_turns(messages: Messages) -> Fields:
     if not turns:
         raise ApiError("api: messages needs a user message", "Make the question one")
     return {"messages": turns, **({"system": "\n\n".join(system)} if system else {})}
-
-
-def _as_input(messages: Messages) -> Fields:
-    return {"input": messages}
 
 
 def _as_it_is(tool: object) -> object:
@@ -108,7 +100,7 @@ class Api:
     name: str
     path: str
     """What follows the base URL."""
-    write: Callable[[Messages], Fields] = _as_messages
+    write: Callable[[Messages], Fields] = lambda messages: {"messages": messages}
     """Messages as fields of the request."""
     key_header: str = "authorization"
     """Header that carries the key."""
@@ -298,7 +290,7 @@ APIS: Mapping[str, Api] = MappingProxyType(
         RESPONSES: Api(
             RESPONSES,
             "/responses",
-            _as_input,
+            lambda messages: {"input": messages},
             effort="reasoning.effort",
             fixed={"store": False},  # a sweep never refers to an earlier response
             renamed={"max_tokens": "max_output_tokens", "max_completion_tokens": "max_output_tokens"},

@@ -126,7 +126,10 @@ class Endpoint:
             return None
         value = os.environ.get(self.key_env, "").strip()
         if not value:
-            raise InferenceError(missing_key_message(self.name, self.key_env))
+            raise InferenceError(
+                f"models[{self.name}].key_env: the environment variable {self.key_env} is not set on the worker. "
+                f"Export it where the workers start (for a local run: in this shell), then run the same command again."
+            )
         if not value.isascii() or not value.isprintable():
             raise InferenceError(
                 f"models[{self.name}].key_env: the variable {self.key_env} holds characters that no HTTP header may "
@@ -219,14 +222,6 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def missing_key_message(model: str, variable: str) -> str:
-    """The one message for a key that is not there."""
-    return (
-        f"models[{model}].key_env: the environment variable {variable} is not set on the worker. "
-        f"Export it where the workers start (for a local run: in this shell), then run the same command again."
-    )
 
 
 LISTING = "models"
