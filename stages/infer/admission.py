@@ -19,7 +19,7 @@ from evalcube.stages.infer.jobs import Learned, Slowdown
 from evalcube.stages.infer.rates import Quota, Throttle
 from evalcube.stages.infer.reply import Reply
 from evalcube.stages.infer.retry import is_let_through, is_overload, is_refusal, longest_pause, pause_reason
-from evalcube.stages.infer.sharing import Gate, Setting
+from evalcube.stages.infer.sharing import Setting
 
 _SHORTEST_SLEEP = 0.001
 
@@ -42,25 +42,11 @@ class Admission:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._throttle = Throttle()
+        self.throttle = Throttle()
+        """The limits themselves; what may admit those who wait goes by the methods here."""
         self._compare_clocks()
         self._waiting: deque[_Waiter] = deque()
         self._timer: asyncio.TimerHandle | None = None
-
-    @property
-    def counts_tokens(self) -> bool:
-        """Whether it matters how many tokens a request takes."""
-        return self._throttle.counts_tokens
-
-    @property
-    def window(self) -> int:
-        """Most requests in flight, now."""
-        return self._throttle.window
-
-    @property
-    def in_flight(self) -> int:
-        """Requests that were admitted and have not left."""
-        return self._throttle.in_flight
 
     @property
     def waiting(self) -> int:
@@ -68,25 +54,20 @@ class Admission:
         return len(self._waiting)
 
     @property
-    def gate(self) -> Gate:
-        """What is found out about how much may be in flight, and how fast."""
-        return self._throttle.gate
-
-    @property
     def mark(self) -> Mark:
         """What a request that starts now is to be judged by when its answer comes."""
-        throttle = self._throttle
+        throttle = self.throttle
         return Mark(self._loop.time(), throttle.in_flight, throttle.gate.epoch)
 
     def retune(self, quota: Quota, timeout: float, workers: int) -> None:
         """Be one of `workers` that share an endpoint's quota, whose requests may take `timeout` seconds."""
-        self._throttle.retune(quota, self._loop.time(), timeout, workers)
+        self.throttle.retune(quota, self._loop.time(), timeout, workers)
         # A larger share may admit those who wait, and nothing else would wake them while no request is in flight.
         self._admit()
 
     def try_enter(self, tokens: float) -> bool:
         """Start at once, if nobody waits and no limit is reached; returns whether it started."""
-        limits = self._throttle
+        limits = self.throttle
         # Behind those who wait, even if this one were small enough: a large request would wait for ever otherwise.
         if self._waiting or limits.in_flight >= limits.window:
             return False
@@ -112,44 +93,24 @@ class Admission:
 
     def leave(self) -> None:
         """End a request."""
-        self._throttle.in_flight -= 1
+        self.throttle.in_flight -= 1
         if self._waiting:
             self._admit()
 
-    def correct(self, tokens: float) -> None:
-        """Note that a request took `tokens` more than were guessed, or fewer if negative."""
-        self._throttle.correct(tokens, self._loop.time())
-
-    def note_passed(self, mark: Mark, tokens: float) -> None:
-        """Note that the endpoint did not refuse a request, and how many tokens came back."""
-        self._throttle.note_passed(self._loop.time(), mark, tokens)
-
     def note_refused(self, mark: Mark, pause: float) -> None:
         """Note that the endpoint refused a request and asked to wait."""
-        if self._throttle.note_refused(self._loop.time(), mark, pause):
+        if self.throttle.note_refused(self._loop.time(), mark, pause):
             # Whoever waits may have to wait for a turn now.
             self._admit()
-
-    def note_overload(self, mark: Mark) -> bool:
-        """Note a time-out or another word of overload; returns whether requests became fewer by it."""
-        return self._throttle.note_overload(self._loop.time(), mark)
 
     def obey(self, setting: Setting, worker: str) -> None:
         """Do the part of this worker, by its name, of what was decided for all."""
         self._compare_clocks()
-        self._throttle.obey(setting, self._loop.time(), worker)
+        self.throttle.obey(setting, self._loop.time(), worker)
         self._admit()
 
-    def stop(self, stops: int) -> None:
-        """See `evalcube.stages.infer.sharing.Gate.stop`."""
-        self._throttle.stop(stops, self._loop.time())
-
     def _compare_clocks(self) -> None:
-        self._throttle.gate.offset = time.time() - self._loop.time()
-
-    def pause(self, seconds: float) -> None:
-        """Let nothing start for `seconds`; those who wait are admitted afterwards."""
-        self._throttle.pause(seconds, self._loop.time())
+        self.throttle.gate.offset = time.time() - self._loop.time()
 
     def dismiss(self, owner: object | None = None) -> None:
         """Send away those who wait for `owner`, or all; requests that were admitted go on."""
@@ -177,8 +138,8 @@ class Admission:
             if first.turn.done():
                 self._waiting.popleft()
                 continue
-            tokens = first.guess() if self.counts_tokens else 0.0
-            wait = self._throttle.wait(tokens, now)
+            tokens = first.guess() if self.throttle.counts_tokens else 0.0
+            wait = self.throttle.wait(tokens, now)
             if wait > 0.0:
                 # Infinite: until a request in flight ends, whose `leave` calls this.
                 if math.isfinite(wait):
@@ -186,7 +147,7 @@ class Admission:
                 return
             self._waiting.popleft()
             # Counted here, not when its task goes on: the loop runs others before, who would find the place free.
-            self._throttle.start(tokens, now)
+            self.throttle.start(tokens, now)
             _end_wait(first, tokens)
 
 
@@ -216,7 +177,7 @@ class Feedback:
         self.paused = (-math.inf, "")
         """End of the pause that lasts longest, and why."""
         self.lessons = Learned()
-        """See `evalcube.stages.infer.endpoint_queue.EndpointQueue.lessons`."""
+        """What this worker learned of pauses, overloads and limits; another thread reads it without a lock."""
 
     @property
     def shut_seconds(self) -> float:
@@ -236,14 +197,14 @@ class Feedback:
         admission = self._admission
         if is_let_through(reply):
             self._let_through_at = self._now()
-            admission.note_passed(mark, reply.completion_tokens)
+            admission.throttle.note_passed(self._now(), mark, reply.completion_tokens)
         # A reply that counts may still say that it was the last one for now.
         if reply.is_final and reply.exhausted is None:
             return
         pause = longest_pause(reply)
         if is_refusal(reply):
             admission.note_refused(mark, pause)
-        elif is_overload(reply) and admission.note_overload(mark):
+        elif is_overload(reply) and admission.throttle.note_overload(self._now(), mark):
             self.lessons = self.lessons._replace(overloads=self.lessons.overloads + 1)
         if pause > 0.0:
             self._pause_all(pause, pause_reason(reply))
@@ -260,6 +221,6 @@ class Feedback:
 
     def _pause_all(self, seconds: float, reason: str) -> None:
         """Let nothing start for some time; of several pauses the one that ends last counts."""
-        self._admission.pause(seconds)
+        self._admission.throttle.pause(seconds, self._now())
         if self._now() + seconds > self.paused[0]:
             self.paused = self._now() + seconds, reason

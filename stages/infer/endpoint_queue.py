@@ -16,9 +16,8 @@ from collections.abc import Coroutine, Iterable, Iterator
 from typing import NamedTuple
 
 from evalcube.stages.infer.apis import build_control
-from evalcube.stages.infer.counts import Report
-from evalcube.stages.infer.endpoint import Endpoint, EngineInfo
-from evalcube.stages.infer.jobs import FoundLimits, JobGroup, Learned, Result, SharedJob, Slowdown, Stats
+from evalcube.stages.infer.endpoint import Endpoint
+from evalcube.stages.infer.jobs import JobGroup, Result, SharedJob, Slowdown, Stats
 from evalcube.stages.infer.keys import KeyHolder
 from evalcube.stages.infer.reply import Reply, RetryClass
 from evalcube.stages.infer.retry import Breaker
@@ -53,37 +52,8 @@ class EndpointQueue(ABC):
         """Why the endpoint was given up."""
         self._halted = False
 
-    @property
-    def idle(self) -> float:
-        """Share of the connections for which no request waits, in [0, 1]."""
-        return 0.0
-
-    def current_pause(self, now: float) -> tuple[float, str] | None:  # noqa: ARG002 - other queues need it
-        """The end of a pause for which requests wait, on the loop's clock, and why; None if none does."""
-        return None
-
     def add(self, name: str, endpoint: Endpoint) -> None:  # noqa: B027 - a queue may serve but one model
         """Serve a model too; does nothing if it is served already."""
-
-    @property
-    def lessons(self) -> Learned:
-        """What this worker learned of pauses, overloads and limits; another thread reads it without a lock."""
-        return Learned()
-
-    @property
-    def report(self) -> Report | None:
-        """What was counted of requests, for the driver; None where there is nothing to decide."""
-        return None
-
-    @property
-    def engines(self) -> dict[tuple[str, int], EngineInfo]:
-        """By label of the model and number of the server, what serves it; replaced as a whole."""
-        return {}
-
-    @property
-    def found_limits(self) -> FoundLimits:
-        """Limits that nobody declared, as far as they are known."""
-        return FoundLimits()
 
     @abstractmethod
     def put(self, name: str, shared: SharedJob) -> None:

@@ -192,12 +192,11 @@ class Engine:
     def slowdowns(self) -> list[Slowdown]:
         """What this engine learned of overloaded endpoints since the last call, for others that share them."""
         news = []
-        # Copies, made in one step each: the loop's thread may add a queue meanwhile.
-        queues = dict(self._queues)
+        queues = self._http_queues()
         for account in dict.fromkeys((*queues, *tuple(self._lent))):
             queue, reported_last = queues.get(account), self._counted.get(account)
             reported = self._reported.get(account, Learned())
-            learned = Learned() if queue is None else queue.lessons
+            learned = Learned() if queue is None else queue.feedback.lessons
             report = self._lent[account].report_unused(self._stops) if queue is None else queue.report
             self._reported[account], self._counted[account] = learned, report
             if learned != reported or report != reported_last:
@@ -210,25 +209,31 @@ class Engine:
 
     def found_limits(self) -> dict[str, FoundLimits]:
         """By label of any model, limits of its endpoint that nobody declared and that were found out."""
-        limits = {self._label(account): queue.found_limits for account, queue in tuple(self._queues.items())}
+        limits = {self._label(account): queue.found_limits for account, queue in self._http_queues().items()}
         return {label: each for label, each in limits.items() if each != FoundLimits()}
 
     def engines(self) -> dict[str, list[EngineInfo]]:
         """By label of the model, what serves it, as far as servers say so: each engine once."""
         by_model: dict[str, set[EngineInfo]] = {}
-        for queue in tuple(self._queues.values()):
-            for (label, _), info in queue.engines.items():
+        for queue in self._http_queues().values():
+            for (label, _), info in queue.servers.engines.items():
                 by_model.setdefault(label, set()).add(info)
         return {label: sorted(infos) for label, infos in by_model.items()}
 
     def waiting(self) -> list[Waiting]:
         """Endpoints to which nothing is sent for now, as they asked for that, while requests wait."""
         pauses, now = [], self._loop.time()
-        for account, queue in tuple(self._queues.items()):
+        for account, queue in self._http_queues().items():
             paused = queue.current_pause(now)
             if paused is not None and paused[0] > now:
                 pauses.append(Waiting(self._label(account), paused[0] - now, paused[1]))
         return pauses
+
+    def _http_queues(self) -> dict[tuple[str, str | None], HttpQueue]:
+        """Those that do not gather batches, which have nothing to tell of limits."""
+        # A copy, made in one step: the loop's thread may add a queue meanwhile.
+        queues = tuple(self._queues.items())
+        return {account: queue for account, queue in queues if isinstance(queue, HttpQueue)}
 
     def _label(self, account: tuple[str, str | None]) -> str:
         """Any model's; the account itself holds the key, and would travel over the network."""
@@ -236,7 +241,7 @@ class Engine:
 
     def starved_models(self) -> list[str]:
         """Labels of the models to whose endpoints more could be sent at this moment, if there were requests."""
-        idle = {account for account, queue in tuple(self._queues.items()) if queue.idle > _FEW_IDLE}
+        idle = {account for account, queue in self._http_queues().items() if queue.idle > _FEW_IDLE}
         return [name for name, account in self._accounts.items() if account in idle]
 
     def slow_down(self, slowdown: Slowdown) -> None:

@@ -11,9 +11,9 @@ from functools import partial
 from evalcube.stages.infer.admission import Admission, Feedback
 from evalcube.stages.infer.counts import Report
 from evalcube.stages.infer.deadline import pause
-from evalcube.stages.infer.endpoint import Endpoint, EngineInfo
+from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.endpoint_queue import EndpointQueue, ModelQueue, Refusal
-from evalcube.stages.infer.jobs import FoundLimits, Job, Learned, Result, SharedJob, Slowdown, Stats
+from evalcube.stages.infer.jobs import FoundLimits, Job, Result, SharedJob, Slowdown, Stats
 from evalcube.stages.infer.rates import Quota
 from evalcube.stages.infer.replicas import ModelServers
 from evalcube.stages.infer.reply import Reply
@@ -63,8 +63,8 @@ class HttpQueue(EndpointQueue):
         self._lent = 0
         """Those that belong to requests which wait for another attempt, and which others use."""
         self._admission = Admission()
-        self._feedback = Feedback(self._admission, self._now)
-        self._servers = ModelServers(endpoint, self._models, stats)
+        self.feedback = Feedback(self._admission, self._now)
+        self.servers = ModelServers(endpoint, self._models, stats)
         self._idle: deque[asyncio.Future[None]] = deque()
 
     @property
@@ -72,18 +72,21 @@ class HttpQueue(EndpointQueue):
         """Share of the connections for which no request waits, in [0, 1]."""
         # While a first request is waited for, more of them would be no use.
         found_out = all(model.proven or not model.waiting for model in tuple(self._models.values()))
-        lent = self._size if self._admission.window else 0
+        lent = self._size if self._admission.throttle.window else 0
         return min(len(self._idle) / lent, 1.0) if lent and found_out else 0.0
 
     def current_pause(self, now: float) -> tuple[float, str] | None:
-        """See the base class; requests that wait for another attempt are among those that wait."""
+        """The end of a pause for which requests wait, on the loop's clock, and why; None if none does.
+
+        Requests that wait for another attempt are among those that wait.
+        """
         # A copy, made in one step: the loop's thread may add a model meanwhile.
         models = tuple(self._models.values())
         held, waiting = sum(model.held for model in models), any(model.waiting for model in models)
         resting = tuple(self._resting.values())
-        if self._feedback.paused[0] <= now and resting and not self._admission.in_flight:
+        if self.feedback.paused[0] <= now and resting and not self._admission.throttle.in_flight:
             return min(resting)
-        return self._feedback.paused if held or waiting else None
+        return self.feedback.paused if held or waiting else None
 
     def add(self, name: str, endpoint: Endpoint) -> None:
         """Serve a model too; see `evalcube.stages.infer.endpoint_queue.EndpointQueue.add`."""
@@ -115,14 +118,14 @@ class HttpQueue(EndpointQueue):
         quota, self._workers = self._quota.of_run(runs, place), max(workers, 1)
         if workers and not self._size:
             # Nothing was sent until now: no refusal of that time says that nothing is let through.
-            self._feedback.begin_again()
+            self.feedback.begin_again()
         self._own = -(-quota.connections // workers) if workers else 0
         self._admission.retune(quota, self._timeout, workers)
         self._use()
 
     def _use(self) -> None:
         """Have as many coroutines as connections: those of an equal part, or more if more are lent."""
-        self._size = max(self._own, self._admission.window)
+        self._size = max(self._own, self._admission.throttle.window)
         for _ in range(self._most_tasks - len(self._tasks)):
             self._spawn(self._work())
         # Nobody is cancelled where they are too many: a request in flight is paid for. Busy coroutines leave after
@@ -139,41 +142,31 @@ class HttpQueue(EndpointQueue):
         if self._halted:
             return
         self._down, self._breaker = None, Breaker(self._patience)
-        self._feedback.begin_again()
+        self.feedback.begin_again()
         for model in self._models.values():
             if model.down is not None:
                 model.revive()
 
     def slow_down(self, slowdown: Slowdown) -> None:
         """See `evalcube.stages.infer.admission.Feedback.slow_down`."""
-        self._feedback.slow_down(slowdown)
+        self.feedback.slow_down(slowdown)
         self._use()
 
     def stop(self, stops: int) -> None:
         """See the base class."""
-        self._admission.stop(stops)
+        self._admission.throttle.stop(stops, self._now())
 
     @property
     def report(self) -> Report | None:
-        """See `evalcube.stages.infer.endpoint_queue.EndpointQueue.report`."""
+        """What was counted of requests, for the driver; None where there is nothing to decide."""
         waiting = sum(len(model.waiting) for model in tuple(self._models.values()))
-        admission = self._admission
-        return admission.gate.report(admission.in_flight, admission.waiting + waiting)
-
-    @property
-    def lessons(self) -> Learned:
-        """See `evalcube.stages.infer.endpoint_queue.EndpointQueue.lessons`."""
-        return self._feedback.lessons
-
-    @property
-    def engines(self) -> dict[tuple[str, int], EngineInfo]:
-        """See `evalcube.stages.infer.endpoint_queue.EndpointQueue.engines`."""
-        return self._servers.engines
+        throttle = self._admission.throttle
+        return throttle.gate.report(throttle.in_flight, self._admission.waiting + waiting)
 
     @property
     def found_limits(self) -> FoundLimits:
-        """See `evalcube.stages.infer.endpoint_queue.EndpointQueue.found_limits`."""
-        gate = self._admission.gate
+        """Limits that nobody declared, as far as they are known."""
+        gate = self._admission.throttle.gate
         searched = self._quota.is_searched and not gate.is_paced
         return FoundLimits(gate.top_rate, gate.window if searched else None)
 
@@ -242,7 +235,7 @@ class HttpQueue(EndpointQueue):
                 shared.fail(error)
             finally:
                 model.held -= 1
-                self._servers.done_with(shared.job)
+                self.servers.done_with(shared.job)
                 if model.refusals and not (model.held or model.waiting):
                     model.ask_control()  # nobody else's answer is to come
                     self._offer(model)
@@ -274,7 +267,7 @@ class HttpQueue(EndpointQueue):
             self._breaker.note_success()
             model.note_success(job.sampler)
             if model.refusals:
-                self._decide(model, began, self._workers, self._admission.gate.rank)
+                self._decide(model, began, self._workers, self._admission.throttle.gate.rank)
                 self._offer(model)
             self._stats.count(model.endpoint.name, reply, model.estimate.tokens_taken(job.body, reply))
             if shared is model.control:
@@ -312,7 +305,7 @@ class HttpQueue(EndpointQueue):
     def _record_failure_of(self, model: ModelQueue, reply: Reply) -> None:
         """Give up the model, or the whole endpoint, where that was one failure too many."""
         patience = model.endpoint.patience
-        if is_beyond_limit(reply) and 0.0 < patience <= self._feedback.shut_seconds:
+        if is_beyond_limit(reply) and 0.0 < patience <= self.feedback.shut_seconds:
             # Nothing was let through for so long: others would only wait as long again.
             self._end_all(reply)
             return
@@ -329,7 +322,7 @@ class HttpQueue(EndpointQueue):
         if not model.proven:
             model.proven = True
             self._wake(len(model.waiting))
-            self._servers.identify(model)
+            self.servers.identify(model)
 
     async def _retry(
         self, model: ModelQueue, job: Job, first: tuple[Reply, bytes | None]
@@ -347,7 +340,7 @@ class HttpQueue(EndpointQueue):
             base=endpoint.backoff_base,
             jitter=jitter,
             patient=lambda reply: is_beyond_limit(reply) and self._now() < deadline,
-            turn=turn_of(self._admission.gate, endpoint.backoff_base),
+            turn=turn_of(self._admission.throttle.gate, endpoint.backoff_base),
         )
 
         async def attempt(last: Reply, attempts: int) -> tuple[Reply, bytes | None] | None:
@@ -395,26 +388,26 @@ class HttpQueue(EndpointQueue):
         With `first` it goes before all others that wait for the limits.
         """
         admission, stats = self._admission, self._stats
-        tokens: float | None = model.estimate.guess(job.body) if admission.counts_tokens else 0.0
+        tokens: float | None = model.estimate.guess(job.body) if admission.throttle.counts_tokens else 0.0
         # Most requests may start at once, and then need neither a future nor a turn of the loop.
         if not admission.try_enter(tokens or 0.0):
             tokens = await admission.enter(partial(model.estimate.guess, job.body), model, first=first)
             if tokens is None:
                 return None
         mark = admission.mark
-        self._feedback.note_start(mark)
+        self.feedback.note_start(mark)
         stats.sent += 1
         stats.in_flight += 1
         stats.note_asking(model.endpoint.name)
         try:
             if not model.proven:
                 asyncio.get_running_loop().call_later(_FIRST_SECONDS, self._prove, model)
-            reply, record = await self._servers.send(model, job)
+            reply, record = await self.servers.send(model, job)
             if not model.proven and not (is_unfit(reply) or reply.refused):
                 self._prove(model)
-            self._feedback.adapt_rate(reply, mark)
+            self.feedback.adapt_rate(reply, mark)
             if tokens:
-                admission.correct(model.estimate.excess(tokens, job.body, reply))
+                admission.throttle.correct(model.estimate.excess(tokens, job.body, reply), self._now())
             return reply, record
         finally:
             # Also after a cancellation: a place that is never left would be missing for the rest of the run.
@@ -424,7 +417,7 @@ class HttpQueue(EndpointQueue):
 
     async def close(self) -> None:
         """See the base class; what looks at servers ends first, as it uses the connections."""
-        await self._servers.close()
+        await self.servers.close()
         await super().close()
 
     @staticmethod

@@ -291,7 +291,7 @@ class ModelServers:
         """By digest, how often servers went while a request that is in hand was there."""
         self._watchers: set[asyncio.Task[None]] = set()
         self.engines: dict[tuple[str, int], EngineInfo] = {}
-        """See `evalcube.stages.infer.endpoint_queue.EndpointQueue.engines`."""
+        """By label of the model and number of the server, what serves it; replaced as a whole."""
         # One server that nobody starts again needs none of it, and pays for none of it.
         several = len(endpoint.urls) > 1 or endpoint.outage > 0.0
         self._replicas = Replicas(endpoint, self._is_there, self._watch, self._back) if several else None
