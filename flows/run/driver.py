@@ -22,7 +22,7 @@ from evalcube.deploy.clusters.asking import PendingAnswer, ask_each
 from evalcube.deploy.clusters.base import PATIENCE_SECONDS
 from evalcube.flows.plan.targets import Block, RegionWork
 from evalcube.flows.run.counting import Counting
-from evalcube.flows.run.follow.events import Event, InDoubt, Noted, RegionWritten, Slowed, Traffic
+from evalcube.flows.run.follow.events import Event, InDoubt, Noted, RegionWritten, Traffic
 from evalcube.flows.run.in_flight import BlockQueue, InFlightLimit, RegionProgress, blocks_to_submit
 from evalcube.flows.run.preflight import Members
 from evalcube.flows.run.worker import region_tasks, tasks
@@ -37,6 +37,7 @@ from evalcube.flows.run.worker.poison import (
     run_marked,
 )
 from evalcube.flows.run.workers import Workers
+from evalcube.stages.infer.jobs import Slowdown
 from evalcube.stages.infer.sharing import Shared
 from evalcube.storage.cube.lease import Lease
 from evalcube.storage.cube.ledger import Ledger, Receipt, most_fingerprints
@@ -100,7 +101,7 @@ class Driver:
         serials: Iterator[int] | None = None,  # for Dask's keys, different in all rounds of a run
         emit: Callable[[Event], None] = lambda _: None,
         sharing: Shared | None = None,
-        reports: queue.SimpleQueue[InDoubt | Slowed | Traffic] | None = None,
+        reports: queue.SimpleQueue[InDoubt | Slowdown | Traffic] | None = None,
         is_over: Callable[[str], bool] = lambda _: False,  # whether a model's server was given up
         flush_seconds: float,
         patience: float = PATIENCE_SECONDS,  # without any worker

@@ -24,7 +24,6 @@ from evalcube.flows.run.follow.events import (
     Finished,
     InDoubt,
     Noted,
-    Slowed,
     Started,
     Subscriber,
     Traffic,
@@ -41,6 +40,7 @@ from evalcube.flows.state.engines import Engines, joined_engines, origins_of, re
 from evalcube.flows.state.open_trials import left_of
 from evalcube.flows.state.store import SweepStore
 from evalcube.stages.infer.endpoint import Endpoint, EngineInfo
+from evalcube.stages.infer.jobs import Slowdown
 from evalcube.storage.cube.lease import Lease
 from evalcube.storage.urls import absolute
 
@@ -95,7 +95,7 @@ class Session:
         self._wish = StopWish(store.cube.records, lease.holder.token, self._note, stop)
         self._endpoints: dict[str, Endpoint] = {}
         self._served: Served
-        self._reports: queue.SimpleQueue[InDoubt | Slowed | Traffic] = queue.SimpleQueue()
+        self._reports: queue.SimpleQueue[InDoubt | Slowdown | Traffic] = queue.SimpleQueue()
         # Dask's client thread and the main thread both emit; subscribers may rely on one call at a time.
         self._emitting = threading.Lock()
 
@@ -379,10 +379,10 @@ class Session:
             self._reports.put(report)
             return
         # These two are for the driver, which asks for them in its own thread and in its own time.
-        if isinstance(report, Slowed) or (isinstance(report, Traffic) and report.starved):
+        if isinstance(report, Slowdown) or (isinstance(report, Traffic) and report.starved):
             self._reports.put(report)
         # What only passes between workers is no event of the run.
-        if not isinstance(report, Slowed) or report.overload or report.pause:
+        if not isinstance(report, Slowdown) or report.overload or report.pause:
             self._emit(report)
 
     def _emit(self, event: Event) -> None:

@@ -15,7 +15,7 @@ from evalcube.deploy.clusters import ClusterError, Connection
 from evalcube.deploy.clusters.asking import PendingAnswer, ask_each
 from evalcube.deploy.clusters.base import PATIENCE_SECONDS
 from evalcube.deploy.clusters.registrar import ClusterView
-from evalcube.flows.run.follow.events import Event, InDoubt, Noted, Slowed, Traffic, process_at
+from evalcube.flows.run.follow.events import Event, InDoubt, Noted, Traffic, process_at
 from evalcube.flows.run.health import Health, Queueing
 from evalcube.flows.run.in_flight import InFlightLimit
 from evalcube.flows.run.preflight import Members
@@ -86,7 +86,7 @@ class Workers:
         admission: Members | None = None,
         endpoints: Mapping[str, str] | None = None,
         sharing: Shared | None = None,
-        reports: queue.SimpleQueue[InDoubt | Slowed | Traffic] | None = None,
+        reports: queue.SimpleQueue[InDoubt | Slowdown | Traffic] | None = None,
         patience: float = PATIENCE_SECONDS,
     ) -> None:
         self._reports = reports or queue.SimpleQueue()
@@ -216,12 +216,14 @@ class Workers:
 
     def _adapt(self) -> None:
         """Give more blocks to models that are starved, and tell workers what was decided and what others learned."""
-        slowed: list[Slowed] = []
+        slowed: list[Slowdown] = []
         starved: set[str] = set()
         while not self._reports.empty():
             report = self._reports.get()
-            if isinstance(report, Slowed):
+            if isinstance(report, Slowdown):
                 slowed.append(report)
+                if report.report is not None:
+                    self._sharing.hear(report.worker, report.model, report.report)
             elif isinstance(report, InDoubt):
                 self._doubts.heard(report)
             else:
@@ -229,16 +231,9 @@ class Workers:
         for item in self._shared:
             if item.model in starved:
                 item.grow()
-        now = time.time()
-        for report in slowed:
-            if report.report is not None:
-                self._sharing.hear(report.worker, report.model, report.report)
         # The one that learned of a pause has paused already.
-        pauses = [
-            (each.worker, Slowdown(each.model, each.pause, each.reason)) for each in slowed if each.pause
-        ]
-        present = self._present
-        self._pass_on(pauses, self._sharing.decide(self._there, present, now))
+        pauses = [replace(each, report=None) for each in slowed if each.pause]
+        self._pass_on(pauses, self._sharing.decide(self._there, self._present, time.time()))
 
     @property
     def _present(self) -> tuple[str, ...]:
@@ -247,7 +242,7 @@ class Workers:
 
     def _pass_on(
         self,
-        pauses: Sequence[tuple[str, Slowdown]],
+        pauses: Sequence[Slowdown],
         settings: Mapping[str, Setting],
         told: Collection[str] = (),
     ) -> None:
@@ -255,7 +250,7 @@ class Workers:
         workers = [
             address for address in self._view.workers if address in set(self._present).difference(told)
         ]
-        news = [*pauses, *(("", Slowdown(model, setting=setting)) for model, setting in settings.items())]
+        news = [*pauses, *(Slowdown(model, setting=setting) for model, setting in settings.items())]
         if news and workers:
             # Nobody waits for the answers: who misses this reports an old setting, and is told again.
             asked = ask_each(self._client, _slow_down, plugin_name(self._run), news, workers=workers)
@@ -360,15 +355,13 @@ def _take_share(
     if work is None:
         return False
     work.share_out(*share)
-    _slow_down(
-        name, [("", Slowdown(model, setting=setting)) for model, setting in settings.items()], dask_worker
-    )
+    _slow_down(name, [Slowdown(model, setting=setting) for model, setting in settings.items()], dask_worker)
     return True
 
 
-def _slow_down(name: str, news: list[tuple[str, Slowdown]], dask_worker: Any = None) -> None:  # noqa: ANN401 - Dask's own
+def _slow_down(name: str, news: list[Slowdown], dask_worker: Any = None) -> None:  # noqa: ANN401 - Dask's own
     """Runs on every worker: take over what was decided for all, and what the others learned of overloaded endpoints."""
     work = workspace_on(dask_worker, name)
-    for worker, slowdown in news:
-        if work is not None and worker != dask_worker.address:
+    for slowdown in news:
+        if work is not None and slowdown.worker != dask_worker.address:
             work.slow_down(replace(slowdown, worker=dask_worker.address))

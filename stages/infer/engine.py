@@ -31,7 +31,6 @@ from evalcube.stages.infer.jobs import (
     SharedJob,
     Slowdown,
     Stats,
-    Waiting,
 )
 from evalcube.stages.infer.queue import HttpQueue
 from evalcube.stages.infer.rates import Quota, strictest
@@ -220,13 +219,14 @@ class Engine:
                 by_model.setdefault(label, set()).add(info)
         return {label: sorted(infos) for label, infos in by_model.items()}
 
-    def waiting(self) -> list[Waiting]:
-        """Endpoints to which nothing is sent for now, as they asked for that, while requests wait."""
-        pauses, now = [], self._loop.time()
+    def waiting(self) -> dict[str, dict[str, object]]:
+        """By label of any model, for how many seconds nothing is sent to its endpoint while requests wait, and why."""
+        pauses: dict[str, dict[str, object]] = {}
+        now = self._loop.time()
         for account, queue in self._http_queues().items():
             paused = queue.current_pause(now)
             if paused is not None and paused[0] > now:
-                pauses.append(Waiting(self._label(account), paused[0] - now, paused[1]))
+                pauses[self._label(account)] = {"seconds": paused[0] - now, "reason": paused[1]}
         return pauses
 
     def _http_queues(self) -> dict[tuple[str, str | None], HttpQueue]:

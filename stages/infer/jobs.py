@@ -110,7 +110,7 @@ class Result(NamedTuple):
         return cls("skipped")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Slowdown:
     """What one engine learned of an endpoint, for the others that share it."""
 
@@ -127,7 +127,7 @@ class Slowdown:
     setting: Setting | None = None
     """What the driver decided for all."""
     worker: str = ""
-    """Who is told that, by the name that the driver knows it by."""
+    """Who learned it, or is told what was decided, by the name that the driver knows it by."""
 
     def report_unused(self, stops: int = 0) -> Report | None:
         """Return the report of a worker that has asked nothing yet since it was told; see `Setting.report_unused`."""
@@ -143,18 +143,6 @@ class Learned(NamedTuple):
     """The end of the last pause that was asked for, seconds on the loop's clock."""
     reason: str = ""
     """Why it was."""
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """An endpoint to which nothing is sent for now, as it asked for that, while requests wait."""
-
-    model: str
-    """Label of any model at the endpoint."""
-    seconds: float
-    """Until it is asked again."""
-    reason: str
-    """Why, for people; see `evalcube.stages.infer.retry.pause_reason`."""
 
 
 @dataclass(frozen=True, slots=True)

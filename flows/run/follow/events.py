@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from evalcube.stages.infer.jobs import Slowdown
+
 KILLED = "worker killed"
 """Cause of the transport error that a trial is with which workers end."""
 
@@ -94,23 +96,6 @@ class Traffic:
 
 
 @dataclass(frozen=True)
-class Slowed:
-    """A worker learned that an endpoint wants fewer requests; the others are notified."""
-
-    worker: str
-    model: str
-    """Label of any model at the endpoint."""
-    overload: bool
-    """Whether it is overloaded."""
-    pause: float
-    """Seconds in which it wants no request at all."""
-    reason: str = ""
-    """Why, for people."""
-    report: Sequence[Any] | None = None
-    """What the worker counted; see `evalcube.stages.infer.counts.Report`."""
-
-
-@dataclass(frozen=True)
 class InDoubt:
     """A worker's requests fail, maybe by its own trouble; it holds them back until it hears more. For the driver."""
 
@@ -178,7 +163,7 @@ class Finished:
     """Of the run, as JSON values."""
 
 
-Event = Started | Extended | Traffic | Slowed | BlockDone | RegionWritten | Noted | Finished
+Event = Started | Extended | Traffic | Slowdown | BlockDone | RegionWritten | Noted | Finished
 Subscriber = Callable[[Event], None]
 
 
@@ -197,9 +182,9 @@ def topic(run: str) -> str:
     return f"evalcube-{run}"
 
 
-Reported = Traffic | Slowed | BlockDone | InDoubt
+Reported = Traffic | Slowdown | BlockDone | InDoubt
 _REPORTED: Mapping[str, type[Reported]] = {
-    kind.__name__: kind for kind in (Traffic, Slowed, BlockDone, InDoubt)
+    kind.__name__: kind for kind in (Traffic, Slowdown, BlockDone, InDoubt)
 }
 
 

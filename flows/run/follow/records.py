@@ -28,12 +28,12 @@ from evalcube.flows.run.follow.events import (
     Finished,
     Noted,
     RegionWritten,
-    Slowed,
     Started,
     Traffic,
 )
 from evalcube.flows.run.follow.progress import Tracker
 from evalcube.flows.state.records import LIVE
+from evalcube.stages.infer.jobs import Slowdown
 from evalcube.storage.cube.space import Space
 from evalcube.storage.errors import StorageError
 
@@ -45,7 +45,7 @@ _TRAFFIC_SECONDS = 5.0
 _TOLD: Mapping[type[Event], tuple[str, Sequence[str]]] = {
     Started: ("started", ("cube", "trials", "done", "models")),
     Extended: ("extended", ("trials",)),
-    Slowed: ("slowed", ("model", "overload", "pause", "reason")),
+    Slowdown: ("slowed", ("model", "overload", "pause", "reason")),
     BlockDone: ("block", ("model", "trials", "cached", "transport", "missing", "causes")),
     RegionWritten: ("region", ("model", "complete")),
     Noted: ("note", ("message",)),

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Hashable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,7 +20,7 @@ from distributed import Reschedule, Worker, WorkerPlugin, get_worker
 from evalcube.deploy.clusters import ClusterError, Connection
 from evalcube.deploy.clusters.code import State
 from evalcube.deploy.clusters.registrar import is_known
-from evalcube.flows.run.follow.events import Slowed, Traffic, as_message, process_at, topic
+from evalcube.flows.run.follow.events import Traffic, as_message, process_at, topic
 from evalcube.flows.run.worker.context import RunContext, unmade
 from evalcube.flows.run.worker.poison import blame_nobody
 from evalcube.flows.run.worker.workspace import Workspace
@@ -168,15 +169,8 @@ class SweepPlugin(WorkerPlugin):
                 due = time.monotonic() + work.workers / _MOST_REPORTS
                 report_traffic()
             for learned in work.slowdowns():
-                slowed = Slowed(
-                    worker.address,
-                    learned.model,
-                    learned.overload,
-                    learned.pause,
-                    learned.reason,
-                    learned.report,
-                )
-                worker.log_event(topic(self.context.run), as_message(slowed))
+                slowdown = replace(learned, worker=worker.address)
+                worker.log_event(topic(self.context.run), as_message(slowdown))
 
         self._hold_before_end(worker, work)
         self._report_traffic = report_traffic

@@ -274,14 +274,13 @@ class Workspace:
             return Traffic(models=models, worker=worker) if models else None
         began, asked = self._began, dict(engine.stats.asked).items()
         starved = engine.starved_models() if self._size() < _ROOM_BYTES else ()
-        waiting = {each.model: {"seconds": each.seconds, "reason": each.reason} for each in engine.waiting()}
         return Traffic(
             **engine.stats.snapshot(),
             models=models,
             active=time.monotonic() - began,
             asked={model: (first - began, last - began) for model, (first, last) in asked},
             starved=tuple(starved),
-            waiting=waiting,
+            waiting=engine.waiting(),
             found={model: asdict(limits) for model, limits in engine.found_limits().items()},
             engines={model: [list(info) for info in infos] for model, infos in engine.engines().items()},
             worker=worker,

@@ -13,7 +13,7 @@ from evalcube.deploy.clusters.registrar import ClusterView
 from evalcube.flows.plan.targets import NOTHING_KEPT, RegionWork, Window, cut_blocks
 from evalcube.flows.run import workers as workers_module
 from evalcube.flows.run.endpoint_use import share_limits
-from evalcube.flows.run.follow.events import Noted, Slowed, Traffic, as_message, from_message, process_at
+from evalcube.flows.run.follow.events import Noted, Traffic, as_message, from_message, process_at
 from evalcube.flows.run.follow.progress import Tracker
 from evalcube.flows.run.in_flight import (
     AddressLoad,
@@ -25,7 +25,7 @@ from evalcube.flows.run.in_flight import (
 from evalcube.flows.run.workers import Workers
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.engine import Engine
-from evalcube.stages.infer.jobs import Job
+from evalcube.stages.infer.jobs import Job, Slowdown
 from evalcube.storage.cube.regions import Region
 from tests.waiting import PATIENCE
 
@@ -84,7 +84,7 @@ def test_workers__give_more_blocks_to_the_models_that_are_starved():
     )
     workers = Workers(Connection(None), "run", (starved, sated), lambda _: None, reports=reports)
     reports.put(from_message(as_message(Traffic(starved=("starved",), worker="a"))))
-    reports.put(Slowed("a", "sated", True, 1.0))  # with nobody else to tell
+    reports.put(Slowdown("sated", 1.0, overload=True, worker="a"))  # with nobody else to tell
 
     workers._adapt()
 

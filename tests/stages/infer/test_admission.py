@@ -198,12 +198,12 @@ def test_waiting__is_said_of_waits_that_nobody_asked_for(engine_for, remote, job
 
     with ThreadPoolExecutor(1) as pool:
         refused = pool.submit(engine.run, "m", jobs(1))
-        (waiting,) = wait_until(engine.waiting)
+        ((model, waiting),) = wait_until(engine.waiting).items()
         engine.close()
 
-    assert (waiting.model, waiting.reason) == ("m", f"{why}: tried again")
+    assert (model, waiting["reason"]) == ("m", f"{why}: tried again")
     assert kinds(refused.result()) == ["skipped"]
-    assert engine.waiting() == []
+    assert engine.waiting() == {}
 
 
 def test_retry_after__holds_back_all_requests(engine_for, remote, jobs, wait_until):
@@ -228,20 +228,20 @@ def test_waiting__says_for_what_and_how_long_while_requests_wait(engine_for, rem
 
     with ThreadPoolExecutor(2) as pool:
         refused = pool.submit(first.run, "m", jobs(1, label="refused"))
-        (waiting,) = wait_until(first.waiting)
+        ((model, waiting),) = wait_until(first.waiting).items()
         (slowdown,) = first.slowdowns()
         second.run("m", [])
         second.slow_down(slowdown)
         idle = second.waiting()
         other = pool.submit(second.run, "m", jobs(1, label="other"))
-        (passed_on,) = wait_until(second.waiting)
+        ((label, passed_on),) = wait_until(second.waiting).items()
         first.close()
         second.close()
 
-    assert (waiting.model, waiting.reason, slowdown.reason) == ("m", "429: Retry-After", "429: Retry-After")
-    assert 0.0 < waiting.seconds <= 600.0
-    assert (passed_on.model, passed_on.reason) == ("m", "429: Retry-After")
-    assert idle == first.waiting() == second.waiting() == []
+    assert (model, waiting["reason"], slowdown.reason) == ("m", "429: Retry-After", "429: Retry-After")
+    assert 0.0 < waiting["seconds"] <= 600.0
+    assert (label, passed_on["reason"]) == ("m", "429: Retry-After")
+    assert idle == first.waiting() == second.waiting() == {}
     assert kinds([*refused.result(), *other.result()]) == ["skipped"] * 2
 
 
@@ -252,11 +252,11 @@ def test_slow_down__holds_back_what_another_engine_learned(engine_for, remote, j
 
     with ThreadPoolExecutor(2) as pool:
         refused = pool.submit(first.run, "m", jobs(1, label="told"))
-        wait_until(first.waiting)
+        wait_until(first.waiting).items()
         (slowdown,) = first.slowdowns()
         second.slow_down(slowdown)
         others = pool.submit(second.run, "m", jobs(8, label="others"))
-        wait_until(second.waiting)
+        wait_until(second.waiting).items()
         first.close()
         second.close()
 

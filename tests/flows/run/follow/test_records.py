@@ -14,11 +14,11 @@ from evalcube.flows.run.follow.events import (
     Finished,
     Noted,
     RegionWritten,
-    Slowed,
     Started,
     Traffic,
 )
 from evalcube.flows.run.follow.records import MOST_BYTES, EventLog
+from evalcube.stages.infer.jobs import Slowdown
 
 STARTED = Started("run-1", "cube.zarr", 10, 2, ("alpha", "beta"))
 
@@ -42,7 +42,7 @@ def test_log__one_object_per_event_with_time_run_and_name(tmp_path):
         tmp_path / "log.jsonl",
         STARTED,
         Traffic(sent=2, in_flight=2, worker="a"),
-        Slowed("a", "alpha", True, 1.5, "429: Retry-After"),
+        Slowdown("alpha", 1.5, "429: Retry-After", overload=True, worker="a"),
         block(causes={"timeout": 2}, details={"timeout": "what the endpoint said"}),
         RegionWritten(0, True),
         Noted("two workers"),

@@ -8,7 +8,7 @@ import pytest
 
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.plan.build import build_plan
-from evalcube.flows.run.follow.events import Slowed, from_message
+from evalcube.flows.run.follow.events import from_message
 from evalcube.flows.run.servers import serve_models
 from evalcube.flows.run.worker import plugin as plugin_module
 from evalcube.flows.run.worker.context import RunContext
@@ -62,8 +62,8 @@ def test_plugin__reports_what_an_endpoint_asked_for_and_what_was_sent(context, m
 
     reports = [from_message(message) for name, message in messages if name == topic("run")]
     assert len(reports) == len(messages)
-    slowed = [report for report in reports if isinstance(report, Slowed)]
-    assert slowed == [Slowed("tcp://10.0.0.1:9", "m", True, 2.0, "429: Retry-After", None)]
-    last = [report for report in reports if not isinstance(report, Slowed)][-1]
+    slowed = [report for report in reports if isinstance(report, Slowdown)]
+    assert slowed == [Slowdown("m", 2.0, "429: Retry-After", overload=True, worker="tcp://10.0.0.1:9")]
+    last = [report for report in reports if not isinstance(report, Slowdown)][-1]
     assert last.models == {"m": {"requests": 3, "answers": 2, "seconds": 1.5}}
     assert last.worker.startswith("tcp://10.0.0.1:9")
