@@ -139,11 +139,6 @@ class CommandServer(ManagedServer):
             stop_seconds=GRACE_SECONDS + 5.0,
         )
 
-    @property
-    def known_url(self) -> str:
-        """Address of the API, ``http://HOST:PORT/v1``, also while the server does not run."""
-        return f"http://{HOST}:{self.port}/v1"
-
     def start(self) -> None:
         """See `ManagedServer.start`; the port was kept free for it until now."""
         # At the last moment: between here and the server's own bind, another process could take the port.

@@ -80,7 +80,8 @@ class ManagedServer:
         self._tail: deque[str] = deque(maxlen=TAIL_LINES)
         self._writing = threading.Lock()
         self._listening = threading.Event()
-        self._known_address = self._address = address
+        self.known_address = self._address = address
+        """Where it will be while it does not run; empty where only the child knows."""
         self._answered = ""
         """What it answered last when it was asked whether it is ready, in words."""
         self._hidden = tuple(text.encode() for text in hidden)
@@ -191,7 +192,7 @@ class ManagedServer:
             message = f"cannot start {self.name}: {self._command[0]}: {error.strerror}"
             raise DeployError(message, remedy=self._remedy) from error
         self._process = process
-        if self._known_address:
+        if self.known_address:
             self._listening.set()
         # Both are read all the time: a child that fills a pipe nobody reads waits for ever.
         for stream in (process.stdout, process.stderr):

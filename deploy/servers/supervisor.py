@@ -46,7 +46,7 @@ class Supervisor:
         self.over = ""
         """Why it is not started any more; empty while it is."""
         self._left = self.restarts
-        self._given_up = given_up
+        self.given_up = given_up
         self._note = note
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -109,9 +109,9 @@ class Supervisor:
     def _give_up(self, problem: str, said: str) -> None:
         self.over = reason = f"{problem}: {said}" if said else problem
         self._note(f"{problem}: it is given up", said)
-        if self._given_up is not None:
+        if self.given_up is not None:
             with suppress(OSError):  # those who wait do so in vain, and only for some time
                 # Whole or not at all: whoever reads it reads the reason.
-                draft = self._given_up.with_suffix(".draft")
+                draft = self.given_up.with_suffix(".draft")
                 draft.write_text(reason, encoding="utf-8")
-                draft.replace(self._given_up)
+                draft.replace(self.given_up)

@@ -44,15 +44,6 @@ class Served:
         return label in self.servers and bool(self.servers[label].over)
 
 
-@dataclass(frozen=True)
-class _OwnServer:
-    """A server of a model, and the file that says that it was given up."""
-
-    supervisor: Supervisor
-    base_url: str
-    given_up: Path
-
-
 def is_managed(model: Model) -> bool:
     """Whether the model's server is one that the driver starts, reachable on the driver's machine only."""
     return model.endpoint in (SIMULATED, SERVED) or model.addresses[0].startswith(LOCAL)
@@ -64,8 +55,7 @@ def serve_models(
 ) -> Iterator[Served]:
     """Give each model its route; managed servers run as long as the context."""
     with ExitStack() as stack:
-        own = _own_servers(models, stack, note, context_length(answer_tokens))
-        supervisors = {name: each.supervisor for name, each in own.items()}
+        supervisors = _own_servers(models, stack, note, context_length(answer_tokens))
         for supervisor in supervisors.values():
             note(f"starting {supervisor.server.name}", "")
         stack.enter_context(_running(list(dict.fromkeys(supervisors.values()))))
@@ -82,7 +72,7 @@ def serve_models(
             else:
                 addresses[target] = target.removeprefix(SIMULATED)
         routes = {
-            model.name: _own_route(model, model.serve, own[model.name])
+            model.name: _own_route(model, model.serve, supervisors[model.name])
             if model.serve is not None
             else _route(model, addresses[model.addresses[0]])
             for model in models
@@ -112,10 +102,10 @@ def _running(servers: Sequence[Supervisor]) -> Iterator[None]:
 
 def _own_servers(
     models: Sequence[Model], stack: ExitStack, note: Note, context: int
-) -> dict[str, _OwnServer]:
+) -> dict[str, Supervisor]:
     """By label, the server of each model that has one; none of them is started."""
-    servers: dict[str, _OwnServer] = {}
-    by_command: dict[str, _OwnServer] = {}
+    servers: dict[str, Supervisor] = {}
+    by_command: dict[str, Supervisor] = {}
     folder: Path | None = None
     for model in models:
         if model.serve is None:
@@ -127,8 +117,7 @@ def _own_servers(
             server = _command_server(model, model.serve, context)
             stack.callback(server.release)
             given_up = folder / f"{len(by_command)}.over"
-            supervisor = Supervisor(server, given_up=given_up, note=note)
-            by_command[command] = _OwnServer(supervisor, server.known_url, given_up)
+            by_command[command] = Supervisor(server, given_up=given_up, note=note)
         servers[model.name] = by_command[command]
     return servers
 
@@ -150,14 +139,14 @@ def _command_server(model: Model, serve: Serve, context: int) -> CommandServer:
     )
 
 
-def _own_route(model: Model, serve: Serve, server: _OwnServer) -> Route:
+def _own_route(model: Model, serve: Serve, supervisor: Supervisor) -> Route:
     """The route to a server that the run starts: requests wait while it is started again."""
-    route = _route(model, server.base_url)
+    route = _route(model, f"{supervisor.server.known_address}/v1")
     outage = (Supervisor.restarts + 1) * (serve.start_limit + _STOPPING_SECONDS)
     endpoint = replace(
         route.endpoint,
         outage=min(outage, _LONGEST_OUTAGE),
-        given_up=str(server.given_up),
+        given_up=str(supervisor.given_up),
         health=HEALTH,
     )
     return replace(route, endpoint=endpoint)

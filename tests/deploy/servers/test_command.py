@@ -37,7 +37,7 @@ def test_command_server__is_up_once_it_is_healthy_and_gone_with_its_block():
     with fake("--load", 0.3, "--say", "{model} {name}", words={"model": "w.gguf", "name": "m"}) as server:
         assert server.is_healthy()
         (pid,) = children(server.pid)
-        assert server.base_url == server.known_url
+        assert server.base_url == f"{server.known_address}/v1"
 
     assert not alive(pid)
     assert server.log_tail == "fake server w.gguf m"

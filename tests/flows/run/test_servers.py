@@ -133,7 +133,7 @@ def two(tmp_path):
 
 
 def pool(servers, **more):
-    addresses = [server.known_url for server in servers]
+    addresses = [f"{server.known_address}/v1" for server in servers]
     return {"name": "a", "endpoint": addresses, "limits": {"connections": 8, "retries": 0}, **more}
 
 
