@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from evalcube._arrays import Dataset, DatasetT
 from evalcube.storage.cube.address import space_of
-from evalcube.storage.cube.group import CubeGroup
 from evalcube.storage.cube.growing import GrowingCube
 from evalcube.storage.cube.layout import SIDE, Coordinate, builder
 from evalcube.storage.cube.regions import Region, RegionShape, region_digest
@@ -43,7 +42,8 @@ class Cube(GrowingCube):
 
     def __init__(self, space: Space, url: str, *, writable: bool) -> None:
         super().__init__(space, writable=writable)
-        self._url = url
+        self.url = url
+        """Where it was opened or created."""
 
     @classmethod
     def create(
@@ -89,12 +89,7 @@ class Cube(GrowingCube):
 
     def remove(self) -> bool:
         """Remove it with all that it holds; returns whether that was possible. Only for a cube without a trial."""
-        return self._space.remove()
-
-    @property
-    def url(self) -> str:
-        """The address as given."""
-        return self._url
+        return self.space.remove()
 
     @staticmethod
     def exists(url: Address) -> bool:
@@ -104,44 +99,39 @@ class Cube(GrowingCube):
     @property
     def attrs(self) -> dict[str, Any]:
         """Attributes given at creation, a copy."""
-        return self._group.attrs
+        return self.group.attrs
 
     @property
     def sizes(self) -> dict[str, int]:
         """Cells along each dim."""
-        return dict(self._group.sizes)
+        return dict(self.group.sizes)
 
     @property
     def chunks(self) -> dict[str, int]:
         """Cells of one region along trial and repeat."""
-        _, _, _, trial, repeat = self._group.chunks("status")
+        _, _, _, trial, repeat = self.group.chunks("status")
         return {"trial": trial, "repeat": repeat}
 
     @property
     def trial_arrays(self) -> Mapping[str, Variable]:
         """The arrays of a region: those that every cube has, and the layers of this one."""
-        return self._group.trial_arrays
-
-    @property
-    def space(self) -> Space:
-        """Where all of it is."""
-        return self._space
+        return self.group.trial_arrays
 
     @property
     def records(self) -> Space:
         """Where ledger, lease and notes are: a space of its own inside the cube's."""
-        return self._space.at(SIDE)
+        return self.space.at(SIDE)
 
     def regions(self) -> Iterator[Region]:
         """Every region of the cube, in the order of models, trials, repeats."""
         chunks = self.chunks
-        trials, repeats = (-(-self._group.sizes[dim] // chunks[dim]) for dim in ("trial", "repeat"))
-        yield from starmap(Region, product(range(self._group.sizes["model"]), range(trials), range(repeats)))
+        trials, repeats = (-(-self.group.sizes[dim] // chunks[dim]) for dim in ("trial", "repeat"))
+        yield from starmap(Region, product(range(self.group.sizes["model"]), range(trials), range(repeats)))
 
     def region_shape(self, region: Region) -> tuple[int, int, int, int]:
         """Shape (task, params, trial, repeat) of a region's arrays; regions at an edge are smaller."""
         *_, trials, repeats = self._slices(region)
-        sizes = self._group.sizes
+        sizes = self.group.sizes
         return sizes["task"], sizes["params"], trials.stop - trials.start, repeats.stop - repeats.start
 
     def write_region(
@@ -166,10 +156,10 @@ class Cube(GrowingCube):
             name: array for name, array in arrays.items() if name in schema or name not in SAID
         }
         self._check_region(region, arrays)
-        if self._space.is_trusted:
+        if self.space.is_trusted:
             # The versions are noted before the lease is asked for: whoever takes over in between changes one of them,
             # and the put is refused.
-            self._group.fence(list(self.trial_arrays), selection)
+            self.group.fence(list(self.trial_arrays), selection)
             check()
         with guarded(self._where, f"write {region}"):
             keys = []
@@ -177,9 +167,9 @@ class Cube(GrowingCube):
             # values.
             for _, names in groupby(schema, lambda name: (name == "status", schema[name].sparse)):
                 block = {name: arrays[name][np.newaxis] for name in names}
-                keys += self._group.write_chunks(selection, block)
+                keys += self.group.write_chunks(selection, block)
             # Before the caller writes a receipt, which must not outlive a power cut that took its chunks.
-            self._space.sync(keys)
+            self.space.sync(keys)
         return region_digest(arrays)
 
     def read_region(self, region: Region, names: Iterable[str] | None = None) -> dict[str, NDArray[Any]]:
@@ -193,7 +183,7 @@ class Cube(GrowingCube):
 
     def stored_arrays(self, region: Region, names: Iterable[str]) -> dict[str, NDArray[Any]]:
         """Arrays of one region as they are stored, whatever they hold, without those that cannot be decoded."""
-        arrays, _ = self._group.attempt(dict.fromkeys(names, self._slices(region)))
+        arrays, _ = self.group.attempt(dict.fromkeys(names, self._slices(region)))
         return {name: values[0] for name, values in arrays.items()}
 
     def read_span(
@@ -205,7 +195,7 @@ class Cube(GrowingCube):
         """
         selection = (slice(model, model + 1), slice(None), slice(None), trials, repeats)
         variables = self.trial_arrays
-        arrays = self._group.read_all(dict.fromkeys(names, selection))
+        arrays = self.group.read_all(dict.fromkeys(names, selection))
         return {name: variables[name].as_read(values[0]) for name, values in arrays.items()}
 
     def chunk_problems(
@@ -213,21 +203,21 @@ class Cube(GrowingCube):
     ) -> dict[str, str]:
         """What is wrong with the chunks of a region, by array, without decoding them: gone, or cut off."""
         self._slices(region)
-        return self._group.region_problems(region, shape or self.shapes[-1], names)
+        return self.group.region_problems(region, shape or self.shapes[-1], names)
 
     def apparent_problems(self, region: Region, shape: RegionShape | None = None) -> dict[str, str]:
         """`chunk_problems`, as far as looking costs nothing to speak of: nothing where the store keeps what it has."""
-        return {} if self._space.is_trusted else self.chunk_problems(region, shape)
+        return {} if self.space.is_trusted else self.chunk_problems(region, shape)
 
     @property
     def is_trusted(self) -> bool:
         """Whether what was written stays whole without anybody looking, as object stores promise."""
-        return self._space.is_trusted
+        return self.space.is_trusted
 
     def summary(self) -> Dataset:
         """What the cube holds beside its trial arrays, in memory: counters, plan, repeated prompts, labels of cells."""
         self.refresh()
-        return self._check_labels(in_memory(self._group))
+        return self._check_labels(in_memory(self.group))
 
     def dataset(self) -> xr.Dataset:
         """The cube as a lazy dataset, one Dask chunk per stored chunk.
@@ -241,7 +231,7 @@ class Cube(GrowingCube):
         Cube.before_lazy()
         self.refresh()
         # A recipe, not this object: workers open the cube by themselves, each once.
-        opened = partial(Cube, self._space, self._space.address, writable=False)
+        opened = partial(Cube, self.space, self.space.address, writable=False)
         return self._check_labels(lazy_dataset(self, opened))
 
     def load(self) -> Dataset:
@@ -250,11 +240,6 @@ class Cube(GrowingCube):
 
         self.refresh()
         return self._check_labels(whole_dataset(self))
-
-    @property
-    def group(self) -> CubeGroup:
-        """The cube's arrays as of the last `refresh`, for readers of single selections."""
-        return self._group
 
     def _check_labels(self, dataset: DatasetT) -> DatasetT:
         """Return the dataset; raise CubeDamagedError if a label is gone."""
@@ -265,19 +250,19 @@ class Cube(GrowingCube):
     @property
     def is_consolidated(self) -> bool:
         """Whether the cube's metadata are in one place, as `create` and `grow` leave them."""
-        return self._group.consolidated
+        return self.group.consolidated
 
     def sweep(self, older_than: float = 3600.0, *, delete: bool = True) -> int:
         """Remove, or count, temporary files that killed writers left."""
         if delete:
             self._need_writable("sweep")
-        names = [*self._group.names(), SIDE]
+        names = [*self.group.names(), SIDE]
         with guarded(self._where, "sweep temporary files"):
-            return self._space.sweep(names, older_than, delete=delete)
+            return self.space.sweep(names, older_than, delete=delete)
 
     def _slices(self, region: Region) -> tuple[slice, slice, slice, slice, slice]:
         """The region's cells in a trial array."""
-        chunks, sizes = self.chunks, self._group.sizes
+        chunks, sizes = self.chunks, self.group.sizes
         every = slice(None)
         spans = [slice(region.model, region.model + 1), every, every]
         outside = not 0 <= region.model < sizes["model"]
@@ -298,7 +283,7 @@ class Cube(GrowingCube):
             missing, unknown = sorted(set(variables) - set(arrays)), sorted(set(arrays) - set(variables))
             problem = f"arrays missing {missing}, unknown {unknown}"
         for name, variable in variables.items():
-            more = (self._group.sizes[dim] for dim in variable.dims[len(REGION_DIMS) + 1 :])
+            more = (self.group.sizes[dim] for dim in variable.dims[len(REGION_DIMS) + 1 :])
             problem = problem or variable.problem(arrays[name], (*shape, *more))
         if problem:
             remedy = f"A region is written whole: every trial array, dims {REGION_DIMS}."

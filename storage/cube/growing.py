@@ -222,9 +222,9 @@ class GrowingCube(SharedArrays):
         self._need_writable("grow")
         self.refresh()
         sizes = {dim: size for dim, size in (("trial", trial), ("repeat", repeat)) if size is not None}
-        attrs = {dim: self._group.array_attrs(dim) for dim in sizes}
+        attrs = {dim: self.group.array_attrs(dim) for dim in sizes}
         indexes = [Coordinate(dim, (dim,), np.arange(n), attrs[dim]) for dim, n in sizes.items()]
-        layers = [variable.name for variable in self._group.layers]
+        layers = [variable.name for variable in self.group.layers]
         self._extend(Enlargement(sizes, indexes, {}, layers, {}))
 
     def extend(
@@ -249,11 +249,11 @@ class GrowingCube(SharedArrays):
     def _extend(self, growth: Enlargement) -> None:
         with guarded(self._where, "grow the cube"):
             # Without consolidated metadata there is no object whose replacement could commit the growth.
-            if not self._group.consolidated:
-                consolidate(self._space.zarr())
-                self._space.sync([METADATA])
+            if not self.group.consolidated:
+                consolidate(self.space.zarr())
+                self.space.sync([METADATA])
                 self.refresh()
-            extension = Extension(self._space, self._group, growth)
+            extension = Extension(self.space, self.group, growth)
             if extension.changes:
                 extension.write()
         self.refresh()
@@ -264,16 +264,16 @@ class GrowingCube(SharedArrays):
 
         A receipt names one of them by its number.
         """
-        return self._group.shapes
+        return self.group.shapes
 
     @property
     def shape_number(self) -> int:
         """Number of the shape that regions have today."""
-        return len(self._group.shapes) - 1
+        return len(self.group.shapes) - 1
 
     def shape_of(self, receipt: Receipt) -> RegionShape:
         """What a region consisted of when it was recorded."""
-        if receipt.shape >= len(self._group.shapes):
+        if receipt.shape >= len(self.group.shapes):
             rule = f"its ledger speaks of {receipt.shape} growths, and its zarr.json of {self.shape_number}"
             raise CubeDamagedError(rule, self._where, "Take both from the same copy of the cube.")
-        return self._group.shapes[receipt.shape]
+        return self.group.shapes[receipt.shape]

@@ -22,10 +22,12 @@ class SharedArrays:
     """Small arrays of a cube; see `evalcube.storage.cube.cube.Cube`."""
 
     def __init__(self, space: Space, *, writable: bool) -> None:
-        self._space = space
+        self.space = space
+        """Where all of it is."""
         self._where = space.address
         self._writable = writable
-        self._group = CubeGroup(space, writable=writable)
+        self.group = CubeGroup(space, writable=writable)
+        """The cube's arrays as of the last `refresh`, for readers of single selections."""
 
     def write_counters(self, values: Mapping[int, NDArray[Any]]) -> None:
         """Write the counters of some models; on disk on return.
@@ -35,7 +37,7 @@ class SharedArrays:
         """
         self._need_writable("write")
         self._check_counters(values)
-        models, step = self._group.sizes["model"], self._group.chunks(COUNTERS.name)[0]
+        models, step = self.group.sizes["model"], self.group.chunks(COUNTERS.name)[0]
         # One chunk at a time: a kill leaves whole chunks, and counters that are behind the ledger are summed again.
         for chunk in sorted({index // step for index in values}):
             rows = slice(chunk * step, min((chunk + 1) * step, models))
@@ -43,20 +45,20 @@ class SharedArrays:
             if len(by_row) == rows.stop - rows.start:
                 block = np.stack([by_row[row] for row in range(len(by_row))])
             else:
-                block = self._group.read(COUNTERS.name, (rows,))
+                block = self.group.read(COUNTERS.name, (rows,))
                 for row, array in by_row.items():
                     block[row] = array
             with guarded(self._where, "write counters"):
-                self._space.sync(self._group.write_chunks((rows,), {COUNTERS.name: block}))
+                self.space.sync(self.group.write_chunks((rows,), {COUNTERS.name: block}))
 
     @property
     def chunks_of_counters(self) -> int:
         """Models that share a chunk of the counters: written together, they cost one write."""
-        return self._group.chunks(COUNTERS.name)[0]
+        return self.group.chunks(COUNTERS.name)[0]
 
     def read_counters(self) -> NDArray[np.float64]:
         """Counters of all models, float64 (model, task, params, counter)."""
-        return self._group.read(COUNTERS.name, (slice(None),))
+        return self.group.read(COUNTERS.name, (slice(None),))
 
     def shared_problems(self) -> dict[str, str]:
         """What is wrong with the arrays that are no region's, labels included, by array; reads their chunks.
@@ -64,48 +66,48 @@ class SharedArrays:
         Flags of repeated prompts may be missing, in whole chunks: see `unwritten_flags`.
         """
         # Small ones, but for the flags of repeated prompts, which are read chunk by chunk where they are used.
-        names = [name for name in self._group.names() if name not in {*VARIABLES, *LAYERS}]
-        return self._group.shared_problems(names)
+        names = [name for name in self.group.names() if name not in {*VARIABLES, *LAYERS}]
+        return self.group.shared_problems(names)
 
     def has_label(self, name: str) -> bool:
         """Whether the cube has a coordinate."""
-        return name in self._group.names()
+        return name in self.group.names()
 
     def label_problems(self, names: Iterable[str]) -> dict[str, str]:
         """What is wrong with the chunks of coordinates, by coordinate; with one that the cube is without, nothing."""
-        return self._group.shared_problems(list(filter(self.has_label, names)))
+        return self.group.shared_problems(list(filter(self.has_label, names)))
 
     def metadata_problems(self) -> dict[str, str]:
         """What is wrong with the arrays' own metadata, by array: `restore_metadata` has them from the cube's."""
         with guarded(self._where, "read metadata"):
-            return self._group.metadata_problems()
+            return self.group.metadata_problems()
 
     def drop_chunks(self, name: str) -> None:
         """Delete the chunks of a shared array, which holds the fill then, to be written anew. For the driver only."""
         self._need_writable("mend")
         with guarded(self._where, f"clear {name}"):
-            self._space.clear(f"{name}/c/")
-            for key in list(self._space.list(f"{name}/")):
+            self.space.clear(f"{name}/c/")
+            for key in list(self.space.list(f"{name}/")):
                 if key != f"{name}/zarr.json":  # chunks may have keys with points in the place of slashes
-                    self._space.delete(key)
+                    self.space.delete(key)
 
     def restore_metadata(self) -> list[str]:
         """Write the metadata of arrays anew whose own are gone, or not what the cube's say; names of these arrays."""
         self._need_writable("mend")
         with guarded(self._where, "write metadata"):
-            return self._group.restore_metadata()
+            return self.group.restore_metadata()
 
     def restore_index(self, name: str) -> None:
         """Write the index of trial or repeat anew, which counts its cells. For the driver only."""
         self._need_writable("mend")
         with guarded(self._where, f"write {name}"):
-            self._group.restore_index(name)
+            self.group.restore_index(name)
 
     def read_label(self, name: str) -> NDArray[Any]:
         """Values of a coordinate."""
-        if name not in self._group.names():
+        if name not in self.group.names():
             raise self._mismatch(f"there is no coordinate `{name}`", "Give the name of one.")
-        return self._group.read(name, (...,))
+        return self.group.read(name, (...,))
 
     def whole_label(self, name: str, values: NDArray[Any] | None = None) -> NDArray[Any]:
         """`read_label`, refused if it is gone: it is written when the cube is made, and reads as its fill then."""
@@ -120,49 +122,49 @@ class SharedArrays:
     def write_label(self, name: str, values: NDArray[Any]) -> None:
         """Replace a coordinate, such as a price that has changed. For the driver only; not for trial and repeat."""
         self._need_writable("label")
-        if name not in self._group.names():
+        if name not in self.group.names():
             raise self._mismatch(f"there is no coordinate `{name}`", "Give the name of one.")
-        shape = self._group.shape(name)
+        shape = self.group.shape(name)
         if shape != values.shape:
             raise self._mismatch(f"`{name}` has shape {shape}, got {values.shape}", "Give one value a label.")
         with guarded(self._where, f"write {name}"):
-            self._space.sync(self._group.write_chunks((slice(None),) * values.ndim, {name: values}))
+            self.space.sync(self.group.write_chunks((slice(None),) * values.ndim, {name: values}))
 
     def read_planned(self, dim: Literal["trial", "repeat"]) -> NDArray[np.int32]:
         """How many trials or repeats each cell is to be measured with, int32 (model, task, params)."""
-        return self._group.read(PLANNED[f"planned_{dim}s"].name, (slice(None),))
+        return self.group.read(PLANNED[f"planned_{dim}s"].name, (slice(None),))
 
     def read_targets(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """`read_planned` of trials and of repeats, at once."""
-        targets = self._group.read_all({name: (slice(None),) for name in PLANNED})
+        targets = self.group.read_all({name: (slice(None),) for name in PLANNED})
         return targets["planned_trials"], targets["planned_repeats"]
 
     def write_planned(self, dim: Literal["trial", "repeat"], values: NDArray[Any]) -> None:
         """Replace the plan along one dim. For the driver only."""
         self._need_writable("plan")
         variable = PLANNED[f"planned_{dim}s"]
-        problem = variable.problem(values, tuple(self._group.sizes[name] for name in variable.dims))
+        problem = variable.problem(values, tuple(self.group.sizes[name] for name in variable.dims))
         if problem is None and (values < self.read_planned(dim)).any():
             problem = f"`{variable.name}` never shrinks"
         if problem:
             raise self._mismatch(problem, "Correct the array.")
         with guarded(self._where, f"write {variable.name}"):
-            self._space.sync(self._group.write_chunks((slice(None),), {variable.name: values}))
+            self.space.sync(self.group.write_chunks((slice(None),), {variable.name: values}))
 
     def read_duplicates(self, trials: slice = slice(None)) -> NDArray[np.uint8]:
         """Which prompts occurred before in their cell, uint8 (task, params, trial); 255 is unknown."""
-        return self._group.read(DUPLICATE.name, (slice(None), slice(None), trials))
+        return self.group.read(DUPLICATE.name, (slice(None), slice(None), trials))
 
     def unwritten_flags(self) -> NDArray[np.bool_]:
         """Where no chunk of `read_duplicates` is, in its shape: in what has grown until prompts are compared there."""
         with guarded(self._where, "read duplicates"):
-            return self._group.unwritten(DUPLICATE.name)
+            return self.group.unwritten(DUPLICATE.name)
 
     def write_duplicates(self, task: int, flags: NDArray[Any]) -> None:
         """Replace the flags of one task, uint8 (params, trial). Only one writer of a task at a time."""
         self._need_writable("write")
         self.refresh()
-        sizes, step = self._group.sizes, self._group.chunks(DUPLICATE.name)[2]
+        sizes, step = self.group.sizes, self.group.chunks(DUPLICATE.name)[2]
         problem = DUPLICATE.problem(flags, (sizes["params"], sizes["trial"]))
         if problem or not 0 <= task < sizes["task"]:
             problem = problem or f"there are {sizes['task']} tasks"
@@ -172,11 +174,11 @@ class SharedArrays:
             for start in range(0, sizes["trial"], step):
                 part = flags[np.newaxis, :, start : start + step]
                 where = (slice(task, task + 1), slice(None), slice(start, start + part.shape[2]))
-                files += self._group.write_chunks(where, {DUPLICATE.name: part})
-            self._space.sync(files)
+                files += self.group.write_chunks(where, {DUPLICATE.name: part})
+            self.space.sync(files)
 
     def _check_counters(self, values: Mapping[int, NDArray[Any]]) -> None:
-        models, *shape = (self._group.sizes[dim] for dim in COUNTERS.dims)
+        models, *shape = (self.group.sizes[dim] for dim in COUNTERS.dims)
         for index, array in values.items():
             problem = COUNTERS.problem(array, shape)
             if not 0 <= index < models:
@@ -190,8 +192,8 @@ class SharedArrays:
 
     def refresh(self) -> None:
         """Follow a growth: a write with outdated sizes would set the cells of a grown chunk to missing."""
-        if self._group.is_outdated:
-            self._group = CubeGroup(self._space, writable=self._writable)
+        if self.group.is_outdated:
+            self.group = CubeGroup(self.space, writable=self._writable)
 
     def _need_writable(self, verb: str) -> None:
         if not self._writable:

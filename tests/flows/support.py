@@ -91,7 +91,7 @@ def loaded(url):
 
 def stored(cube, name):
     """Values of a whole array of an open cube, sooner there than those of its lazy dataset."""
-    return cube._group.read(name, (Ellipsis,))
+    return cube.group.read(name, (Ellipsis,))
 
 
 def assert_same_cube(left, right):

@@ -248,7 +248,7 @@ def content(url: object, *, timed: bool = True) -> dict[str, Any]:
 def bytes_of(url: object, *, provenance: bool = True) -> dict[str, bytes]:
     """All that a cube is made of, by key; the ledger by its receipts."""
     cube = Cube.open(str(url))
-    space = cube._space
+    space = cube.space
     found = {key: space.get(key).data for key in space.list() if not key.startswith("_evalcube/")}
     document = json.loads(found.pop("zarr.json"))
     if not provenance:
