@@ -236,7 +236,8 @@ class _Writer:
             self._joined.plan.labels,
             self._joined.plan.task_names,
             [[planned.cell.plain_params for planned in task.cells] for task in self._joined.plan.tasks],
-            [_at_a_temperature(row.sampler.params) for row in self._joined.plan.evaluations],
+            # Above 0, two answers to one request differ by nature, and so they do by endpoints' own default.
+            [row.sampler.params.get("temperature") != 0 for row in self._joined.plan.evaluations],
         )
         remedy = (
             "Say in a merge which stay: `evalcube merge --prefer first` (those of the cube named first) or "
@@ -269,8 +270,3 @@ class _Writer:
         known = joined_engines(read_engines(one.cube.records) for one in self._joined.inputs)
         if known:
             write_engines(cube.records, known)
-
-
-def _at_a_temperature(sampler: Mapping[str, Any]) -> bool:
-    """Whether two answers to one request differ by nature; endpoints' own default is above 0."""
-    return sampler.get("temperature") != 0

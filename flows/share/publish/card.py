@@ -27,33 +27,7 @@ _QUESTIONS = {False: "parametric reasoning tasks", True: "questions of data sets
 def data_card(facts: Publication, plan: Plan, opened: OpenPart, address: str, sources: Sequence[str]) -> str:
     """The card, in Markdown, whose head is that of data cards on model hubs."""
     of_rows = {of_data_set(task.task.name) for task in plan.tasks}
-    return (
-        _environment()
-        .get_template("card.md.j2")
-        .render(
-            name=facts.name or "evalcube sweep",
-            facts=facts,
-            plan=plan,
-            evaluations=list(zip(plan.labels, map(_asked_as, plan.evaluations), strict=True)),
-            questions=" and ".join(_QUESTIONS[kind] for kind in sorted(of_rows)),
-            sources=sources,
-            results=markdown_text(leaderboard_spec(leaderboard_of(opened))).rstrip("\n"),
-            warnings=opened.warnings,
-            code="\n".join([_opening(address), *_accuracy(opened)]),
-            address=address,
-            pulled=_pulled(facts, address),
-        )
-    )
-
-
-class _Ready(str):
-    """A text that is Markdown already."""
-
-    __slots__ = ()
-
-
-def _environment() -> Environment:
-    """Templates in which a value is escaped as a sentence, unless a filter has made it ready."""
+    # A value is escaped as a sentence, unless a filter has made it ready.
     made = Environment(
         loader=PackageLoader("evalcube.flows.share.publish", ""),
         undefined=StrictUndefined,
@@ -64,7 +38,25 @@ def _environment() -> Environment:
         finalize=lambda value: value if isinstance(value, _Ready) else sentence(str(value)),
     )
     made.filters |= {"ready": _Ready, "json": lambda value: _Ready(json.dumps(value))}
-    return made
+    return made.get_template("card.md.j2").render(
+        name=facts.name or "evalcube sweep",
+        facts=facts,
+        plan=plan,
+        evaluations=list(zip(plan.labels, map(_asked_as, plan.evaluations), strict=True)),
+        questions=" and ".join(_QUESTIONS[kind] for kind in sorted(of_rows)),
+        sources=sources,
+        results=markdown_text(leaderboard_spec(leaderboard_of(opened))).rstrip("\n"),
+        warnings=opened.warnings,
+        code="\n".join([_opening(address), *_accuracy(opened)]),
+        address=address,
+        pulled=_pulled(facts, address),
+    )
+
+
+class _Ready(str):
+    """A text that is Markdown already."""
+
+    __slots__ = ()
 
 
 def _pulled(facts: Publication, address: str) -> str:

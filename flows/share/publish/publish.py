@@ -163,7 +163,10 @@ class _Publishing:
 
     def run(self, with_replies: bool, cache: str | None, allow: Sequence[str], tick: Ticker) -> Published:
         """Make the copy."""
-        finder = self._finder(cache, allow)
+        own = remembered_config(self._cube)
+        named = {"cache": cache} if cache else None
+        variables, hosts = named_by(self._noted.get("config"), own, named)
+        finder = SecretFinder(variables, hosts, allow)
         self._look(finder)
         finder.refuse()  # before the long part begins
         made: list[tuple[record.Publication, PackedReplies | None]] = []
@@ -190,7 +193,12 @@ class _Publishing:
             address = _shown(self._target, self._tag)
             card = data_card(publication, self._joined.plan, self._opened(), address, sources)
             draft.space.put(record.README, card.encode())
-            self._refuse_changed()
+            # Since it was verified, nobody may have written into the source.
+            if apparent_holder(self._cube.records) is not None or _position(self._cube) != self._position:
+                raise SweepError(
+                    f"a run has written into cube '{self._cube.url}' meanwhile",
+                    "Publish it once that has ended",
+                )
             objects = record.hashed(draft.space, set(draft.space.list()) - {record.KEY})
             made.append((publication.model_copy(update={"objects": objects}), packed))
             draft.records.put(record.NAME, made[0][0].encode())
@@ -207,12 +215,6 @@ class _Publishing:
         self._read_back(publication)
         digest = record.digest_of(publication.encode())
         return Published(self._target, digest, publication, packed, self._remarks(packed))
-
-    def _finder(self, cache: str | None, allow: Sequence[str]) -> SecretFinder:
-        own = remembered_config(self._cube)
-        named = {"cache": cache} if cache else None
-        variables, hosts = named_by(self._noted.get("config"), own, named)
-        return SecretFinder(variables, hosts, allow)
 
     def _look(self, finder: SecretFinder) -> None:
         """Look through all that the copy will say in words."""
@@ -286,13 +288,6 @@ class _Publishing:
             replies=packed.archives if packed else [],
             objects={},
         )
-
-    def _refuse_changed(self) -> None:
-        """Refuse if anybody has written into the source since it was verified."""
-        if apparent_holder(self._cube.records) is not None or _position(self._cube) != self._position:
-            raise SweepError(
-                f"a run has written into cube '{self._cube.url}' meanwhile", "Publish it once that has ended"
-            )
 
     def _read_back(self, publication: record.Publication) -> None:
         """Make sure that others can pull what was put."""

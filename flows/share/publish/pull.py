@@ -219,7 +219,13 @@ class _Pulling:
         for line in lines:
             log.append(line)
         log.close()
-        draft.at(SIDE).put(ORIGIN, self._origin())
+        document = {
+            "from": redacted(self._source),
+            "digest": self._digest,
+            "at": int(time.time()),
+            "publication": self._publication.summary(),
+        }
+        draft.at(SIDE).put(ORIGIN, json.dumps(document, indent=1).encode())
         self._verify(Cube(draft, self._target, writable=True))
         # Before the copy appears: what is damaged in them leaves no copy.
         if cache is not None and self._publication.replies:
@@ -263,15 +269,6 @@ class _Pulling:
         for number, one in enumerate(self._publication.replies):
             yield one.key, self._object(one.key)
             self._tick("archives of replies", number + 1)
-
-    def _origin(self) -> bytes:
-        document = {
-            "from": redacted(self._source),
-            "digest": self._digest,
-            "at": int(time.time()),
-            "publication": self._publication.summary(),
-        }
-        return json.dumps(document, indent=1).encode()
 
 
 def _few(pool: ThreadPoolExecutor, function: Callable[[str], T], keys: Sequence[str]) -> Iterator[T]:
