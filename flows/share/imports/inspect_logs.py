@@ -149,10 +149,11 @@ class _Header:
         latency = finite(output.get("time")) if _tokens(usage) == (prompt, completion) else None
         latency = finite(sample.get("working_time")) if latency is None else latency
         answer = score.get("answer")
+        parts = (mapping(part) for part in items(content))
         return Answer(
             repeat,
             said,
-            _reasoning(content),
+            "\n".join(text(part.get("reasoning")) for part in parts if part.get("type") == "reasoning"),
             _FINISH.get(text(choice.get("stop_reason")), "stop"),
             score["value"],
             answer if isinstance(answer, str) else None,
@@ -188,11 +189,6 @@ def _failure(sample: Mapping[str, Any]) -> str:
     if sample.get("invalidation") is not None:
         return "invalidated in inspect_ai"
     return ""
-
-
-def _reasoning(content: object) -> str:
-    parts = (mapping(part) for part in items(content))
-    return "\n".join(text(part.get("reasoning")) for part in parts if part.get("type") == "reasoning")
 
 
 def _tokens(usage: Mapping[str, Any]) -> tuple[int, int]:

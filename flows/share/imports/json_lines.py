@@ -118,7 +118,18 @@ class _Lines:
         scorer = metric if self._filter == "none" else f"{metric},{self._filter}"
         shots = "" if self._shots is None else f"{self._shots}-shot"
         run = Run(TOOL, self._task, scorer, self._model, self._settings, setup, shots)
-        question = _question(line, asked, self._wanted.cluster(mapping(line.get("doc")), line))
+        target = line.get("target")
+        reference = target if isinstance(target, str) else json.dumps(target, ensure_ascii=False)
+        identity = line.get("doc_id")
+        content = text(line.get("doc_hash")) or canonical({"doc": line.get("doc")})
+        question = Question(
+            canonical({"doc": content, "target": reference}),
+            asked.prompt,
+            reference,
+            None if identity is None else str(identity),
+            asked.options,
+            self._wanted.cluster(mapping(line.get("doc")), line),
+        )
         return [Sample(run, question, _answer(line, asked, score), where)]
 
     def _score(self, line: Mapping[str, Any], where: str) -> tuple[str, object]:
@@ -213,21 +224,6 @@ def _prompt(context: object) -> str:
     return context if isinstance(context, str) else ""
 
 
-def _question(line: Mapping[str, Any], asked: _Asked, cluster: str) -> Question:
-    target = line.get("target")
-    reference = target if isinstance(target, str) else json.dumps(target, ensure_ascii=False)
-    identity = line.get("doc_id")
-    content = text(line.get("doc_hash")) or canonical({"doc": line.get("doc")})
-    return Question(
-        canonical({"doc": content, "target": reference}),
-        asked.prompt,
-        reference,
-        None if identity is None else str(identity),
-        asked.options,
-        cluster,
-    )
-
-
 def _settings(results: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
     arguments = config.get("model_args")
     if isinstance(arguments, str):
@@ -280,7 +276,13 @@ def read_rows(path: Path, wanted: LogHints) -> Iterator[Sample]:
             if said["response"] is None and fields["response"] in row:
                 said["response"] = ""  # an empty reply, and not a log without texts
             absent -= {name for name in absent if said[name] is not None}
-            yield _sample(said, fields, wanted, path, where)
+            remedy = "Name the field with `map`, or what it is with `{}`"
+            model = named(wanted.model or said["model"], "model", where, remedy.format("model"))
+            task = wanted.task or said["task"] or path.name.partition(".")[0]
+            run = Run(_OWN_LINES, named(task, "task", where, remedy.format("task")), fields["correct"], model)
+            yield Sample(
+                run, _question_in_row(said, fields, where), _answer_in_row(said, fields, where), where
+            )
     for name in sorted(absent):
         wanted.note(f"{path.name}: no line has '{fields[name]}', which is to be the {name}")
 
@@ -288,16 +290,6 @@ def read_rows(path: Path, wanted: LogHints) -> Iterator[Sample]:
 def _value(value: object) -> object:
     """What a line says; NaN and the like say nothing."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _sample(
-    said: Mapping[str, Any], fields: Mapping[str, str], wanted: LogHints, path: Path, where: str
-) -> Sample:
-    remedy = "Name the field with `map`, or what it is with `{}`"
-    model = named(wanted.model or said["model"], "model", where, remedy.format("model"))
-    task = wanted.task or said["task"] or path.name.partition(".")[0]
-    run = Run(_OWN_LINES, named(task, "task", where, remedy.format("task")), fields["correct"], model)
-    return Sample(run, _question_in_row(said, fields, where), _answer_in_row(said, fields, where), where)
 
 
 def _question_in_row(said: Mapping[str, Any], fields: Mapping[str, str], where: str) -> Question:
