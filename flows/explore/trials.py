@@ -148,7 +148,7 @@ def document_of(explored: Explored, place: TrialPlace) -> Json:
     evaluation = reader.plan.evaluations[place.model]
     return {
         **document,
-        "label": _label(explored, evaluation.eval_id),
+        "label": explored.label_of()[evaluation.eval_id],
         "cube": place.cube,
         "address": explored.addresses[place.cube],
         "sampler": evaluation.sampler.name,
@@ -268,10 +268,6 @@ def reader_of(explored: Explored, number: int) -> Reader:
 
 def _eval_id(explored: Explored, label: str) -> str:
     return list(explored.label_of())[explored.model(label)]
-
-
-def _label(explored: Explored, eval_id: str) -> str:
-    return explored.label_of()[eval_id]
 
 
 ENDPOINTS = (

@@ -41,11 +41,6 @@ from evalcube.storage.urls import beside
 _KEYS_AT_ONCE = 512
 
 
-def trial_request_keys(plan: Plan, parts: Sequence[Chosen]) -> Iterator[str]:
-    """Return the keys of the requests of all trials."""
-    return (item.request.digest for part in parts for item in _prepared(plan, part))
-
-
 def judge_request_keys(plan: Plan, parts: Sequence[Chosen], cache: ManagedCache) -> Iterator[str]:
     """Keys of what judges were asked about the answers that a cache holds."""
     if not plan.judges:
@@ -189,7 +184,7 @@ class _Forgetter:
             chosen = list(found.regions)
             for keys in (
                 judge_request_keys(self._plan, chosen, cache),
-                trial_request_keys(self._plan, chosen),
+                (item.request.digest for part in chosen for item in _prepared(self._plan, part)),
             ):
                 while batch := list(islice(keys, _AT_ONCE)):
                     left += cache.remove(batch)
