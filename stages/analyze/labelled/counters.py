@@ -25,7 +25,8 @@ _UNEVEN = 1e-3
 """Relative difference of factors from which points are said to be weighed; one lost request is not worth saying."""
 
 
-def _check(ds: Dataset) -> None:
+def counter_cells(ds: Dataset) -> Labelled:
+    """`counters` without coordinates: a dataset has dozens, and each operation would carry all of them along."""
     if "counters" not in getattr(ds, "variables", ()) or set(ds.variables["counters"].dims) != set(CELL_DIMS):
         raise ArgumentError(
             f"the dataset has no array `counters` with dims {CELL_DIMS}; open it with `Cube.dataset()`"
@@ -33,11 +34,6 @@ def _check(ds: Dataset) -> None:
     absent = [name for name in ("model_name", "task", "tier", "in_tier", "counter") if name not in ds.coords]
     if absent:
         raise ArgumentError(f"the dataset lacks the coordinates {absent}; a cube written by a sweep has them")
-
-
-def counter_cells(ds: Dataset) -> Labelled:
-    """`counters` without coordinates: a dataset has dozens, and each operation would carry all of them along."""
-    _check(ds)
     return ds.variables["counters"].transpose(*CELL_DIMS)
 
 

@@ -195,7 +195,8 @@ def categories(values: object, top: int, prior: object = None) -> Categories:
     if top == 1 and prior is None and not isinstance(values, Categories):
         values = successes(values)
     if isinstance(values, Successes):
-        values = binary_categories(values)
+        counts = np.stack([values.failures, values.counts], axis=1)
+        values = Categories(values.samples, counts, values.weights, values.squares)
     if isinstance(values, Categories):
         number = values.counts.shape[1]
         if number != top + 1:
@@ -227,12 +228,6 @@ def categories(values: object, top: int, prior: object = None) -> Categories:
         rows = rows + count_rows(inputs.prior_outcomes(prior, len(rows)), top, "R0")
     distinct, place = distinct_rows(rows)
     return Categories(samples, distinct, np.bincount(place))
-
-
-def binary_categories(bank: Successes) -> Categories:
-    """Counts of the categories 0 and 1."""
-    counts = np.stack([bank.failures, bank.counts], axis=1)
-    return Categories(bank.samples, counts, bank.weights, bank.squares)
 
 
 def _plain(values: object) -> Any:  # noqa: ANN401 - an array of any library

@@ -22,7 +22,8 @@ _CELLS = 2**18
 
 def tail(samples: int, k: int, least: int) -> Floats:
     """P(X >= least) for every c in 0..N, shape (N + 1,); `least` in 1..k."""
-    return _running(_steps(samples, k, least))
+    total = _running_sum(_steps(samples, k, least))
+    return np.concatenate([[0.0], total / total[-1]])
 
 
 def upper_half(samples: int, k: int) -> Floats:
@@ -64,14 +65,18 @@ def square_coefficients(payoff: Floats) -> Floats:
     """Bernstein coefficients of g², g having the coefficients `payoff` of degree k; shape (2k + 1,).
 
     That of degree 2k and index m is E[payoff(I) payoff(m − I)], I successes among k draws from a bank of 2k with
-    m successes. The squares of P(X >= j) have a short cut: see `_square_of_tail`.
+    m successes. The squares of P(X >= j) have a short cut.
     """
     k = payoff.size - 1
     if payoff[0] > payoff[-1]:
         return square_coefficients(payoff[::-1])[::-1]
     least = int(np.argmax(payoff > 0))
     if least > 0 and (payoff[least:] == payoff[-1]).all() and not payoff[:least].any():
-        return np.asarray(payoff[-1] ** 2 * _square_of_tail(k, least))
+        # P(I >= j and m − I >= j) for m in 0..2k: a step in m is twice that of P(X >= j), from m = 2j − 1 on.
+        steps = _steps(2 * k, k, least)
+        steps /= steps.sum()
+        steps[: 2 * least - 1] = 0.0
+        return np.asarray(payoff[-1] ** 2 * np.concatenate([[0.0], _running_sum(2.0 * steps)]))
     both = np.arange(2 * k + 1)
 
     def product(drawn: Integers, rows: Integers) -> Floats:
@@ -165,11 +170,6 @@ def _running_sum(terms: Floats) -> Floats:
     return np.asarray((inner + before[:, None]).ravel()[: terms.size])
 
 
-def _running(steps: Floats) -> Floats:
-    total = _running_sum(steps)
-    return np.concatenate([[0.0], total / total[-1]])
-
-
 def _steps(samples: int, k: int, least: int) -> Floats:
     """C(i, j−1) C(N−1−i, k−j) for i in 0..N−1, over its largest value: the steps of P(X >= j) in c."""
     low, high = least - 1, samples - 1 - k + least
@@ -187,11 +187,3 @@ def _steps(samples: int, k: int, least: int) -> Floats:
 def _growth(i: NDArray[np.longdouble], samples: int, k: int, least: int) -> NDArray[np.longdouble]:
     rest = samples - 1 - i
     return np.asarray((i + 1) / (i + 2 - least) * ((rest - (k - least)) / rest))
-
-
-def _square_of_tail(k: int, least: int) -> Floats:
-    """P(I >= j and m − I >= j) for m in 0..2k: a step in m is twice that of P(X >= j), from m = 2j − 1 on."""
-    steps = _steps(2 * k, k, least)
-    steps /= steps.sum()
-    steps[: 2 * least - 1] = 0.0
-    return np.concatenate([[0.0], _running_sum(2.0 * steps)])
