@@ -159,7 +159,10 @@ def _work(asked: int, limits: dict[str, int], door: Any, speaks: int) -> NoRetur
         os.setsid()
         _bound(limits)
         while line := _line(asked):
-            _bound_time(limits)
+            # Of the processor, each answer may take as much as the first.
+            used = round(sum(resource.getrusage(resource.RUSAGE_SELF)[:2]))
+            most = resource.getrlimit(resource.RLIMIT_CPU)[1]
+            resource.setrlimit(resource.RLIMIT_CPU, (min(used + limits["cpu_seconds"], most), most))
             _say_answer(speaks, door, line)
     finally:
         os._exit(0)
@@ -179,13 +182,6 @@ def _say_answer(speaks: int, door: Any, line: bytes) -> None:  # noqa: ANN401
         _say(speaks, found)
     except (MemoryError, TypeError, ValueError, RecursionError):
         _say(speaks, {"failed": "said what is no JSON"})
-
-
-def _bound_time(limits: dict[str, int]) -> None:
-    """Bound what the next answer takes of the processor."""
-    used = round(sum(resource.getrusage(resource.RUSAGE_SELF)[:2]))
-    most = resource.getrlimit(resource.RLIMIT_CPU)[1]
-    resource.setrlimit(resource.RLIMIT_CPU, (min(used + limits["cpu_seconds"], most), most))
 
 
 def _bound(limits: dict[str, int]) -> None:

@@ -139,7 +139,10 @@ class _PathBuilder:
                 for place in places:
                     values[place] = self._number(step, passes=anchor and place == places[0])
         else:
-            values = self._fillers(width)
+            # Beside the path: scalars, and small arrays and objects.
+            below, size = self._stream.below, len(_SCALARS)
+            draws = [below(_FILLERS) for _ in range(width)]
+            values = [_SCALARS[draw] if draw < size else self._small(draw % 2 == 1) for draw in draws]
             for place in places:
                 values[place] = self.container(i + 1, anchor=anchor and place == places[0])
         before = self._steps[i - 1] if i and self._steps[i - 1].kind == "filter" else None
@@ -173,12 +176,6 @@ class _PathBuilder:
     def _scalars(self, count: int) -> list[_Json]:
         below, size = self._stream.below, len(_SCALARS)
         return [_SCALARS[below(size)] for _ in range(count)]
-
-    def _fillers(self, count: int) -> list[_Json]:
-        """Values beside the path: scalars, and small arrays and objects."""
-        below, size = self._stream.below, len(_SCALARS)
-        draws = [below(_FILLERS) for _ in range(count)]
-        return [_SCALARS[draw] if draw < size else self._small(draw % 2 == 1) for draw in draws]
 
     def _small(self, array: bool) -> _Json:
         values = self._scalars(min(self._width, 3))
