@@ -122,9 +122,9 @@ class Trial:
         return max(1, int.from_bytes(hashlib.sha256(str(name).encode()).digest()[:8]) >> 1)
 
 
-def given(prompt: str) -> str:
-    """The second paragraph of a prompt: what is given, without the wording around it."""
-    return prompt.split("\n\n", 2)[1]
+def given(trial: Trial) -> str:
+    """The second paragraph of a trial's prompt: what is given, without the wording around it."""
+    return trial.prompt.split("\n\n", 2)[1]
 
 
 class Task(ABC, Generic[P]):

@@ -62,13 +62,11 @@ class Arithmetic(Task[ArithmeticParams]):
         )
         return Trial(prompt, str(value))
 
-    def parse(self, text: str) -> str | None:
-        """Read the last integer, an explicit answer first."""
-        return last_integer(text)
+    parse = staticmethod(last_integer)
+    """Read the last integer, an explicit answer first."""
 
-    def problem(self, trial: Trial) -> str:
-        """What is given, however it is introduced."""
-        return given(trial.prompt)
+    problem = staticmethod(given)
+    """What is given, however it is introduced."""
 
     def difficulty(self, params: ArithmeticParams) -> float:
         """Operations weighted by their digits, one step per bracket level, a quarter step per lost space."""

@@ -80,13 +80,11 @@ class Boolean(Task[BooleanParams]):
         )
         return Trial(prompt, "true" if value else "false", params.floor, OPTIONS)
 
-    def parse(self, text: str) -> str | None:
-        """Read a truth value in any of the five formats."""
-        return truth_value(text)
+    parse = staticmethod(truth_value)
+    """Read a truth value in any of the five formats."""
 
-    def problem(self, trial: Trial) -> str:
-        """What is given, however it is introduced."""
-        return given(trial.prompt)
+    problem = staticmethod(given)
+    """What is given, however it is introduced."""
 
     def difficulty(self, params: BooleanParams) -> float:
         """Operators and expected nots, a step per bracket level and up to a tenth for its lost spaces."""

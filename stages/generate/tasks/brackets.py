@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from itertools import accumulate
 
 from evalcube.stages.generate.answers.brackets import closing_brackets
@@ -51,7 +52,8 @@ class Brackets(Task[BracketsParams]):
         pending: list[str] = []
         depth = min(params.max_depth, params.length)
         sizes = [params.kinds**left_open for left_open in range((depth + 1) // 2, depth + 1)]
-        left_open = _left_open(depth, sizes, stream)
+        # Each number as often as there are answers of its length.
+        left_open = (depth + 1) // 2 + bisect(list(accumulate(sizes)), stream.below(sum(sizes)))
         for opens in _hidden_walk(params.length, depth, left_open, stream):
             if opens:
                 left, right, _ = KINDS[stream.below(params.kinds)]
@@ -65,27 +67,15 @@ class Brackets(Task[BracketsParams]):
         )
         return Trial(prompt, "".join(reversed(pending)), 1 / sum(sizes))
 
-    def parse(self, text: str) -> str | None:
-        """Read the last sequence of closing brackets, an explicit answer first; spaces do not matter."""
-        return closing_brackets(text)
+    parse = staticmethod(closing_brackets)
+    """Read the last sequence of closing brackets, an explicit answer first; spaces do not matter."""
 
-    def problem(self, trial: Trial) -> str:
-        """What is given, however it is introduced."""
-        return given(trial.prompt)
+    problem = staticmethod(given)
+    """What is given, however it is introduced."""
 
     def difficulty(self, params: BracketsParams) -> float:
         """A step per pair and per level, weighted by the kinds to tell apart."""
         return (params.length + 2 * min(params.max_depth, params.length)) * (0.75 + 0.25 * params.kinds)
-
-
-def _left_open(depth: int, sizes: list[int], stream: Stream) -> int:
-    """How many brackets are open at the end; each number as often as there are answers of its length."""
-    draw = stream.below(sum(sizes))
-    for left_open, size in enumerate(sizes, (depth + 1) // 2):
-        if draw < size:
-            return left_open
-        draw -= size
-    return depth
 
 
 def _hidden_walk(opens: int, depth: int, left_open: int, stream: Stream) -> list[bool]:

@@ -153,8 +153,7 @@ def _written(stream: Stream, names: list[str]) -> tuple[dict[str, object], str]:
         "quoted": "",
         "title": "",
     }
-    text = _composed(stream, values, set(names))
-    return values, text
+    return values, _composed(stream, values, set(names))
 
 
 def _composed(stream: Stream, values: Mapping[str, object], names: set[str]) -> str:
@@ -164,10 +163,7 @@ def _composed(stream: Stream, values: Mapping[str, object], names: set[str]) -> 
     plain = [word for word in WORDS if word not in special and letter not in word]
     words = [stream.choice(plain) for _ in range(count)]
     places = stream.sample(range(1, count - 1), 3)
-    for place, name in zip(places, ("topic", "twice", "twice"), strict=True):
-        if name in names:
-            words[place] = str(values[name])
-    for place, name in ((0, "first"), (-1, "last")):
+    for place, name in zip((*places, 0, -1), ("topic", "twice", "twice", "first", "last"), strict=True):
         if name in names:
             words[place] = str(values[name])
     marked = stream.sample(range(count), 11)

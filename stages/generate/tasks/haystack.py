@@ -47,7 +47,10 @@ class Haystack(Task[HaystackParams]):
         asked = together[0]
         near = _near(stream, asked, params.distractors)
         boxes = distinct(TOGETHER + len(near), lambda: str(stream.between(1000, 9999)))
-        facts = [_fact(key, box) for key, box in zip([*together, *near], boxes, strict=True)]
+        facts = [
+            f"The {adjective} {item} of {owner} is kept in box {box}."
+            for (adjective, item, owner), box in zip([*together, *near], boxes, strict=True)
+        ]
         stream.shuffle(close := facts[:TOGETHER])
         left = params.length * BYTES_PER_TOKEN - sum(map(len, facts))
         text = [_filler(stream) for _ in range(max(0, left // _SENTENCE_BYTES))]
@@ -64,9 +67,8 @@ class Haystack(Task[HaystackParams]):
         )
         return Trial(prompt, boxes[0], 1 / TOGETHER)
 
-    def parse(self, text: str) -> str | None:
-        """Read the last integer, an explicit answer first."""
-        return last_integer(text)
+    parse = staticmethod(last_integer)
+    """Read the last integer, an explicit answer first."""
 
     def difficulty(self, params: HaystackParams) -> float:
         """Sentences to read, and ten more for each fact that is almost the asked one."""
@@ -84,11 +86,6 @@ def _near(stream: Stream, asked: tuple[str, str, str], count: int) -> list[tuple
         if key != asked:
             found[key] = None
     return list(found)
-
-
-def _fact(key: tuple[str, str, str], box: str) -> str:
-    adjective, item, owner = key
-    return f"The {adjective} {item} of {owner} is kept in box {box}."
 
 
 def _filler(stream: Stream) -> str:

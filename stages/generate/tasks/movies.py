@@ -80,9 +80,8 @@ class Movies(Task[MoviesParams]):
         prompt = f"{opening}\n{liked}\n\n{question}\n{offered}{hint}\n\n{closing}"
         return Trial(prompt, choices[place], 1 / params.choice_count, tuple(choices))
 
-    def parse(self, text: str) -> str | None:
-        """Read the last known title, an explicit answer first."""
-        return _READER.read(text)
+    parse = staticmethod(_READER.read)
+    """Read the last known title, an explicit answer first."""
 
     def difficulty(self, params: MoviesParams) -> float:
         """Films to compare, and a little where few films set the kind; the less help, the more for each."""

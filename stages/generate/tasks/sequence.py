@@ -51,20 +51,19 @@ class Sequence(Task[SequenceParams]):
         rule_text = f"{stream.choice(_SAY.main)}"
         if periods:
             rule_text += f" {_interference(periods)} {stream.choice(_SAY.carry)}"
+        question = "Which term comes next?" if params.terms == 1 else f"Which {params.terms} terms come next?"
         form = "<integer>" if params.terms == 1 else "<integers separated by commas>"
         prompt = (
             f"{stream.choice(_SAY.openings)}\n\n{', '.join(map(str, values[:count]))}, ...\n\n{rule_text} "
-            f"{_question(params.terms)} {stream.choice(_SAY.closings).format(form=form)}"
+            f"{question} {stream.choice(_SAY.closings).format(form=form)}"
         )
         return Trial(prompt, ", ".join(map(str, values[count:])))
 
-    def parse(self, text: str) -> str | None:
-        """Read the last list of integers, an explicit answer first."""
-        return integer_list(text)
+    parse = staticmethod(integer_list)
+    """Read the last list of integers, an explicit answer first."""
 
-    def problem(self, trial: Trial) -> str:
-        """What is given, however it is introduced."""
-        return given(trial.prompt)
+    problem = staticmethod(given)
+    """What is given, however it is introduced."""
 
     def difficulty(self, params: SequenceParams) -> float:
         """The shown terms once per rule, and each term asked, weighted by the size of the constants."""
@@ -121,10 +120,6 @@ def _interference(periods: tuple[int, ...]) -> str:
 
 def _ordinal(n: int) -> str:
     return f"{n}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(n, 'th') }"
-
-
-def _question(terms: int) -> str:
-    return "Which term comes next?" if terms == 1 else f"Which {terms} terms come next?"
 
 
 def _ungrouped(answer: str) -> str:

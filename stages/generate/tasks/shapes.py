@@ -55,9 +55,8 @@ class Shapes(Task[ShapesParams]):
         prompt = f"{opening}\n\n{path}\n\n{question}{noise} {_SAY.terms}\nOptions: {', '.join(options)}.\n{closing}"
         return Trial(prompt, answer, 1 / params.choices, options)
 
-    def parse(self, text: str) -> str | None:
-        """Read one of the names of shapes."""
-        return _READER.read(text)
+    parse = staticmethod(_READER.read)
+    """Read one of the names of shapes."""
 
     def difficulty(self, params: ShapesParams) -> float:
         """A few steps to follow a path and compare it with the options; more for each kind of disturbance."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from math import factorial, log2
+from math import factorial, log2, prod
 
 from evalcube.stages.generate.answers.lists import word_list
 from evalcube.stages.generate.base import Task, TaskParams, Trial, given, ranged
@@ -64,13 +64,11 @@ class Sort(Task[SortParams]):
         ordered = sorted(words, key=str.lower)
         return Trial(prompt, ", ".join(ordered), _chance([word.lower() for word in ordered]))
 
-    def parse(self, text: str) -> str | None:
-        """Read the last list of words, an explicit answer first; joined with commas, case as given."""
-        return word_list(text)
+    parse = staticmethod(word_list)
+    """Read the last list of words, an explicit answer first; joined with commas, case as given."""
 
-    def problem(self, trial: Trial) -> str:
-        """What is given, however it is introduced."""
-        return given(trial.prompt)
+    problem = staticmethod(given)
+    """What is given, however it is introduced."""
 
     def difficulty(self, params: SortParams) -> float:
         """Comparisons of a good sort, weighted by the letters they compare, and a tenth per changed case."""
@@ -87,9 +85,7 @@ def _chance(words: Sequence[str]) -> float:
     """One over the number of different orders of some words; 0 where that is less than one in ten thousand."""
     if len(words) > 12:
         return 0.0
-    orders = factorial(len(words))
-    for same in Counter(words).values():
-        orders //= factorial(same)
+    orders = factorial(len(words)) // prod(map(factorial, Counter(words).values()))
     return 1 / orders if orders < 10_000 else 0.0
 
 
@@ -97,23 +93,15 @@ def _draw(count: int, run: int, stream: Stream) -> list[str]:
     """`count` different words in runs of `run` neighbours; the last run may be shorter."""
     offset = stream.below(run)
     runs = (len(DICTIONARY) - offset) // run
-    words: list[str] = []
-    for index in distinct(-(-count // run), lambda: stream.below(runs)):
-        start = offset + index * run
-        words += DICTIONARY[start : start + run]
-    return words[:count]
+    begins = [offset + index * run for index in distinct(-(-count // run), lambda: stream.below(runs))]
+    return [word for begin in begins for word in DICTIONARY[begin : begin + run]][:count]
 
 
 def _mutated(word: str, stream: Stream) -> str:
     """The word in another case: capitalised, all upper, or upper from or up to some letter or at one letter."""
     style = stream.below(5)
-    if style == 0:
-        return word.capitalize()
-    if style == 1:
-        return word.upper()
+    if style < 2:
+        return word.upper() if style else word.capitalize()
     at = stream.between(1, len(word) - 1)
-    if style == 2:
-        return word[:at] + word[at:].upper()
-    if style == 3:
-        return word[:at].upper() + word[at:]
-    return word[:at] + word[at:].capitalize()
+    head, tail = word[:at], word[at:]
+    return (head + tail.upper(), head.upper() + tail, head + tail.capitalize())[style - 2]

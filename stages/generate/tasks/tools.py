@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
@@ -141,9 +141,8 @@ class Tools(Task[ToolsParams]):
         extras = {"tools": tools} if params.call == "api" else {}
         return Trial("\n\n".join(parts), canonical_calls(calls), extras=extras)
 
-    def parse(self, text: str) -> str | None:
-        """Read the last calls in a text, in JSON, as one array in a fixed order."""
-        return read_calls(text)
+    parse = staticmethod(read_calls)
+    """Read the last calls in a text, in JSON, as one array in a fixed order."""
 
     def parse_reply(self, text: str, params: ToolsParams, trial: Trial) -> str | None:  # noqa: ARG002
         """Read calls in the text, or those that the API has: they are the last line of what is read then."""
@@ -157,7 +156,11 @@ class Tools(Task[ToolsParams]):
         calls, right = json.loads(answer), json.loads(trial.answer)
         if sorted(call["name"] for call in calls) != sorted(call["name"] for call in right):
             return "wrong tool"
-        schemas = {function["name"]: function["parameters"] for function in _functions(trial)}
+        # The tools stand beside the prompt or in it.
+        functions: Any = [tool["function"] for tool in trial.tools] or map(
+            json.loads, given(trial).splitlines()
+        )
+        schemas = {function["name"]: function["parameters"] for function in functions}
         if not all(keeps_schema(call["arguments"], schemas[call["name"]]) for call in calls):
             return "broken schema"
         return "" if answer == trial.answer else "wrong arguments"
@@ -186,14 +189,6 @@ def _schema(stream: Stream, nesting: int) -> _Schema:
     begins = range(_TOP, len(drawn), _DEEPER)
     inner = [(name, drawn[at : at + _DEEPER]) for name, at in zip(names, begins, strict=True)]
     return _Schema([("", drawn[:_TOP]), *inner], stream.choice(drawn[:_TOP]).name)
-
-
-def _functions(trial: Trial) -> Iterator[Function]:
-    """The tools of a trial, which stand beside its prompt or in it."""
-    for tool in trial.tools:
-        yield tool["function"]  # type: ignore[misc]  # as `generate` made them
-    for line in given(trial.prompt).splitlines() if not trial.tools else ():
-        yield json.loads(line)
 
 
 def _function(key: Key, schema: _Schema) -> Function:
