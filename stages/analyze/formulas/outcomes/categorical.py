@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from evalcube.stages.analyze.formulas.arguments import confidence_level
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.outcomes import inputs
 from evalcube.stages.analyze.formulas.outcomes.binary import mean_tail
@@ -109,8 +108,7 @@ def bayes_ci(
     >>> [round(x, 4) for x in bayes_ci([[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]], bounds=(0.0, 1.0))]
     [0.6429, 0.1185, 0.4107, 0.875]
     """
-    level, limits = confidence_level(confidence), inputs.clipping(bounds)
-    return with_sigma(*bayes(R, w, R0), level, limits)
+    return with_sigma(*bayes(R, w, R0), confidence, bounds)
 
 
 def avg(R: object, w: object = None) -> tuple[float, float]:
@@ -182,8 +180,7 @@ def avg_ci(R: object, w: object = None, confidence: float = 0.95, bounds: Bounds
     M. Hariri et al. (2026), Don't Pass@k: a Bayesian framework for large language model evaluation.
     https://arxiv.org/abs/2510.04265
     """
-    level, limits = confidence_level(confidence), inputs.clipping(bounds)
-    return with_sigma(*avg(R, w), level, limits)
+    return with_sigma(*avg(R, w), confidence, bounds)
 
 
 def scaled(w: object) -> tuple[Floats, int]:
@@ -301,14 +298,15 @@ def max_at_k_ci(
     >>> [round(x, 4) for x in max_at_k_ci([[0, 1, 2, 2, 1], [1, 1, 0, 2, 2]], 2, w=[0.0, 0.5, 1.0])]
     [0.75, 0.0881, 0.5773, 0.9227]
     """
-    level, limits = confidence_level(confidence), inputs.clipping(bounds)
     rewards, exponent = scaled(w)
     k = inputs.draws(k)
     table = posterior_counts(R, rewards.size - 1, R0)
-    if limits is None and k > 1:
-        limits = (math.ldexp(float(rewards.min()), exponent), math.ldexp(float(rewards.max()), exponent))
+    if bounds is None and k > 1:
+        bounds = (math.ldexp(float(rewards.min()), exponent), math.ldexp(float(rewards.max()), exponent))
     mean, variance = _posterior_moments(table, rewards, k)
-    return with_sigma(math.ldexp(mean, exponent), math.ldexp(math.sqrt(variance), exponent), level, limits)
+    return with_sigma(
+        math.ldexp(mean, exponent), math.ldexp(math.sqrt(variance), exponent), confidence, bounds
+    )
 
 
 def _posterior_moments(table: Categories, rewards: Floats, k: int) -> tuple[float, float]:

@@ -154,16 +154,13 @@ def credible(mean: float, variance: float, confidence: object, bounds: object) -
     TypeError
         If one of them is not a number.
     """
-    level = confidence_level(confidence)
-    limits = inputs.clipping(bounds)
-    sigma = math.sqrt(variance) if variance > 0 else 0.0
-    return with_sigma(mean, sigma, level, limits)
+    return with_sigma(mean, math.sqrt(variance) if variance > 0 else 0.0, confidence, bounds)
 
 
-def with_sigma(mean: float, sigma: float, level: float, limits: tuple[float, float] | None) -> Interval:
-    """The same for a checked level and checked limits."""
-    margin = float(ndtri((1.0 + level) / 2.0)) * sigma
+def with_sigma(mean: float, sigma: float, confidence: object, bounds: object) -> Interval:
+    """The same for a standard deviation."""
+    margin = float(ndtri((1.0 + confidence_level(confidence)) / 2.0)) * sigma
     low, high = mean - margin, mean + margin
-    if limits is not None:
+    if (limits := inputs.clipping(bounds)) is not None:
         low, high = (min(max(end, limits[0]), limits[1]) for end in (low, high))
     return mean, sigma, low, high
