@@ -18,12 +18,9 @@ def ask(explored: Explored, name: str, query: Query) -> Json:
     endpoint = ENDPOINTS.get(name)
     if endpoint is None:
         raise SweepError(f"there is no '{name}' to ask for", f"There are: {', '.join(ENDPOINTS)}")
-    if not endpoint.kept:
-        return _answer(endpoint, explored, query)
-    found: Json = explored.kept((name, query.key), lambda: _answer(endpoint, explored, query))
-    return found
 
+    def answer() -> Json:
+        document: Json = jsonable(endpoint.answer(explored, query))
+        return document
 
-def _answer(endpoint: Answerer, explored: Explored, query: Query) -> Json:
-    document: Json = jsonable(endpoint.answer(explored, query))
-    return document
+    return explored.kept((name, query.key), answer) if endpoint.kept else answer()

@@ -8,7 +8,7 @@ import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from evalcube.flows.errors import SweepError
 from evalcube.flows.explore.query import Query
@@ -23,6 +23,8 @@ from evalcube.storage.cube.holder import apparent_holder
 from evalcube.storage.cube.ledger import NAME as LEDGER
 from evalcube.storage.cube.schema import COUNTERS
 from evalcube.storage.urls import redacted
+
+T = TypeVar("T")
 
 _LOOK = 1.0
 """Seconds for which a look at the cubes holds: it costs requests where they lie in a bucket."""
@@ -100,7 +102,7 @@ class Explored:
         ]
         return int(sum(said)) if said else None
 
-    def kept(self, key: object, make: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever it makes
+    def kept(self, key: object, make: Callable[[], T]) -> T:
         """What was made of the cubes as they are, made now if it was not yet."""
         with self._lock:
             making = self._making.setdefault(key, threading.RLock())
@@ -111,7 +113,7 @@ class Explored:
                     self._stamp = stamp
                 if key in self._kept:
                     self._kept.move_to_end(key)
-                    return self._kept[key]
+                    return cast("T", self._kept[key])
             made = make()
             with self._lock:
                 # What was begun before the cubes changed is not kept with what came after.
@@ -129,19 +131,14 @@ class Explored:
             found.dataset["counters"].load()
             return found
 
-        part: OpenPart = self.kept(("whole", trials), opened)
-        return part
+        return self.kept(("whole", trials), opened)
 
     def part(self, query: Query, *, trials: bool = False) -> OpenPart:
         """The part of the cubes that a query means by its `conditions`, with trials where they are needed."""
         where = conditions(query)
         if not where:
             return self.whole(trials=trials)
-
-        part: OpenPart = self.kept(
-            ("part", where, trials), lambda: narrowed(self.whole(trials=trials), where)
-        )
-        return part
+        return self.kept(("part", where, trials), lambda: narrowed(self.whole(trials=trials), where))
 
     def labels(self) -> list[str]:
         """A label for each evaluation, by which pages mean it; with its digest where two have the same."""
@@ -159,8 +156,7 @@ class Explored:
                 for text, digest in zip(found, ids, strict=True)
             }
 
-        labels: dict[str, str] = self.kept("labels", made)
-        return labels
+        return self.kept("labels", made)
 
     def model(self, label: str) -> int:
         """The place of an evaluation among all, by its label."""

@@ -210,13 +210,12 @@ def _searched(
 def _row(
     explored: Explored, number: int, row: dict[str, Any], names: Sequence[str], by_id: Mapping[str, str]
 ) -> Json:
-    values = {name: row[name] for name in names if name in row}
     return {
         "n": number,
         "cube": explored.addresses.index(row["cube"]),
         "label": by_id.get(row["eval_id"], row["eval_id"]),
         **{name: row[name] for name in IDENTITY[2:]},
-        **{name: _brief(value) for name, value in values.items()},
+        **{name: _brief(row[name]) for name in names if name in row},
     }
 
 
@@ -262,8 +261,7 @@ def _place(explored: Explored, query: Query) -> TrialPlace:
 
 def reader_of(explored: Explored, number: int) -> Reader:
     """One of the cubes, with its plan and its cache."""
-    reader: Reader = explored.kept(("reader", number), lambda: Reader(explored.cubes[number], explored.cache))
-    return reader
+    return explored.kept(("reader", number), lambda: Reader(explored.cubes[number], explored.cache))
 
 
 def _eval_id(explored: Explored, label: str) -> str:
