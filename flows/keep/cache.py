@@ -117,7 +117,7 @@ def collect(
         # Before the cubes are read: what a sweep stores from now on is no part of it, whatever its clock says.
         listing = cache.entries(there_now=delete)
         kept = References.of(cubes, tick, cache)
-        for batch in batches(listing, _size):
+        for batch in batches(listing, lambda info: info.size):
             wanted = kept.mark([info.key for info in batch])
             for info, keep in zip(batch, wanted, strict=True):
                 if not keep:
@@ -178,7 +178,7 @@ def _chosen(entries: Iterator[EntryInfo], chosen: References | None) -> Iterator
     if chosen is None:
         yield from entries
         return
-    for batch in batches(entries, _size):
+    for batch in batches(entries, lambda info: info.size):
         marks = chosen.mark([info.key for info in batch])
         yield from (info for info, wanted in zip(batch, marks, strict=True) if wanted)
 
@@ -186,15 +186,11 @@ def _chosen(entries: Iterator[EntryInfo], chosen: References | None) -> Iterator
 def _read(cache: ManagedCache, entries: Iterable[EntryInfo]) -> Iterator[tuple[str, bytes, bool]]:
     """Keys and contents of entries that were not deleted meanwhile, and whether each is sound."""
     contexts = Contexts()
-    for batch in batches(entries, _size):
+    for batch in batches(entries, lambda info: info.size):
         keys = [info.key for info in batch]
         for key, content in zip(keys, cache.contents(keys), strict=True):
             if content is not None:
                 yield key, content, decode(key, content, contexts.decompressor) is not None
-
-
-def _size(info: EntryInfo) -> int:
-    return info.size
 
 
 class References:
