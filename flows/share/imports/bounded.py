@@ -195,13 +195,9 @@ def text(value: object) -> str:
 
 def finite(value: object) -> float | None:
     """A number that is one: no truth value, not NaN, not infinite, not beyond a float of 32 bits, as cubes have."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= _GREATEST:
         return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if abs(number) <= _GREATEST else None
+    return float(value)
 
 
 def flattened(messages: object) -> str:

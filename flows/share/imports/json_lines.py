@@ -170,7 +170,6 @@ class _Asked:
 
     def __init__(self, prompt: str, reply: str | None, options: tuple[str, ...], settings: object) -> None:
         self.prompt, self.reply, self.options, self.settings = prompt, reply, options, settings
-        self.compared = bool(options)
         """Whether the model wrote nothing: the likeliest of given answers is taken for its reply."""
 
     @classmethod
@@ -196,7 +195,7 @@ class _Asked:
 def _answer(line: Mapping[str, Any], asked: _Asked, score: object) -> Answer:
     """The answer that the harness scored."""
     filtered = next(iter(items(line.get("filtered_resps"))), None)
-    read = filtered if isinstance(filtered, str) and filtered != _UNREAD and not asked.compared else None
+    read = filtered if isinstance(filtered, str) and filtered != _UNREAD and not asked.options else None
     failure = "" if score is not None else "not scored by lm-eval"
     unread = filtered == _UNREAD or asked.reply == ""
     return Answer(0, asked.reply, score=score, parsed=read, unread=unread, failure=failure)

@@ -162,8 +162,8 @@ def write_data(collection: Collection, folder: Path) -> list[DatasetParams]:
                 make_directory(folder)
                 with replaced(path) as file:
                     file.writelines(line + b"\n" for line in collection.rows(place))
-        params = data_params(key, str(path), digest.hexdigest(), rows, clustered=bool(questions.clusters))
-        found.append(params)
+        clustered = bool(questions.clusters)
+        found.append(data_params(key, str(path), digest.hexdigest(), rows, clustered=clustered))
     return found
 
 

@@ -187,10 +187,8 @@ def named_by(*configs: Mapping[str, Any] | None) -> tuple[set[str], set[str]]:
             if name.endswith(("key_env", "env_from")):
                 variables.add(text)
             if name in ("endpoint", "cache", "cube"):
-                found = re.search(r"password_env=(\w+)", text)
-                variables.update([found[1]] if found else [])
-                host = _host(text)
-                hosts.update([host] if host else [])
+                variables.update(re.findall(r"password_env=(\w+)", text)[:1])
+                hosts.update(filter(None, [_host(text)]))
     return variables, hosts
 
 
