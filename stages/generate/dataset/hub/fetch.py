@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from evalcube.stages.generate.answers.calls import unequal_members
-from evalcube.stages.generate.dataset.files import open_packed, open_table
+from evalcube.stages.generate.dataset.files import file_digest, open_packed, open_table
 from evalcube.stages.generate.dataset.hub import shelf
 from evalcube.stages.generate.dataset.hub.address import Address, is_hub
 from evalcube.stages.generate.dataset.hub.choose import chosen, form_of
@@ -81,8 +81,7 @@ def _fetched(asked: Address) -> shelf.FetchedRows:
     with _parts(pinned) as parts:
         paths = hub.download(pinned, info, files, parts)
         file, form = _as_one(asked, paths, parts)
-        with file.open("rb") as opened:
-            sha256 = hashlib.file_digest(opened, "sha256").hexdigest()
+        sha256 = file_digest(str(file))
         rows = len(open_table(str(file), form, sha256))
         if rows > MOST_ROWS:
             raise asked.problem(f"has {rows:,} rows; at most {MOST_ROWS:,} are taken")
@@ -321,9 +320,7 @@ def _as_one(asked: Address, paths: Sequence[Path], parts: Path) -> tuple[Path, s
     size = 0
     with joined.open("wb") as target:
         for path, form in zip(plain, forms, strict=True):
-            with path.open("rb") as file:
-                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-            table = open_table(str(path), form, sha256)
+            table = open_table(str(path), form, file_digest(str(path)))
             for index in range(len(table)):
                 line = json.dumps(table.row(index), ensure_ascii=False, default=_plain, allow_nan=False)
                 size += target.write(line.encode() + b"\n")
