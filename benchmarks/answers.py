@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any
 
 from evalcube.stages.generate.answers.choices import read_choice
-from evalcube.stages.generate.dataset.matching import READERS, is_right
+from evalcube.stages.generate.dataset.kinds import READERS, is_right
 from evalcube.stages.generate.dataset.params import Comparison
 from evalcube.stages.process.reading import split_reasoning
 from tests.stages.generate.answers.formats import ASIDE, INVALID, NATURAL, OPEN, RETRACTED, STRUCK

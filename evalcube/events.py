@@ -8,10 +8,10 @@ from evalcube.flows.run.follow.events import Extended as Extended
 from evalcube.flows.run.follow.events import Finished as Finished
 from evalcube.flows.run.follow.events import Noted as Noted
 from evalcube.flows.run.follow.events import RegionWritten as RegionWritten
-from evalcube.flows.run.follow.events import Slowed as Slowed
 from evalcube.flows.run.follow.events import Started as Started
 from evalcube.flows.run.follow.events import Subscriber as Subscriber
 from evalcube.flows.run.follow.events import Traffic as Traffic
 from evalcube.flows.run.stopping import RunInterrupted as RunInterrupted
+from evalcube.stages.infer.jobs import Slowdown as Slowdown
 
 __all__ = [name for name in dir() if not name.startswith("_")]

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from evalcube.flows.config.secrecy import mask, show
 from evalcube.flows.errors import SweepError, WrongTypeError, told
-from evalcube.stages.generate.errors import PARAMS_ELSEWHERE
 
 _OTHERS = {
     "key_env": "api_key apikey key token",
@@ -24,14 +23,14 @@ _OTHERS = {
     "task": "base_task",
 }
 """What names of ours are called elsewhere."""
-_OTHER_NAMES = PARAMS_ELSEWHERE | {
-    other: name for name, others in _OTHERS.items() for other in others.split()
-}
+_OTHER_NAMES = {other: name for name, others in _OTHERS.items() for other in others.split()}
 
 
 def close_name(name: str, known: list[str]) -> str | None:
     """Find the known name that `name` was meant to be; None if none is near."""
-    other = _OTHER_NAMES.get(name.lower())
+    from evalcube.stages.generate.errors import PARAMS_ELSEWHERE  # here, as it loads all tasks
+
+    other = (_OTHER_NAMES | PARAMS_ELSEWHERE).get(name.lower())
     if other in known:
         return other
     lower = {candidate.lower(): candidate for candidate in reversed(known)}

@@ -14,14 +14,16 @@ L. Kish (1965), Survey Sampling, Wiley, chapter 8: effective sample size.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from evalcube.stages.analyze.formulas.arguments import column
-from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.reply.status import COUNTERS
+
+if TYPE_CHECKING:  # with it comes scipy, which a run does without
+    from evalcube.stages.analyze.formulas.intervals import Floats
 
 Weigh = Literal["tasks", "points", "trials"]
 """What has the same weight in a mean: each task, with points in it as in the base design; each point; each trial."""

@@ -317,7 +317,7 @@ def _hedges(line: str, mentions: Sequence[Mention]) -> bool:
         if one.value == other.value or len(gap) > 60 or not words.GAP.fullmatch(gap):
             continue
         weak = (one.weak or other.weak) and not _LINE_END.match(line, other.end)
-        remark = gap.lstrip(" *_`\"')$")[:1] in ("(", ".")
+        remark = gap.lstrip(" *_`\"')$")[:1] in ("(", ".") or words.EQUATES.search(gap)
         either = words.ALTERNATIVE.search(gap) or not (weak or remark)
         if either and not any(words.denied_before(line, m.start) for m in (one, other)):
             return True

@@ -126,6 +126,8 @@ GAP = cue(
     rf"(?>(?:(?>[\s\"'`*.,;:()\[\]$_“”‘’?!{{}}<>\\…–—-]+)|[/|±→⇒]|\+/-|[a-z]\s?=|(?:{_OR}|<other_words>)(?![\w'’]))*)"
 )
 ALTERNATIVE = cue(rf"\b{_OR}|[/|±→⇒]|[-=]>")
+EQUATES = re.compile(r"\bis\b|,\s(?:the|an?)\b", re.IGNORECASE)
+"""What says that two values are one thing: "position 3 is the red one", "3, the red car"."""
 CHANGED = cue(r"\b(?:now|but|wait|actually|then again|changed|correction)\b")
 """What makes another value later in a line more than an aside."""
 

@@ -19,11 +19,10 @@ from evalcube.stages.generate.dataset.fewshot import Examples, source_named
 from evalcube.stages.generate.dataset.files import format_of
 from evalcube.stages.generate.dataset.hub.fetch import located
 from evalcube.stages.generate.dataset.kept import kept_version
+from evalcube.stages.generate.dataset.kinds import READERS, is_right
 from evalcube.stages.generate.dataset.matching import (
-    READERS,
     accepted_by,
     context_of,
-    is_right,
     judged,
     load_grader,
     read_declared,

@@ -40,8 +40,9 @@ class _Positions(Form):
     counts_things = True
 
     def mentions(self, line: str) -> Sequence[Mention]:
-        """Numbers, ordinal ones too, and numbers in words."""
-        return [_position(match) for match in _PLACE.finditer(line)]
+        """Numbers, ordinal ones too, and numbers in words; "one" after a color is a car."""
+        matches = _PLACE.finditer(line)
+        return [_position(m) for m in matches if not line[: m.start()].rstrip().lower().endswith(COLORS)]
 
 
 class _Either(Form):

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from evalcube.stages.generate.answers.choices import read_choice
-from evalcube.stages.generate.dataset.matching import READERS
+from evalcube.stages.generate.dataset.kinds import READERS
 from evalcube.stages.generate.dataset.params import Comparison
 from evalcube.stages.process.judging import read_judge
 from evalcube.stages.process.reading import split_reasoning

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalcube.stages.generate.answers.choices import read_choice
-from evalcube.stages.generate.dataset.matching import READERS, is_right
+from evalcube.stages.generate.dataset.kinds import READERS, is_right
 from evalcube.stages.generate.dataset.params import Comparison
 from tests.stages.generate.answers.formats import (
     ASIDE,

@@ -14,7 +14,7 @@ from evalcube.stages.generate.answers.choices import read_choice
 from evalcube.stages.generate.answers.documents import json_text, read_json
 from evalcube.stages.generate.answers.numbers import number_text, parse_number, read_number, same_number
 from evalcube.stages.generate.answers.texts import fold, read_text, same_text
-from evalcube.stages.generate.dataset.matching import READERS, Comparison
+from evalcube.stages.generate.dataset.kinds import READERS, Comparison
 from evalcube.stages.generate.dataset.params import DatasetParams
 from evalcube.stages.generate.dataset.rows import RowError, RowReader
 from tests.growth import grows_in_proportion
