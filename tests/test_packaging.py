@@ -172,11 +172,12 @@ def test_wheel__measures_and_reports_without_the_sources(wheel_python, tmp_path)
 
 READERS = """
 import sys
+from importlib.resources import files
 sys.path.insert(0, sys.argv[1])
 from evalcube.flows.config import recipes, suites
 from evalcube.flows.config.plugin import plugin_files
 from evalcube.flows.explore.server import own_files
-from evalcube.flows.share.publish.card import _environment
+from evalcube.flows.share.publish import card
 from evalcube.stages.analyze.render import report
 from evalcube.stages.generate.answers.cues import phrases
 from evalcube.stages.generate.foreign.gym import catalogue
@@ -185,7 +186,8 @@ from evalcube.stages.generate.material import material
 read = [
     *map(recipes.suite_text, recipes.suite_names()), *map(material, ("films", "stories", "wordings", "words")),
     *own_files().values(), *plugin_files("word-games").values(), suites.initial_config(), report._script(),
-    report._page(()), _environment().get_template("card.md.j2"), catalogue(), phrases("units_with_parts"),
+    report._page(()), catalogue(), phrases("units_with_parts"),
+    files(card.__package__).joinpath("card.md.j2").read_text("utf-8"),
 ]
 assert suites.__file__.startswith(sys.argv[1]) and all(read)
 print(len(read))

@@ -16,7 +16,7 @@ from typer.main import get_command_name
 
 from evalcube import EvalcubeError
 from evalcube.flows.cli import begin, decide, jobs, keep, measure, plan, read, share, statistics, trials
-from evalcube.flows.cli.options import Command, Group
+from evalcube.flows.cli.options import Command, CommandGroup
 from evalcube.flows.cli.output import EXIT_CODES, ExitStatus, Messages, Output, complain, safe
 
 
@@ -40,7 +40,7 @@ _USED_UP = [getattr(errno, name) for name in "ENOMEM EMFILE ENFILE EAGAIN ENOSPC
 ISSUES = "https://github.com/evalcube/evalcube/issues"
 
 app = typer.Typer(
-    cls=Group,
+    cls=CommandGroup,
     name="evalcube",
     help="Measures how well language models reason: sweeps of parametric tasks, kept in a labelled cube.",
     epilog=EPILOG,

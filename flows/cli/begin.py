@@ -8,10 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from evalcube.flows.cli import options
-from evalcube.flows.cli.options import Command, Group
+from evalcube.flows.cli.options import Command, CommandGroup
 from evalcube.flows.cli.output import exclusive, print_rows, safe, show, show_json, warn
 
-local = typer.Typer(cls=Group, help="The local model that `local:` endpoints serve.", no_args_is_help=True)
+local = typer.Typer(
+    cls=CommandGroup, help="The local model that `local:` endpoints serve.", no_args_is_help=True
+)
 
 
 def init(

@@ -10,7 +10,7 @@ import typer
 from rich.filesize import decimal as size_text
 
 from evalcube.flows.cli import options
-from evalcube.flows.cli.options import Command, Group
+from evalcube.flows.cli.options import Command, CommandGroup
 from evalcube.flows.cli.output import (
     MOST_ROWS,
     ExitStatus,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from evalcube.stages.generate.dataset.hub.shelf import FetchedRows
 
 
-cache_commands = typer.Typer(cls=Group, help="Look after a response cache.", no_args_is_help=True)
+cache_commands = typer.Typer(cls=CommandGroup, help="Look after a response cache.", no_args_is_help=True)
 
 
 @cache_commands.command(cls=Command)
@@ -154,7 +154,7 @@ def import_entries(cache: options.Cache, file: Path, as_json: options.Json = Fal
         show(f"{made.entries} entries read, {made.new} of them new")
 
 
-cube_commands = typer.Typer(cls=Group, help="Look after a cube.", no_args_is_help=True)
+cube_commands = typer.Typer(cls=CommandGroup, help="Look after a cube.", no_args_is_help=True)
 
 
 @cube_commands.command(cls=Command)
@@ -316,7 +316,7 @@ def _forgetting_notes(shown: Forgetting) -> list[str]:
 
 
 data_commands = typer.Typer(
-    cls=Group, help="Fetch data sets of the Hugging Face Hub, and list them.", no_args_is_help=True
+    cls=CommandGroup, help="Fetch data sets of the Hugging Face Hub, and list them.", no_args_is_help=True
 )
 
 

@@ -287,7 +287,7 @@ class _Flags:
         return params
 
 
-class Group(_Flags, TyperGroup):
+class CommandGroup(_Flags, TyperGroup):
     """A group of commands."""
 
 

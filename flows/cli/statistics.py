@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evalcube.flows.cli import options
-from evalcube.flows.cli.options import Command, Group, cubes_and_models, names_of, of_part, settings_of
+from evalcube.flows.cli.options import Command, CommandGroup, cubes_and_models, names_of, of_part, settings_of
 from evalcube.flows.cli.output import emit, emit_with, form_of, print_table, several, show, warn
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def _numbers(text: str) -> list[int]:
 
 
 analyze = typer.Typer(
-    cls=Group,
+    cls=CommandGroup,
     help="What traces, token counts and prices tell: compression, hazard, clip, cost.",
     no_args_is_help=True,
 )

@@ -18,7 +18,6 @@ from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.axes import names
 from evalcube.stages.analyze.labelled.counters import counter_cells
 from evalcube.stages.analyze.labelled.selection import restrict
-from evalcube.stages.generate.dataset.hub.address import bare_name
 from evalcube.stages.reply.status import BASE, COUNTERS
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.schema import LAYERS, VARIABLES
@@ -85,6 +84,8 @@ def _with_versions(spec: Spec, dataset: Dataset) -> Dataset:
     digests = [{point.params.get("sha256") for point in task.points} for task in spec.tasks]
     if all(len(versions) < 2 for versions in digests):
         return dataset
+    from evalcube.stages.generate.dataset.hub.address import bare_name  # here, as it loads all tasks
+
     shape = tuple(dataset.sizes[dim] for dim in _CELL)
     file, version = np.full(shape, "", dtype=object), np.full(shape, "", dtype=object)
     older = np.zeros(shape, dtype=bool)

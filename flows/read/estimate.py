@@ -440,9 +440,8 @@ def _count(parts: Sequence[OpenTrials]) -> int:
 
 def _chosen(parts: Sequence[OpenTrials], size: int | None) -> Iterator[tuple[Window, Positions]]:
     """`size` of the open trials, each as likely as any other, as a stride could skip whole cells; None for all."""
-    count, random = _count(parts), np.random.default_rng(0)
+    count, random, first = _count(parts), np.random.default_rng(0), 0
     chosen = np.arange(count) if size is None else np.sort(random.choice(count, size, replace=False))
-    first = 0
     for part in parts:
         begin, end = np.searchsorted(chosen, (first, first + part.count))
         if begin < end:

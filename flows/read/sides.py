@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalcube._arrays import Dataset
-from evalcube.flows.cube_like import CubeLike, listed, need_addresses
+from evalcube.flows.cube_like import need_addresses
 from evalcube.flows.errors import SweepError, need_number, no_bare_text
 from evalcube.flows.plan.evaluations import evaluation_place
 from evalcube.flows.read.selection import OpenPart, Part, open_part
@@ -192,9 +192,11 @@ def refuse_altered(address: str | Path, eval_ids: Sequence[str]) -> None:
             )
 
 
-def told_of_joined(opened: OpenPart, cube: CubeLike, chosen: Sequence[int]) -> OpenPart:
+def told_of_joined(
+    opened: OpenPart, cubes: Sequence[str | Path | xr.Dataset], chosen: Sequence[int]
+) -> OpenPart:
     """The part with a caution of evaluations that are in several cubes: two of these can be compared otherwise."""
-    if len(cubes := listed(cube)) < 2:
+    if len(cubes) < 2:
         return opened
     ids, labels = axes.names(opened.arrays, "eval_id"), axes.evaluation_labels(opened.arrays)
     there = [set(Cube.open(address).whole_label("eval_id").tolist()) for address in need_addresses(cubes)]

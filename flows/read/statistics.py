@@ -10,7 +10,7 @@ import numpy as np
 
 from evalcube._arrays import Dataset, variable
 from evalcube.flows.config.near_names import checked_option
-from evalcube.flows.cube_like import CubeLike
+from evalcube.flows.cube_like import CubeLike, listed
 from evalcube.flows.errors import (
     SweepError,
     WrongTypeError,
@@ -295,7 +295,8 @@ def compare(
     checked_option("weigh", weigh, get_args(Weigh))
     no_bare_text(models=models)
     check_repeats(repeats)
-    opened = open_part(cube, part)
+    cubes = listed(cube)
+    opened = open_part(cubes, part)
     labels = axes.evaluation_labels(opened.arrays)
     known = labels, axes.names(opened.arrays, "model_name"), full_labels(opened.arrays)
     chosen = [evaluation_place(name, *known) for name in models or ()] or list(range(len(labels)))
@@ -306,7 +307,7 @@ def compare(
         pairs = pairing.compare_evaluations(
             opened.arrays.isel(repeat=slice(repeats)), chosen, truncated=truncated, weigh=weigh
         )
-    return ComparisonResult(told_of_joined(opened, cube, chosen), pairs)
+    return ComparisonResult(told_of_joined(opened, cubes, chosen), pairs)
 
 
 def metrics(

@@ -74,7 +74,7 @@ def acting_config(
     if config is not None:
         return as_config(config, cube=place, cache=cache)
     opened = Cube.open(source)
-    notes = read_notes(opened.records)
+    notes = _asked_notes(source, opened)
     own = None if endpoints or key_envs else remembered_config(opened)
     if own is not None:
         return as_config(own, cube=place, cache=cache)
@@ -93,14 +93,20 @@ def acting_config(
     return confirmed
 
 
-def _noted_config(source: object, opened: Cube, notes: Mapping[str, Any]) -> dict[str, Any]:
-    """The config in a cube's notes; refused where nobody can be asked by one."""
-    noted = notes.get("config")
+def _asked_notes(source: object, opened: Cube) -> Mapping[str, Any]:
+    """The notes of a cube whose questions were asked here; an imported one is refused."""
+    notes = read_notes(opened.records)
     if IMPORTED in notes:
         raise SweepError(
             f"cube '{source}' was imported from the logs of another tool: there is nobody to ask for more",
             "Ask with that tool, and import its new log, too; or measure with a config and a cube of your own",
         )
+    return notes
+
+
+def _noted_config(source: object, opened: Cube, notes: Mapping[str, Any]) -> dict[str, Any]:
+    """The config in a cube's notes; refused where none is there."""
+    noted = notes.get("config")
     if not isinstance(noted, dict) and MERGED in opened.attrs:
         raise SweepError(
             f"cube '{source}' was merged from several, and so no one config made it",
@@ -122,10 +128,10 @@ _THEIRS = ("serve", "headers", "ca_file", "key_env", "key_file", "key_command")
 def config_of_cube(source: str) -> tuple[dict[str, Any], list[str]]:
     """The config of a cube, to be edited, and a line for each address in it that is the cube's and not this user's."""
     opened = Cube.open(source)
-    own = remembered_config(opened)
+    notes, own = _asked_notes(source, opened), remembered_config(opened)
     if own is not None:
         return {**own, "cube": source}, []
-    noted = _noted_config(source, opened, read_notes(opened.records))
+    noted = _noted_config(source, opened, notes)
     models = noted.get("models")
     asked = [
         {"endpoint": "sim:"} | {key: value for key, value in model.items() if key not in _THEIRS}

@@ -299,7 +299,6 @@ def test_run__keeps_what_was_measured_further_where_the_plan_is_damaged(sweep, s
     [
         ("counters", ("rank",)),
         ("status", ("compare", "alpha", "beta")),
-        ("fact", ("verdict", "--control", "alpha", "--treatment", "beta")),
     ],
 )
 def test_commands__that_read_a_damaged_chunk_say_so_in_one_line(asserted, tmp_path, command, array):

@@ -364,7 +364,8 @@
 
   /** A line of a policy in words: what it says, and by what numbers. */
   const lineOf = ({ heads }) => (row) =>
-    `${row.at(-1)}: ${row.slice(0, 4).join(", ")} (${row.slice(4, -1).map((text, at) => `${heads[at + 4]} ${text}`).join(", ")})`;
+    `${row.at(-1)}: ${row.slice(0, 4).join(", ")} (` +
+    `${row.slice(4, -1).map((text, at) => `${heads[at + 4]} ${text}`).join(", ")})`;
 
   /** The verdict on the cube's variants, with the four badges; null where outputs have no layers. */
   const standing = (board) => {
@@ -414,7 +415,8 @@
         sort: "rank",
         mark: (row) => (row.rank === null ? "faint" : ""),
       });
-      root.append(explorer.board.controls(page), ...decided(board), standing(board) || "", tied(table), explorer.board.notes(board));
+      root.append(explorer.board.controls(page), ...decided(board), standing(board) || "", tied(table));
+      root.append(explorer.board.notes(board));
     },
   });
 }

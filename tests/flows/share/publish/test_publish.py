@@ -84,7 +84,7 @@ def test_publish__has_the_digest_of_every_object(cube, tmp_path):
 def test_publish__into_a_store_whose_lists_are_late_can_be_pulled(cube, tmp_path, monkeypatch):
     in_memory(monkeypatch)
     with monkeypatch.context() as late:
-        late.setattr(Bucket, "listed", lambda *_: iter(()))
+        late.setattr(Bucket, "list_objects", lambda *_: iter(()))
         done = publish_cube(cube, "s3://bucket/out")
 
     pull_cube("s3://bucket/out", str(tmp_path / "pulled"))

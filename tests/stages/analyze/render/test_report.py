@@ -10,19 +10,13 @@ import pytest
 from evalcube.stages.analyze.labelled import report_data
 from evalcube.stages.analyze.labelled.clustering import question_effects
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard
-from evalcube.stages.analyze.labelled.pairing import Pair, PairedDifference
-from evalcube.stages.analyze.labelled.ranking import rank_rows
-from evalcube.stages.analyze.labelled.results import Estimate
 from evalcube.stages.analyze.render import report as report_module
-from evalcube.stages.analyze.render.cover import cover
 from evalcube.stages.analyze.render.report import (
     MOST_NAME,
     MOST_SAMPLE_TEXT,
     MOST_SAMPLES,
     MOST_TEXT,
     SampleTrial,
-    close_rows,
-    headline,
     render_report,
 )
 from evalcube.stages.analyze.render.text import shorten
@@ -185,39 +179,6 @@ def test_render_report__cells_lead_to_the_first_sample_of_their_model_and_task()
     assert ("id", "trial-0") in page.attributes
 
 
-def test_cover__says_what_to_distrust_and_when_there_is_nothing():
-    ds = dataset(PROFILES[:2], tasks=2, trials=200)
-    board = leaderboard(ds, draws=20)
-    labels = [row.model_name for row in board.rows]
-    bad = replace(board.rows[0], invalid=0.3, refused=0.1, unique=0.5, trials=100)
-
-    worse = cover(replace(board, rows=(bad, board.rows[1]), repeats=4), labels, None)
-
-    assert any(f"{labels[0]} 30 %: replies without a readable answer" in text for text in worse.doubts)
-    assert any("10 %: refused" in text for text in worse.doubts)
-    assert any("50 % of an evaluation's are different" in text for text in worse.doubts)
-    assert any(text.startswith("Unequal sampling") for text in worse.doubts)
-    assert "Each question was asked up to 4 times." in worse.measured
-    good = tuple(replace(row, truncated=0.0, invalid=0.0, refused=0.0) for row in board.rows)
-    calm = replace(board, rows=good, uneven=False, weighed="")
-    assert cover(calm, labels, None).doubts == ()
-    assert "Nothing found" in render_report(ds, calm, facts={})
-
-
-def test_cover__says_what_trials_are_worth_and_compares_nobody_with_himself():
-    ds = dataset(PROFILES[:2], tasks=2, trials=200)
-    board = leaderboard(ds, draws=20)
-    labels = [row.model_name for row in board.rows]
-    alone = replace(board, rows=(board.rows[0], replace(board.rows[1], rank=None)))
-    standings = rank_rows(ds, alone)
-
-    assert any(text.startswith("Each task has at least ") for text in cover(board, labels, None).sure)
-    many = cover(replace(board, repeats=4, clustered=True), labels, None).sure
-    assert any(text.startswith("Each task has trials worth at least ") for text in many)
-    assert len(standings.clusters) == 1
-    assert not any("intervals overlap" in text for text in cover(alone, labels, standings).sure)
-
-
 def test_render_report__its_wins_and_intervals_go_by_question(monkeypatch):
     ds = dataset(PROFILES[:3], tasks=2, trials=40).assign_coords(repeat=range(4))
     shape = [ds.sizes[name] for name in ("model", "task", "params")]
@@ -265,39 +226,6 @@ def test_render_report__refuses_a_board_of_another_dataset():
 
     with pytest.raises(ValueError, match=r"'other' .* is not in the dataset"):
         render_report(dataset(), board, facts={})
-
-
-def test_headline__tells_a_clear_lead_from_an_open_order():
-    clear = leaderboard(dataset([Profile("a", ability=9), Profile("b", ability=3)]), draws=50)
-    near = leaderboard(dataset([Profile("a", ability=5), Profile("b", ability=5)]), draws=50)
-
-    assert "do not overlap" in headline(clear, ["a", "b"])
-    assert "may still tell them apart" in headline(near, ["a", "b"])
-    assert "only complete" in headline(leaderboard(dataset([Profile("a")]), draws=5), ["a"])
-
-
-def test_headline__goes_by_the_questions_of_both_where_intervals_overlap():
-    near = leaderboard(dataset([Profile("a", 0.3), Profile("b", 0.3)], trials=8), draws=50)
-    gap = PairedDifference("", 96, 96, 3, 19, 9, 0.6, 0.5, Estimate(0.1, 0.05, 0.15), 1e-6, 1e-6, 1e-6)
-    pair = Pair("a", "b", (), gap, (0, 0))
-
-    ahead = headline(near, ["a", "b"], pair)
-    even = headline(near, ["a", "b"], replace(pair, overall=replace(gap, p_holm=0.4)))
-
-    assert close_rows(near) == [0, 1]
-    assert "a is right more often than b: by 10.0 points (5.0 to 15.0), p < 0.0001" in ahead
-    assert "These 96 trials do not tell a and b apart" in even
-    assert "open" not in ahead + even
-
-
-def test_headline__says_of_whom_only_a_part_is_measured():
-    board = leaderboard(dataset([Profile("a", ability=9), Profile("b", ability=3)]), draws=50)
-    whole, half = board.rows[0], replace(board.rows[1], missing=board.rows[1].trials)
-
-    told = headline(replace(board, rows=(whole, half)), ["a", "b"])
-
-    assert f"ahead of b (so far {half.trials:,} of {half.planned:,} trials); their" in told
-    assert f"a (so far {whole.trials:,}" not in told
 
 
 def test_render_report__says_on_each_board_what_a_star_means(gaps):
