@@ -247,13 +247,20 @@ def estimate(
         _power(plan),
         *min(map(plan.worth, targets.trials), default=(0.0, "")),
         own.few_problems(most),
-        (
-            *unverified(config.model_dump(include={"tasks"})["tasks"]),
-            *_same_tiers(own),
-            *dict.fromkeys(_of_files(own)),
-            *doubts(config.policy),
-        ),
+        tuple(dict.fromkeys(_remarks(config, own))),
     )
+
+
+def _remarks(config: Sweep, plan: Plan) -> Iterator[str]:
+    """What to know before the sweep is run, a sentence each."""
+    yield from unverified(config.model_dump(include={"tasks"})["tasks"])
+    yield from _same_tiers(plan)
+    for task in plan.tasks:
+        for planned in task.cells:
+            source, params = planned.cell.task, planned.cell.params
+            if isinstance(source, Dataset) and isinstance(params, DatasetParams):
+                yield from source.remarks(params)
+    yield from doubts(config.policy)
 
 
 def _same_tiers(plan: Plan) -> Iterator[str]:
@@ -261,15 +268,6 @@ def _same_tiers(plan: Plan) -> Iterator[str]:
     for (one, first), (other, second) in combinations(zip(plan.tiers, plan.in_tier, strict=True), 2):
         if (first == second).all():
             yield f"the tiers {one} and {other} hold the same points"
-
-
-def _of_files(plan: Plan) -> Iterator[str]:
-    """What to know of the files that are asked, a sentence each."""
-    for task in plan.tasks:
-        for planned in task.cells:
-            source, params = planned.cell.task, planned.cell.params
-            if isinstance(source, Dataset) and isinstance(params, DatasetParams):
-                yield from source.remarks(params)
 
 
 def _sample_size(left: Sequence[list[OpenTrials]]) -> int:

@@ -126,12 +126,7 @@ def open_part(
 
     Columns of data files that conditions or `by` name become coordinates; `sources` are the cubes of a joined dataset.
     """
-    if part is not None and not isinstance(part, Part):
-        raise SweepError(
-            f"`part`: {type(part).__name__} is no part of a cube",
-            'Give one such as Part(where=["task=sort"])',
-        )
-    part = part or Part()
+    part = _checked_part(part)
     if not isinstance(cube, Cube) and len(given := listed(cube)) > 1:
         return _several(list(map(str, need_addresses(given))), part, notes, trials=trials, by=by)
     one = cube if isinstance(cube, Cube) else given[0]
@@ -178,6 +173,15 @@ def open_part(
         filter(None, ("as selected with xarray" if selected else "", _in_words(chosen), read_by))
     )
     return OpenPart(dataset, words, warnings, whole, composite_settings(notes)[0])
+
+
+def _checked_part(part: Part | None) -> Part:
+    if part is not None and not isinstance(part, Part):
+        raise SweepError(
+            f"`part`: {type(part).__name__} is no part of a cube",
+            'Give one such as Part(where=["task=sort"])',
+        )
+    return part or Part()
 
 
 def _unknown(dataset: Dataset, where: Where, by: Sequence[str]) -> list[str]:

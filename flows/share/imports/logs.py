@@ -207,9 +207,8 @@ def import_logs(
             str(into),
             "Choose another address: all logs at once make one cube, and `evalcube merge` joins cubes.",
         )
-    sources = find_sources(logs, wanted)
     with Collection(scale) as collection:
-        for source in sources:
+        for source in (sources := find_sources(logs, wanted)):
             _read(source, collection, wanted)
         if not collection.asked:
             why = f" ({next(iter(wanted.left_out))})" if wanted.left_out else ""

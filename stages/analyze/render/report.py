@@ -98,7 +98,6 @@ def render_report(
     labels = [shorten(label, MOST_NAME) for label in label_rows(board.rows)]
     tasks = report_data.task_views(loaded, order, mode=board.mode, weigh=weigh, confidence=board.confidence)
     found = ranking.rank_rows(loaded, board) if len(labels) > 1 else None
-    placed = _samples(samples, board, labels)
     return _page(_ticked(board, labels)).render(
         board=board,
         title=plain(facts.get("title", "Evaluation report")),
@@ -124,9 +123,7 @@ def render_report(
         outcomes=report_data.outcome_shares(loaded, order),
         outcome_names=list(OUTCOMES),
         failures=_listed(failures),
-        samples=placed,
-        samples_left=len(samples) - len(placed),
-        anchors=_anchors(placed, board.tasks),
+        **_folded(samples, board, labels),
         cover=cover(board, labels, found, warnings),
         **_script(),
         meaning=meaning,
@@ -270,6 +267,16 @@ def headline(board: Leaderboard, labels: Sequence[str], pair: Pair | None = None
 def _so_far(row: Row) -> str:
     """How much of a row is measured, to stand behind its name; nothing if that is all."""
     return f" (so far {row.trials:,} of {row.planned:,} trials)" if row.partial else ""
+
+
+def _folded(samples: Sequence[SampleTrial], board: Leaderboard, labels: Sequence[str]) -> dict[str, object]:
+    """The trials that are shown, how many are left out, and where each is."""
+    placed = _samples(samples, board, labels)
+    return {
+        "samples": placed,
+        "samples_left": len(samples) - len(placed),
+        "anchors": _anchors(placed, board.tasks),
+    }
 
 
 def _samples(

@@ -9,10 +9,12 @@ computed as if it had failed (Manski 1990, Nonparametric bounds on treatment eff
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evalcube.stages.analyze.formulas.arguments import mean_present
 from evalcube.stages.analyze.formulas.intervals import Floats
@@ -32,7 +34,7 @@ from evalcube.stages.analyze.verdict.composite import (
     weighty,
 )
 from evalcube.stages.analyze.verdict.inputs import JUDGE, Flags, Scores
-from evalcube.stages.analyze.verdict.measures import Reach, gain_gap, reach, split_holdout
+from evalcube.stages.analyze.verdict.measures import Holdout, Reach, gain_gap, reach, split_holdout
 from evalcube.stages.analyze.verdict.paired import (
     Interval,
     paired_intervals,
@@ -77,7 +79,6 @@ def compare(
         main, simultaneous["judge"] = people.difference, people.judge
     bias = None if people else judge_bias(scores, arms, sides, options, main)
     gain, weight = (part[:, 0] for part in units_drawn(gains[:, np.newaxis], shares, clusters))
-    split = split_holdout(range(len(gain)), options.holdout_ratio)
     seen = _reach(gain, weight, options)
     evidence = Evidence(
         composite=main,
@@ -87,13 +88,12 @@ def compare(
         saturation=treatment.saturation,
         agreement={arm.name: arm.agreement for arm in (control, treatment) if arm.agreement is not None},
         variation=float(mean_present(np.array([control.variation, treatment.variation]), axis=0)),
-        holdout=None if split is None else gain_gap(gain, split, alpha=options.alpha, shares=weight),
+        holdout=_holdout(gain, weight, options),
         missing=missing,
         reach=seen,
         bias=bias,
     )
-    means = [weighted_mean(np.where(both, side, np.nan), shares) for side in totals]
-    means = means if people is None else list(people.means)
+    means = people.means if people else _means(totals, both, shares)
     joint, other_weights = _without_weights(weighed(*units_drawn(steps, shares, clusters)), options)
     return PairResult(
         control=control.name,
@@ -112,6 +112,17 @@ def compare(
         holdout=evidence.holdout,
         bias=bias,
     )
+
+
+def _means(totals: Sequence[Floats], both: NDArray[np.bool_], shares: Floats) -> tuple[float, float]:
+    first, second = (weighted_mean(np.where(both, side, np.nan), shares) for side in totals)
+    return first, second
+
+
+def _holdout(gain: Floats, weight: Floats, options: Options) -> Holdout | None:
+    """How much the gain of the units that were held out differs from the others'."""
+    split = split_holdout(range(len(gain)), options.holdout_ratio)
+    return None if split is None else gain_gap(gain, split, alpha=options.alpha, shares=weight)
 
 
 def _without_weights(rows: Floats, options: Options) -> tuple[Hotelling, Sensitivity]:

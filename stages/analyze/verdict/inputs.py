@@ -72,14 +72,8 @@ def checked_scores(
     due: ArrayLike | None = None,
 ) -> Scores:
     """Scores with a run axis in front, failed judge readings as NaN."""
-    for name, labels in (("variants", variants), ("units", units)):
-        if not hasattr(labels, "__len__"):
-            raise ArgumentTypeError(f"`{name}` must be a list of labels, got {shown(labels)}")
-        if not len(labels):
-            raise ArgumentError(f"`{name}` is empty: there is nothing to compare")
-        twice = [label for label, times in Counter(labels).items() if times > 1]
-        if twice:
-            raise ArgumentError(f"`{name}` must differ from each other, {min(twice)!r} occurs twice")
+    _check_labels("variants", variants)
+    _check_labels("units", units)
     layers = _numbers("layers", layers)
     runs = len(layers) if layers.ndim == 4 else None
     if runs == 0:
@@ -120,6 +114,16 @@ def checked_scores(
         _clusters(clusters, len(units)),
         None if due is None else np.broadcast_to(np.asarray(due, dtype=bool), (len(units), len(LAYERS))),
     )
+
+
+def _check_labels(name: str, labels: Sequence[str]) -> None:
+    if not hasattr(labels, "__len__"):
+        raise ArgumentTypeError(f"`{name}` must be a list of labels, got {shown(labels)}")
+    if not len(labels):
+        raise ArgumentError(f"`{name}` is empty: there is nothing to compare")
+    twice = [label for label, times in Counter(labels).items() if times > 1]
+    if twice:
+        raise ArgumentError(f"`{name}` must differ from each other, {min(twice)!r} occurs twice")
 
 
 def _numbers(name: str, given: ArrayLike) -> Floats:

@@ -1,6 +1,7 @@
 """A run stops in good order when somebody who can write its cube wants it, and no other run does."""
 
 import json
+import shutil
 import signal
 import threading
 import time
@@ -184,8 +185,11 @@ def test_stop__of_a_cube_without_a_run_says_so_and_stops_no_later_one(small_swee
     assert space_of(str(small_sweep / "cube.zarr")).at("_evalcube").get(STOP) is None
 
 
-def test_stop_run__that_is_not_heard_says_so(small_sweep):
-    cube = str(small_sweep / "cube.zarr")
+def test_stop_run__that_is_not_heard_says_so(small_sweep, tmp_path):
+    cube = str(tmp_path / "cube.zarr")
+    shutil.copytree(
+        small_sweep / "cube.zarr", cube
+    )  # the wish stays in it, and other tests read the shared one
 
     with Lease.acquire(space_of(cube).at("_evalcube")), pytest.raises(SweepError, match="has not answered"):
         stop_run(cube, wait=0.0)
