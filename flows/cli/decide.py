@@ -53,7 +53,7 @@ def gate(
     treatment
         What might replace it.
     config : CONFIG
-        Ask what it takes: look at 40, 55, 70, 85 and 100 % of this sweep's trials, and stop as soon as the decision
+        Ask what it takes: look at 40, 55, 70, 85 and 100% of this sweep's trials, and stop as soon as the decision
         is certain, or a critical line is unlikely to be shown or refuted with all of them.
     to_the_end
         With --run: stop for the first reason only.
@@ -107,7 +107,7 @@ def _run(rules: Policy, config: str, models: Sequence[str], *, to_the_end: bool,
 def _print_gate(found: GateResult) -> None:
     from evalcube.flows.read.decision import decision_table, unsettled
 
-    head = f"{found.decision}: {found.treatment} in the place of {found.control}"
+    head = f"{found.decision}: {found.treatment} instead of {found.control}"
     for line in (head, f"  {found.reason}", *(f"  {text}" for text in unsettled(found)), ""):
         show(safe(line))
     show_table(decision_table(found))
@@ -120,7 +120,7 @@ def _markdown(found: GateResult) -> str:
     from evalcube.stages.analyze.render.text import code, sentence
 
     names = [code(name, cell=False) for name in (found.treatment, found.control)]
-    lines = [f"### {found.decision}: {' in the place of '.join(names)}", "", sentence(found.reason), ""]
+    lines = [f"### {found.decision}: {' instead of '.join(names)}", "", sentence(found.reason), ""]
     left = [f"- {sentence(text)}" for text in unsettled(found)]
     return "\n".join([*lines, *left, *[""] * bool(left), markdown_text(decision_table(found))]).rstrip("\n")
 
@@ -242,7 +242,7 @@ def _print_intervals(pair: PairResult) -> None:
 
     # Of layers those are shown that hold together, and decide whether one moved.
     for name, interval in {"composite": pair.composite, **pair.simultaneous}.items():
-        level = f"{100 * (1 - interval.alpha):.4g} %"
+        level = f"{100 * (1 - interval.alpha):.4g}%"
         bounds = f"{number(interval.low, sign=True)} to {number(interval.high, sign=True)}"
         p_value = "" if math.isnan(interval.p_value) else f", p {interval.p_value:.3g}"
         p_value += "" if math.isnan(interval.e) else f", e {e_text(interval.e)}"
@@ -265,9 +265,9 @@ def _print_robustness(pair: PairResult) -> None:
         parts.append(f"gain on held-out questions: {holdout_text(pair.holdout)}")
     if pair.sensitivity is not None and pair.sensitivity.points:
         weights = zip(_LAYERS, pair.sensitivity.weights, strict=True)
-        told = ", ".join(f"{name} {100 * weight:.3g} %" for name, weight in weights)
+        told = ", ".join(f"{name} {100 * weight:.3g}%" for name, weight in weights)
         share = 100 * pair.sensitivity.same_result
-        parts.append(f"weights {told}; {share:.0f} % of all others give the same")
+        parts.append(f"weights {told}; {share:.0f}% of all others give the same")
     if pair.joint is not None and not math.isnan(pair.joint.p_value):
         parts.append(f"any layer changed (T²): p {pair.joint.p_value:.3g}")
     if pair.standardised is not None and not math.isnan(pair.standardised.estimate):

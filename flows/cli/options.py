@@ -141,8 +141,8 @@ def _shared() -> None:
         A model to measure: sim:, local:smollm2, local:/path/model.gguf or https://host/v1#MODEL. Give it again for
         more. Takes the place of the config's models.
     judges : [NAME=]ENDPOINT
-        Who judges, written as a model and not measured; goes with --model, and takes the place of the config's
-        judges. May be given again, with a NAME each.
+        Judge model, given as for --model; not ranked. Needs --model, and replaces the config's judges. Repeat it for
+        more judges, with a NAME each.
     key_envs : [NAME=]VARIABLE
         Environment variable with the API key of the models at http(s) endpoints, or of one.
     grader

@@ -38,8 +38,8 @@ class ExitStatus(IntEnum):
 EXIT_CODES = {
     ExitStatus.OK: "done",
     ExitStatus.INCOMPLETE: "the sweep ended with transport errors left, run it again to resume",
-    ExitStatus.REFUSED: "refused or failed for a reason that is told (config, cube, disk, memory, cluster, key)",
-    ExitStatus.BUG: "failed by a defect of evalcube, told with a traceback",
+    ExitStatus.REFUSED: "error, see the message (config, cube, disk, memory, cluster, key)",
+    ExitStatus.BUG: "internal error, a traceback is printed",
     ExitStatus.STOPPED: "stopped by Ctrl-C, by `evalcube stop` or at the bound under spend:, run it again to resume",
 }
 

@@ -96,10 +96,10 @@ def _told(result: SweepEstimate) -> str:
 
     questions = min(row.requests for row in result.evaluations) // max(result.repeats, 1)
     told = 100 * told_difference(result.worth, Spread.stated(ASSUMED))
-    points = "no difference" if math.isnan(told) else f"{told:.2g} points"
+    found = "no difference" if math.isnan(told) else f"a true difference of {told:.2g} points"
     return (
-        f"{questions:,} questions for each model can tell {points} (4 times in 5, if two models disagree on "
-        f"{100 * ASSUMED:g} % of them; --detect says what others take){_limited(result)}"
+        f"with {questions:,} questions per model, {found} is detected with 80% power (assuming that two models "
+        f"disagree on {100 * ASSUMED:g}% of questions; see --detect){_limited(result)}"
     )
 
 
@@ -317,7 +317,7 @@ def _detection(found: Detection) -> Iterator[str]:
     worth = _worth_of_repeat(found)
     much = f"{worth:.1f} times" if math.isfinite(worth) else "infinitely more than"
     yield (
-        f"variance of single answers: {100 * (1 - share):.0f} % from the questions, {100 * share:.0f} % from repeats; "
+        f"variance of single answers: {100 * (1 - share):.0f}% from the questions, {100 * share:.0f}% from repeats; "
         f"a new question is worth {much} a second answer to an old one"
     )
 

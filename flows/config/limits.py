@@ -147,7 +147,7 @@ class Precision(Section):
     base
         Trials per cell to begin with, and to add in each round.
     target
-        Half-width of the interval to reach, such as 0.06 for ±6 %.
+        Half-width of the interval to reach, such as 0.06 for ±6%.
     max
         Trials per cell at which rounds end.
     """

@@ -33,7 +33,7 @@ _MOST_BYTES = 10_000_000
 _NEXT = {
     "GO": NEXT_STEP["PROGRESS"],
     "NO-GO": "Do not ship: `evalcube compare CUBE --flips` shows the answers that changed.",
-    "INCONCLUSIVE": "No call yet: each open line says what it takes, and one that was refuted is for a person.",
+    "INCONCLUSIVE": "Not decided: each open line states what it needs; a person decides on a refuted supporting line.",
 }
 
 
@@ -134,7 +134,7 @@ _AT_ALL = {"noninferior": "not worse at all", "superior": "better at all"}
 
 def _reason(line: PolicyLine) -> str:
     if line.looks and not line.look:
-        return "its first look is not reached: both have to be asked more, by the same command"
+        return "not decided yet: its first look is not reached; run the same command again"
     if line.outcome == "not measured":
         what = (
             f"{line.lacking:,} questions, none answered by both"
@@ -142,7 +142,7 @@ def _reason(line: PolicyLine) -> str:
             else "there are no such questions"
         )
         return f"not measured: {what}"
-    seen = f"changed by {points(line.change)} points (95 %: {points(line.lower)} to {points(line.upper)})"
+    seen = f"changed by {points(line.change)} points (95%: {points(line.lower)} to {points(line.upper)})"
     if line.outcome == "refuted":
         return f"{seen}, shown not to hold"
     return f"{seen}, open. {_what_it_takes(line)}"
@@ -163,9 +163,9 @@ def _what_it_takes(line: PolicyLine) -> str:
             f"{': it is asked no further, but to the end' if hopeless else ''}"
         )
     if line.more is None:
-        return "If this is the true change, no number of questions will show it"
+        return "If this is the true change, no number of questions can show it"
     truth = "nothing changed" if not line.assumed else f"the true change is {points(line.assumed)}"
-    return f"About {line.more:,} more questions show it in 4 of 5 cases if {truth}"
+    return f"About {line.more:,} more questions would show it with 80% power if {truth}"
 
 
 def decision_table(found: GateResult) -> TableSpec:
@@ -179,7 +179,7 @@ def decision_table(found: GateResult) -> TableSpec:
         Column("treatment", lambda row: percent(row.treatment), 2),
         Column("change", lambda row: points(row.change)),
         Column(
-            "95 %",
+            "95%",
             lambda row: ABSENT if math.isnan(row.lower) else f"{points(row.lower)} to {points(row.upper)}",
             1,
         ),
@@ -194,16 +194,16 @@ def decision_table(found: GateResult) -> TableSpec:
         "answered; truncated answers count as wrong; tasks weigh the same, and their points as in the first plan."
     )
     levels = (
-        "shown: the whole 95 % interval, which holds at all looks together, is inside the margin; refuted: outside, "
+        "shown: the whole 95% interval, which holds at all looks together, is inside the margin; refuted: outside, "
         "at a level that the lines of a role share."
         if any(row.looks for row in found.lines)
-        else "shown: the whole 95 % interval is inside the margin; refuted: outside, by Holm over the lines of a role."
+        else "shown: the whole 95% interval is inside the margin; refuted: outside, by Holm over the lines of a role."
     )
     lacking = (
         "lacking: questions without both answers, taken at their worst before a line is shown, and at their best "
         "before it is refuted."
     )
-    e = "e: what speaks against the change being the margin itself, however often one looks: 20 is 5 %."
+    e = "e: what speaks against the change being the margin itself, however often one looks: 20 is 5%."
     notes = [words, levels, *([lacking] if any(row.lacking for row in found.lines) else []), e]
     floor = dict.fromkeys(_place(row) for row in found.lines if row.control == 0)
     if floor:
@@ -213,5 +213,5 @@ def decision_table(found: GateResult) -> TableSpec:
     if found.selection:
         notes.append(f"Part of the cube ({found.selection}).")
     return TableSpec(
-        columns, found.lines, tuple(notes), explains={levels: "95 %", lacking: "lacking", e: "e"}
+        columns, found.lines, tuple(notes), explains={levels: "95%", lacking: "lacking", e: "e"}
     ).filled()

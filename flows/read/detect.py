@@ -87,7 +87,7 @@ def detect(
     cube: str | Path | None = None,
     cache: str | Path | None = None,
 ) -> Detection:
-    """Work out how many questions tell two models of a sweep apart, by a two-sided paired test at 5 %."""
+    """Work out how many questions tell two models of a sweep apart, by a two-sided paired test at 5%."""
     for name, value, low, high in (("detect", difference, 0, 100), ("power", power, 0.5, 1)):
         need_number(name, value)
         if not low < value < high:
@@ -144,7 +144,7 @@ def _spread(sweep: Sweep, against: str | Path | float | None, difference: float)
         if own and (found := _spread_in(sweep.cube)) is not None:
             return found
         assumed = max(ASSUMED, difference)
-        said = f"two models being taken to disagree on {100 * assumed:g} % of the questions"
+        said = f"two models being taken to disagree on {100 * assumed:g}% of the questions"
         return Spread.stated(assumed, difference), f"{said}: give a cube that tells, or another share"
     try:
         share = float(str(against))
@@ -157,7 +157,7 @@ def _spread(sweep: Sweep, against: str | Path | float | None, difference: float)
                 f"{difference:g} of the questions, and on 1 at most; got {share:g}",
                 "Give a share between, such as 0.2, or a cube",
             )
-        said = f"two models disagreeing on {100 * share:g} % of the questions"
+        said = f"two models disagreeing on {100 * share:g}% of the questions"
         return Spread.stated(share, difference), said
     found = _spread_in(str(against))
     if found is None:

@@ -44,7 +44,7 @@ FloatArray = npt.NDArray[np.float64]
 EXACT_LIMIT = 20_000
 """Up to so many requests of a sweep each is looked up in the cache; beyond, a sample of them."""
 SMALLEST_SAMPLE = 200
-"""Requests of an evaluation that are looked up at least: a share of one half is then known to ± 7 %."""
+"""Requests of an evaluation that are looked up at least: a share of one half is then known to ± 7%."""
 
 LIMITED = "max_tokens"
 """Basis of an estimate that takes each answer for as long as it may be."""

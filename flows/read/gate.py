@@ -60,7 +60,7 @@ class PolicyLine:
     change: float = math.nan
     """The treatment's share less the control's."""
     lower: float = math.nan
-    """Of its 95 % interval, which is that of this line alone."""
+    """Of its 95% interval, which is that of this line alone."""
     upper: float = math.nan
     lowest: float = math.nan
     """The lower bound if every question that is lacking had gone against the treatment; `lower` if none is."""
@@ -71,7 +71,7 @@ class PolicyLine:
     p_refuted: float = math.nan
     """One-sided: that it does hold, with these at their best; adjusted by Holm over the lines of this role."""
     e: float = math.nan
-    """What speaks against the change being the margin itself, however often one looks: 20 is 5 %."""
+    """What speaks against the change being the margin itself, however often one looks: 20 is 5%."""
     more: int | None = None
     """Further questions with which an open line is expected to be shown; None where no number would do."""
     assumed: float = math.nan

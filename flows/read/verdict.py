@@ -110,7 +110,7 @@ def cube_verdict(
         Labels of tasks; default: all with assertions or a rubric.
     method
         How intervals of differences are found, see `evalcube.stages.analyze.verdict.verdict`. Default: so that all
-        looks together err in 5 %: by "sign-flip", or by "anytime" where more was asked than in the cube's first plan,
+        looks together err in 5%: by "sign-flip", or by "anytime" where more was asked than in the cube's first plan,
         as it was looked at before, then.
     threshold
         Lowest mean of a layer that passes the gate.

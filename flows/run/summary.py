@@ -313,13 +313,13 @@ def _found_line(found: FoundLimit) -> str:
     names = _listed(found.models)
     if found.limit == "requests_per_minute":
         setting = f"{found.limit}: {found.value}"
-        return f"{names}: a limit was found by being refused. Set `limits: {{{setting}}}` in the config"
-    return f"in flight: up to {found.value} requests at once ({names}), as was found out{_slow(found.late)}"
+        return f"{names}: the endpoint limits the rate. Set `limits: {{{setting}}}` in the config"
+    return f"concurrency: up to {found.value} requests at once ({names}; measured){_slow(found.late)}"
 
 
 def _slow(late: float) -> str:
-    limited = ", which was the limit" if late >= _LIMITED else ""
-    return f"; {late:.0%} waited for the CPU that asks{limited}" if late >= _LATE else ""
+    waited = "limited by" if late >= _LIMITED else "waited for"
+    return f"; {waited} this machine's CPU {late:.0%} of the time" if late >= _LATE else ""
 
 
 def table_of(summary: RunSummary) -> TableSpec:
@@ -327,7 +327,7 @@ def table_of(summary: RunSummary) -> TableSpec:
     from evalcube.stages.analyze.render.table import Column, TableSpec
 
     def share(row: ModelSummary) -> str:
-        return f"{100 * row.done // row.trials} %" if row.trials else "–"
+        return f"{100 * row.done // row.trials}%" if row.trials else "–"
 
     columns = (
         Column("model", lambda row: row.model, right=False, name=True),

@@ -1,6 +1,6 @@
 """Ends requests that take too long, with one timer for all of them.
 
-`asyncio.timeout` sets one for each, which was 5 % of a busy worker's CPU: to end it takes uvloop another turn, at which
+`asyncio.timeout` sets one for each, which was 5% of a busy worker's CPU: to end it takes uvloop another turn, at which
 the loop's thread waits until others that make questions or grade let it go on.
 """
 

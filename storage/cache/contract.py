@@ -20,7 +20,7 @@ MAX_VALUE = 64 * 2**20
 """Greatest value in bytes, as stored and as read: a frame that claims more is not decompressed."""
 
 MOST_BYTES = MAX_VALUE + MAX_VALUE // 64
-"""Greatest content in bytes: zstd grows incompressible data by less than 1 %. What is larger is no entry."""
+"""Greatest content in bytes: zstd grows incompressible data by less than 1%. What is larger is no entry."""
 
 MAGIC = b"EVC1"
 """What every content begins with."""

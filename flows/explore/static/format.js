@@ -38,13 +38,13 @@
       return Math.abs(value) >= 1000 ? whole(value) : String(precise(value, 4));
     },
     /** A share as a percentage. */
-    percent: (value, decimals = 1) => (isNumber(value) ? `${fixed(100 * value, decimals)} %` : absent),
-    /** An estimate's interval: "61.2 – 70.4 %". */
+    percent: (value, decimals = 1) => (isNumber(value) ? `${fixed(100 * value, decimals)}%` : absent),
+    /** An estimate's interval: "61.2 – 70.4%". */
     interval(estimate, share = true) {
       if (!estimate || !isNumber(estimate.lower) || !isNumber(estimate.upper)) return absent;
       const [low, high] = share ? [100 * estimate.lower, 100 * estimate.upper] : [estimate.lower, estimate.upper];
       const text = (value) => fixed(value, share ? 1 : 0);
-      return `${text(low)} – ${text(high)}${share ? " %" : ""}`;
+      return `${text(low)} – ${text(high)}${share ? "%" : ""}`;
     },
     seconds(value) {
       if (!isNumber(value)) return absent;

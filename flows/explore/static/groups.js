@@ -30,7 +30,7 @@
     column("rate", "rate", "point", (row) => format.percent(row.point), {
       parts: (row) => ({ value: row.point, lower: row.lower, upper: row.upper }),
     }),
-    column("interval", "95 %", "lower", (row) => format.interval(row)),
+    column("interval", "95%", "lower", (row) => format.interval(row)),
     column("trials", "trials", "trials", (row) => `${format.number(row.trials)}${row.few ? " ?" : ""}`),
     column("cut", "truncated", "cut", (row) => format.percent(row.cut)),
     column("invalid", "no answer read", "invalid"),

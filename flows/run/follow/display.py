@@ -180,7 +180,7 @@ class NotebookDisplay(Display):
     def html(self) -> str:
         """What is shown; names and notes as text."""
         now = self._tracker.progress()
-        share = f"{100 * now.done // now.trials} %" if now.trials else ""
+        share = f"{100 * now.done // now.trials}%" if now.trials else ""
         lines = [] if self._ended else ["  ".join(self._facts(now)), waits(now.traffic.waiting)]
         console = _recorder()
         for part in (*map(Text, filter(None, lines)), self._models(now), *map(Text, self._notes)):

@@ -207,7 +207,7 @@ class PrecisionTarget:
     base: int
     """Trials of the first round, and of each further one."""
     target: float
-    """Half-width of the 95 % interval to reach, as a fraction."""
+    """Half-width of the 95% interval to reach, as a fraction."""
     maximum: int
     """Trials after which a cell is left as it is."""
 
@@ -215,7 +215,7 @@ class PrecisionTarget:
 def half_width(
     counters: npt.ArrayLike, *, labels: Sequence[str] = COUNTERS, effect: npt.ArrayLike = 1.0
 ) -> npt.NDArray[np.float64]:
-    """Half the width of each cell's 95 % interval of C_P, its success rate with guesses taken out.
+    """Half the width of each cell's 95% interval of C_P, its success rate with guesses taken out.
 
     That of `evalcube.stages.analyze.formulas.stratified.exact_estimate` before it is cut off at 0 and 1: a weak model's
     interval would look narrow where only half of it is shown. The noise of guesses counts, so that a task with options

@@ -153,7 +153,7 @@ def confidence_level(value: object) -> float:
     """
     number = real(value, "confidence")
     if not 0.0 < number < 1.0:
-        raise ArgumentError(f"`confidence` must lie inside (0, 1), got {shown(value)}; 0.95 means 95 %")
+        raise ArgumentError(f"`confidence` must lie inside (0, 1), got {shown(value)}; 0.95 means 95%")
     return number
 
 

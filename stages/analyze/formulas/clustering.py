@@ -150,7 +150,7 @@ def unit_effect(
     """Trials that are worth one independent trial where units of several questions are drawn, such as passages.
 
     The variance of a weighted mean over cells by unit, whose sums of deviations from the cells' means are independent,
-    over that by trial; times (t/1.96)², t being Student's 97.5 % point for one degree of freedom less than there are
+    over that by trial; times (t/1.96)², t being Student's 97.5% point for one degree of freedom less than there are
     units. A cell with one unit says nothing of its own mean: there deviations are from the mean of all.
 
     Parameters
@@ -205,7 +205,7 @@ def unit_effect(
 
 
 def widening(units: float) -> float:
-    """By how much a variance from so many units counts more, as of few it is itself unsure: (t/1.96)² at 97.5 %."""
+    """By how much a variance from so many units counts more, as of few it is itself unsure: (t/1.96)² at 97.5%."""
     return float(stdtrit(max(units - 1.0, 1.0), 0.975) / Z_95) ** 2
 
 

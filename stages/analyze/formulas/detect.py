@@ -81,7 +81,7 @@ class Spread:
 
 
 def detect_power(difference: float, questions: float, spread: Spread, repeats: int = 1) -> float:
-    """Chance that so many questions tell a difference, by a two-sided test at 5 %.
+    """Chance that so many questions tell a difference, by a two-sided test at 5%.
 
     Examples
     --------

@@ -10,7 +10,7 @@ chances of completed trials, W being Wilson's interval::
     E_O = W(n_e + n_t, n)      C_O = 1 − W(n_u − n_e, n_u − g) × W(n_u, n)
 
 Counters add: sum them over a group first and estimate once. These intervals are the reference's. With guessing
-they take n_u − g for a number of trials, which leaves out the noise of guesses: nominal 95 % cover 46 to 92 %, least
+they take n_u − g for a number of trials, which leaves out the noise of guesses: nominal 95% cover 46 to 92%, least
 for weak models. `evalcube.stages.analyze.formulas.stratified.exact_estimate` counts that noise.
 """
 
@@ -134,7 +134,7 @@ def estimate(
         Level of each Wilson interval, in (0, 1); None means z = 1.96 exactly.
     joint
         "none" keeps that level for each factor of the products C_P and C_O, as the reference does; the
-        product of two 95 % intervals is then not a 95 % interval by construction. "bonferroni" gives each
+        product of two 95% intervals is then not a 95% interval by construction. "bonferroni" gives each
         factor half of the error. The other four have a single factor and do not change.
 
     Returns

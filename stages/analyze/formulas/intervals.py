@@ -22,7 +22,7 @@ def quantile(confidence: float | None) -> float:
     Parameters
     ----------
     confidence
-        Level in (0, 1); None means 95 % with z = 1.96 exactly.
+        Level in (0, 1); None means 95% with z = 1.96 exactly.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def exact_bounds(
     """Point value s/m with the lower and upper bound of the exact interval of Clopper and Pearson, elementwise.
 
     Quantiles of Beta(s, m − s + 1) and Beta(s + 1, m − s), which real-valued counts have as well. It covers at any
-    number of trials, where Wilson's falls to 85 % for few trials and rates near 0 or 1.
+    number of trials, where Wilson's falls to 85% for few trials and rates near 0 or 1.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def exact_bounds(
     trials
         m, any shape that broadcasts with `successes`.
     confidence
-        Level in (0, 1); None means 95 %.
+        Level in (0, 1); None means 95%.
 
     Returns
     -------

@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from scipy.special import ndtr, ndtri
 
 LEVEL = 0.025
-"""One-sided level: a claim is shown where the 95 % interval lies inside its margin."""
+"""One-sided level: a claim is shown where the 95% interval lies inside its margin."""
 POWER = 0.8
 
 

@@ -238,7 +238,7 @@ def exact_estimate(
     """One estimator of summed counters, elementwise, with an interval that counts the noise of guessing.
 
     The point value is that of `evalcube.stages.analyze.formulas.estimators.estimate`. The interval is that of one
-    stratum, with the exact interval of Clopper and Pearson in the place of Wilson's: at least 93 % for rates .02 to
+    stratum, with the exact interval of Clopper and Pearson in the place of Wilson's: at least 93% for rates .02 to
     .98, guess chances up to ½, any truncation and from 8 trials on.
 
     Parameters
@@ -250,7 +250,7 @@ def exact_estimate(
     mode
         One of `evalcube.stages.analyze.formulas.estimators.MODES`.
     confidence
-        Level in (0, 1); None means 95 %.
+        Level in (0, 1); None means 95%.
     effect
         Trials that are worth one independent trial, broadcasts to (...): above 1 where questions were asked several
         times.

@@ -227,11 +227,11 @@ def with_accuracy_by_people(board: Leaderboard, ds: Dataset) -> Leaderboard:
         )
         found.append(replace(row, accuracy=Estimate.of(corrected)))
         whose = "its own" if own.sum() >= LEAST_PASS_OR_FAIL else "all rows'"
-        told.append(f"{label}, {100 * row.accuracy.value:.1f} % before, by {whose}")
+        told.append(f"{label}, {100 * row.accuracy.value:.1f}% before, by {whose}")
     hits, rejected = pooled[1, 1] / max(pooled[1].sum(), 1), pooled[0, 0] / max(pooled[0].sum(), 1)
     said = (
         f"Accuracy as {pooled.sum():.0f} labels of people correct it, other columns not: the grader passes "
-        f"{100 * hits:.0f} % of what they call right and fails {100 * rejected:.0f} % of what they call wrong. "
+        f"{100 * hits:.0f}% of what they call right and fails {100 * rejected:.0f}% of what they call wrong. "
         f"{first_few(told)}."
     )
     return replace(board, rows=tuple(found), cautions=(*board.cautions, said))

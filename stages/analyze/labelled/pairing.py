@@ -57,7 +57,7 @@ class PairedDifference:
     """Adjusted over the tasks of all pairs, or for all tasks together over the pairs."""
     e: float
     """What speaks against this difference being 0 however often one looks: from 20 on, the chance of a false alarm at
-    any look is at most 5 %. See `evalcube.stages.analyze.formulas.sequential.mean_e_value`."""
+    any look is at most 5%. See `evalcube.stages.analyze.formulas.sequential.mean_e_value`."""
     worth: float = np.nan
     """Independent questions of even chances that say as much of the difference as these: its error is
     ((1 − difference²)/worth)^½. NaN without any."""

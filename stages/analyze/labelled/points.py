@@ -225,10 +225,10 @@ def cautions(rows: Sequence[Row], left_out: str, apart: Sequence[str]) -> tuple[
             f"here: {first_few(thin)}."
         )
     if bounds := [
-        f"{label} {100 * row.bounds[0]:.1f}–{100 * row.bounds[1]:.1f} %" for row, label in named if row.bounds
+        f"{label} {100 * row.bounds[0]:.1f}–{100 * row.bounds[1]:.1f}%" for row, label in named if row.bounds
     ]:
         found.append(
-            f"More than {100 * LOST:g} % of some points' trials were lost. Accuracy, with all lost ones wrong and with "
+            f"More than {100 * LOST:g}% of some points' trials were lost. Accuracy, with all lost ones wrong and with "
             f"all right: {first_few(bounds)}. These stand first only if they would with all of them wrong."
         )
     if apart:

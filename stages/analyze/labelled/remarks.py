@@ -209,7 +209,7 @@ def _truncation(board: Leaderboard) -> list[str]:
     if worst.truncated == 1 and not worst.tokens_per_trial > 0:
         # Nothing was said that could have been cut, and more max_tokens leave even less room for the prompt.
         limit = ", without a token of an answer: the prompts do not fit the context that the server has"
-    more = f" ({len(cut) - 1} more above {100 * CUT:g} %)" if len(cut) > 1 else ""
+    more = f" ({len(cut) - 1} more above {100 * CUT:g}%)" if len(cut) > 1 else ""
     share = max(round(100 * worst.truncated), 1)
     right = "accuracy counts them as wrong" + (", v1 takes off their share" if board.version == "v1" else "")
-    return [f"{name}: {share} % truncated{limit}{more}; {right}."]
+    return [f"{name}: {share}% truncated{limit}{more}; {right}."]

@@ -146,7 +146,7 @@ class Row:
     thin: int = 0
     """Points with less than half of the trials that the first plan gave them; it has no rank then."""
     bounds: tuple[float, float] | None = None
-    """Accuracy with all lost trials wrong and with all right, if more than 5 % of a point's were lost."""
+    """Accuracy with all lost trials wrong and with all right, if more than 5% of a point's were lost."""
     composite: Composite | None = None
     """Of its outputs' layers; None where outputs have none."""
     gap: ReaderGap | None = None
@@ -274,8 +274,7 @@ class Leaderboard:
         """What several places of one row mean, where a row has them."""
         spans = [row.rank_interval for row in self.rows if row.rank is not None]
         for ends in (f"{one.lower:.0f}–{one.upper:.0f}" for one in spans if one.lower < one.upper):
-            draws = f"{100 * self.confidence:g} % of draws"
-            return (f"# {ends}: the order is open; with other questions, it takes these places in {draws}.",)
+            return (f"# {ends}: too close to call ({100 * self.confidence:g}% rank interval).",)
         return ()
 
     @property

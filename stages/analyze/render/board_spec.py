@@ -139,7 +139,7 @@ def _tier_columns(board: Leaderboard, shown: Callable[[TierEstimate], str]) -> l
 
 
 def _level(board: Leaderboard) -> str:
-    return f"{100 * board.confidence:g} %"
+    return f"{100 * board.confidence:g}%"
 
 
 def leading_text(board: Leaderboard, row: Row) -> tuple[str, str]:

@@ -328,7 +328,7 @@ def board_picture(board: Leaderboard) -> Picture:
     quantity = (
         board.sort if named else ("ReasonScore" if board.lead == "score" else f"{board.rate_name}, per cent")
     )
-    return _forest(rows, f"{quantity} ({100 * board.confidence:g} % intervals)")
+    return _forest(rows, f"{quantity} ({100 * board.confidence:g}% intervals)")
 
 
 def rank_picture(ranking: Ranking) -> Picture:
@@ -346,7 +346,7 @@ def difference_picture(pairs: Sequence[Pair]) -> Picture:
         quantity = "first − second, points of 100"
         items = [(_pair_label(pair), pair.overall) for pair in pairs]
     rows = [(label, item.difference.scaled(100.0), item.p_holm < 0.05) for label, item in items]
-    return _forest(rows, f"{quantity} (95 % intervals)", zero=True)
+    return _forest(rows, f"{quantity} (95% intervals)", zero=True)
 
 
 def _pair_label(pair: Pair) -> str:

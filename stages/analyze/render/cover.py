@@ -66,7 +66,7 @@ def _sure(board: Leaderboard, standings: Ranking | None) -> list[str]:
     found = []
     ends = [board.leading(row) for row in board.rows]
     halves = [(lead.upper - lead.lower) / 2 for lead in ends if not math.isnan(lead.lower)]
-    level = f"median {100 * board.confidence:g} % interval"
+    level = f"median {100 * board.confidence:g}% interval"
     if halves and board.lead == "score":
         found.append(f"The {level} of the score is ±\u00a0{number(float(np.median(halves)))} of 1000.")
     elif halves:
@@ -103,9 +103,8 @@ def _doubts(board: Leaderboard, labels: Sequence[str]) -> list[str]:
     repeated = [row.unique for row in board.rows if row.unique < 1]
     if repeated:
         found.append(
-            f"Questions repeat by chance: in the worst case {percent(min(repeated), 0)} of an evaluation's are "
-            "different, and intervals are narrower than they should be (`evalcube report CUBE --unique-only` leaves "
-            "repetitions out)."
+            f"Some generated questions are duplicates (up to {percent(1 - min(repeated), 0)} of an evaluation's); "
+            "intervals are slightly too narrow. Use `evalcube report CUBE --unique-only`."
         )
     whole = [row.trials for row in board.rows if row.rank is not None and row.trials]
     if whole and max(whole) > 1.5 * min(whole):

@@ -249,7 +249,7 @@ def headline(board: Leaderboard, labels: Sequence[str], pair: Pair | None = None
     value, interval = leading_text(board, board.rows[first])
     lead = f"{named[first]} scores {value} of 1000 ({interval})"
     if not by_score:
-        lead = f"{named[first]} solves {value} ({interval} %; {MODES_IN_WORDS[board.mode]})"
+        lead = f"{named[first]} solves {value} ({interval}%; {MODES_IN_WORDS[board.mode]})"
     if len(complete) == 1:
         return f"{lead}; it is the only complete evaluation."
     if not rivals:
@@ -326,7 +326,7 @@ def _interval(estimate: Estimate, digits: int = 0, *, share: bool = False) -> st
     if math.isnan(estimate.lower):
         return ABSENT
     if share:
-        return f"{100 * estimate.lower:.{digits}f}–{100 * estimate.upper:.{digits}f} %"
+        return f"{100 * estimate.lower:.{digits}f}–{100 * estimate.upper:.{digits}f}%"
     return f"{number(estimate.lower, digits)}–{number(estimate.upper, digits)}"
 
 

@@ -20,7 +20,7 @@ from evalcube.stages.analyze.render.text import ABSENT, number, percent, signifi
 INCOMPLETE = "*"
 _LEVEL = 0.05
 _FOUND = 2.8 / 1.96
-"""Half-widths of a 95 % interval that make a difference that is found in four of five cases."""
+"""Half-widths of a 95% interval that make a difference that is found in four of five cases."""
 
 _WIDE = 4
 """Metrics that stand side by side; more, or ones with intervals, stand below each other."""
@@ -29,11 +29,11 @@ _REPEATED = "Questions were asked several times: intervals and p go by question,
 
 _ONLY = "first, second only: trials that only one of them got right."
 
-_ALONE = "95 %: the interval of each row by itself, not adjusted."
+_ALONE = "95%: the interval of each row by itself, not adjusted."
 
-_EXPLAINS = {_ONLY: "first only", _ALONE: "95 %"}
+_EXPLAINS = {_ONLY: "first only", _ALONE: "95%"}
 
-_E = "e: the same for any number of looks: 20 or more is 5 % (of N rows, 20 × N)."
+_E = "e: the same for any number of looks: 20 or more is 5% (of N rows, 20 × N)."
 
 _BAYESIAN = (
     "_ci: Bayesian, drawn to even rates; with few samples far from the metric where rates are near 0 or 1."
@@ -49,7 +49,7 @@ def group_spec(
     columns = [
         *_names(by),
         Column(head, lambda row: percent(row["point"]) + (INCOMPLETE if _lacks(row) else "")),
-        Column(f"{100 * confidence:g} %", lambda row: shares(row["lower"], row["upper"])),
+        Column(f"{100 * confidence:g}%", lambda row: shares(row["lower"], row["upper"])),
         *(
             [Column("done", lambda row: share_done(row["counters"]["trials"], _asked(row)), 0)]
             if lacking
@@ -101,7 +101,7 @@ def _difference_columns(of: Callable[[Any], PairedDifference]) -> list[Column]:
     """What is shown of the difference in a row."""
     return [
         Column("difference", lambda row: points(of(row).difference.value)),
-        Column("95 %", lambda row: point_span(of(row).difference), 1),
+        Column("95%", lambda row: point_span(of(row).difference), 1),
         Column("p (Holm)", lambda row: _p(of(row))),
         Column("e", lambda row: e_text(of(row).e)),
         Column("first only", lambda row: number(of(row).first_only), 3),
@@ -136,16 +136,16 @@ def pair_in_words(pair: Pair) -> str:
         more = "was right more often in what came" if pair.open else "is right more often"
         head = (
             f"{better} {more} than {worse}: by {abs(gap):.1f} points ({ends[0]:.1f} to {ends[1]:.1f}), "
-            f"{_p_equals(overall.p_holm)}. So many questions tell {_FOUND * (high - low) / 2:.1f} points in 4 of 5 "
-            "cases."
+            f"{_p_equals(overall.p_holm)}. Minimum detectable difference: "
+            f"{_FOUND * (high - low) / 2:.1f} points (80% power)."
         )
         if overall.e < 1 / _LEVEL:
             head += f" That is for one look: with looks before, e would have to be 20, and is {e_text(overall.e)}."
     else:
         head = (
-            f"These {overall.trials:,} trials do not tell {pair.first} and {pair.second} apart: the difference is "
-            f"{gap:+.1f} points, and anything from {low:+.1f} to {high:+.1f} fits them ({_p_equals(overall.p_holm)}). "
-            f"A difference of {_FOUND * (high - low) / 2:.1f} is what so many questions find in 4 of 5 cases."
+            f"No significant difference between {pair.first} and {pair.second} in {overall.trials:,} trials: "
+            f"{gap:+.1f} points (95% CI {low:+.1f} to {high:+.1f}), {_p_equals(overall.p_holm)}. "
+            f"Minimum detectable difference: {_FOUND * (high - low) / 2:.1f} points (80% power)."
         )
         if overall.p < _LEVEL:
             head += (
@@ -221,7 +221,7 @@ def metric_spec(
     more: Sequence[str] = (),
 ) -> TableSpec:
     """Groups, k, and the metrics beside or below each other."""
-    level = f"{100 * confidence:g} %"
+    level = f"{100 * confidence:g}%"
     columns = [*_names(by), Column("k", lambda row: ABSENT if row["k"] is None else str(row["k"]))]
     if len(names) <= _WIDE and not any(METRICS[name].parts for name in names):
         shown = rows
@@ -284,7 +284,7 @@ def hazard_spec(rows: Sequence[PlainRow], by: Sequence[str], notes: tuple[str, .
         Column("hazard right", lambda row: percent(row["hazard_right"]), 1),
         Column("hazard wrong", lambda row: percent(row["hazard_wrong"]), 1),
         Column("right by then", lambda row: percent(row["incidence_right"])),
-        Column("95 %", lambda row: shares(row["incidence_right_lower"], row["incidence_right_upper"]), 2),
+        Column("95%", lambda row: shares(row["incidence_right_lower"], row["incidence_right_upper"]), 2),
         Column("wrong by then", lambda row: percent(row["incidence_wrong"]), 2),
     ]
     return TableSpec(tuple(columns), rows, notes)
@@ -296,7 +296,7 @@ def compression_spec(rows: Sequence[PlainRow], by: Sequence[str], notes: tuple[s
         *_names([*by, "outcome"]),
         Column("traces", lambda row: number(row["traces"])),
         Column("gzip/bytes", lambda row: number(row["ratio"], 3)),
-        Column("95 %", lambda row: _numbers(row["ratio_lower"], row["ratio_upper"], 3), 1),
+        Column("95%", lambda row: _numbers(row["ratio_lower"], row["ratio_upper"], 3), 1),
         Column("bytes/token", lambda row: number(row["bytes_per_token"], 2), 2),
         Column("gzip bytes/token", lambda row: number(row["compressed_per_token"], 2), 3),
     ]
@@ -313,7 +313,7 @@ def cost_spec(rows: Sequence[PlainRow], by: Sequence[str], notes: tuple[str, ...
         Column("USD", lambda row: significant(row["total"]), 3),
         Column("per 1000 trials", lambda row: significant(1000 * row["per_trial"]), 1),
         Column("per 1000 correct", lambda row: significant(1000 * row["per_correct"])),
-        Column("95 %", _correct_span, 4),
+        Column("95%", _correct_span, 4),
     ]
     if rows and all("score" in row for row in rows):
         columns += [
@@ -330,10 +330,10 @@ def clip_spec(rows: Sequence[PlainRow], notes: tuple[str, ...] = ()) -> TableSpe
         *_names(["model"]),
         Column("limit", lambda row: "as run" if row["limit"] is None else number(row["limit"])),
         Column("score", lambda row: number(row["score"])),
-        Column("95 %", lambda row: _numbers(row["score_lower"], row["score_upper"]), 1),
+        Column("95%", lambda row: _numbers(row["score_lower"], row["score_upper"]), 1),
         Column("rank", lambda row: ABSENT if row["rank"] is None else str(row["rank"]), 2),
         Column("C_P", lambda row: percent(row["accuracy"])),
-        Column("C_P 95 %", lambda row: _numbers(100 * row["accuracy_lower"], 100 * row["accuracy_upper"], 1)),
+        Column("C_P 95%", lambda row: _numbers(100 * row["accuracy_lower"], 100 * row["accuracy_upper"], 1)),
         Column("truncated", lambda row: percent(row["truncated"])),
         Column("tokens", lambda row: number(row["tokens"]), 3),
         Column("USD/1000", lambda row: significant(row["cost_per_1000"]), 4),
@@ -343,7 +343,7 @@ def clip_spec(rows: Sequence[PlainRow], notes: tuple[str, ...] = ()) -> TableSpe
     return TableSpec(tuple(columns), rows, notes).filled()
 
 
-_OPEN = "C_P 95 %: up to all being right that were cut before the limit, as nobody knows what they would have said."
+_OPEN = "C_P 95%: up to all being right that were cut before the limit, as nobody knows what they would have said."
 
 
 def _names(by: Sequence[str]) -> list[Column]:
@@ -374,7 +374,7 @@ def _asked(row: PlainRow) -> float:
 
 def share_done(trials: float, planned: float) -> str:
     """Share of the planned trials that have a result, rounded down: what is not all is not shown as all."""
-    return f"{100 * trials // planned:.0f} %" if planned else ABSENT
+    return f"{100 * trials // planned:.0f}%" if planned else ABSENT
 
 
 def shares(low: float, high: float) -> str:

@@ -117,12 +117,12 @@ def percent(share: float, digits: int = 1) -> str:
     Examples
     --------
     >>> percent(0.1234), percent(1.0, 0), percent(0.0001)
-    ('12.3 %', '100 %', '<0.1 %')
+    ('12.3%', '100%', '<0.1%')
     """
     if math.isnan(share):
         return ABSENT
     least = 10.0**-digits
-    return f"<{least:.{digits}f} %" if 0 < 100 * share < least / 2 else f"{100 * share:.{digits}f} %"
+    return f"<{least:.{digits}f}%" if 0 < 100 * share < least / 2 else f"{100 * share:.{digits}f}%"
 
 
 def significant(value: float, digits: int = 3) -> str:

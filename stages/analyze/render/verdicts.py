@@ -74,7 +74,7 @@ class ShownVerdict:
     pairs: Mapping[str, ShownPair]
     """By the treatment's `eval_id`."""
     level: str
-    """Of the differences' intervals, such as "97.5 %": several treatments share the error of one."""
+    """Of the differences' intervals, such as "97.5%": several treatments share the error of one."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def shown_verdict(found: Verdict, ids: Mapping[str, str]) -> ShownVerdict:
         "" if found.representative is None else f"{found.representative[1]} against {found.representative[0]}"
     )
     worst = f", the worst of {len(found.pairs)} treatments" if len(found.pairs) > 1 else ""
-    levels = [f"{100 * (1 - pair.composite.alpha):.4g} %" for pair in found.pairs]
+    levels = [f"{100 * (1 - pair.composite.alpha):.4g}%" for pair in found.pairs]
     return ShownVerdict(
         verdict=found.verdict,
         words=f"{who}{worst}" if who else control,

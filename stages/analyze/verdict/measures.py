@@ -1,7 +1,7 @@
 """What stands beside a verdict: what could have been seen, the gain on held-out units, and whether scores have settled.
 
 A difference d of two composites is found in four of five cases where d = (z + 0.84) · s / √n, n being the complete
-pairs, s the standard deviation of a pair's difference, and z = 1.96 for one look at 5 %. Whoever looks again pays:
+pairs, s the standard deviation of a pair's difference, and z = 1.96 for one look at 5%. Whoever looks again pays:
 z² = (2 log 1/α + log(1 + V)) (1 + V)/V, V = n s², is what the e-value of
 `evalcube.stages.analyze.formulas.sequential.sign_e_value` asks for. As s is an estimate itself, it is taken as much
 larger as quantiles of Student's t with n − 1 degrees of freedom are than these (Julious 2004, Sample sizes for clinical

@@ -157,9 +157,9 @@ def checked(differences: ArrayLike, alpha: float, draws: int) -> Floats:
     if values.ndim != 2:
         raise ArgumentError(f"`differences` must be (unit, column), got shape {values.shape}")
     if not 0.0 < alpha < 1.0:
-        raise ArgumentError(f"`alpha` must lie inside (0, 1), got {alpha!r}; 0.05 gives 95 % intervals")
+        raise ArgumentError(f"`alpha` must lie inside (0, 1), got {alpha!r}; 0.05 gives 95% intervals")
     if draws < 100:
-        raise ArgumentError(f"`draws` must be at least 100, got {draws}; fewer cannot tell 5 % from 4 %")
+        raise ArgumentError(f"`draws` must be at least 100, got {draws}; fewer cannot tell 5% from 4%")
     return values
 
 

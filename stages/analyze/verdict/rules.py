@@ -89,7 +89,7 @@ def decide_pair(evidence: Evidence, limits: Thresholds | None = None) -> Decisio
     held = evidence.holdout
     unseen: list[str] = []
     if held is not None:
-        gap = f"only a gap of {fixed(held.detectable)} is found in 4 of 5 cases"
+        gap = f"only a gap of {fixed(held.detectable)} is detected with 80% power"
         unseen.append(f"held-out units show no smaller gain, but {gap}")
     if not evidence.control_gate.passed:
         lifted = ", ".join(evidence.control_gate.failed) or "which had no layer at all"
@@ -135,7 +135,9 @@ def _seen(evidence: Evidence, limits: Thresholds) -> list[str]:
     low, seen = evidence.composite.low, evidence.composite
     texts = []
     if evidence.reach is not None and seen.pairs:
-        texts.append(f"{seen.amount} find a difference of {fixed(evidence.reach.detectable)} in 4 of 5 cases")
+        texts.append(
+            f"minimum detectable difference of {seen.amount}: {fixed(evidence.reach.detectable)} (80% power)"
+        )
     if low > -limits.trivial:
         texts.append(f"a loss of {limits.trivial:g} or more is excluded: no harm within that margin")
     else:
@@ -149,18 +151,18 @@ def next_step(decision: Decision, reach: Reach, found: Interval, limits: Thresho
     if decision.verdict in NEXT_STEP:
         return NEXT_STEP[decision.verdict]
     if decision.branch == "not_significant_missing":
-        return "No call: get what is missing, or find out why it is; more pairs of the same kind do not mend that."
+        return "Not decided: complete the missing results, or find out why they are missing; more pairs do not help."
     pairs, noun = found.drawn, found.noun
     new, more = (max(limits.min_pairs, number) for number in (reach.pairs, reach.pairs_again))
     if pairs >= (more if found.method == "anytime" else new):
         return (
-            f"No call, and more of the same is not needed: {pairs:,} {noun} find a difference of {reach.difference:g} "
-            "in 4 of 5 cases. To look for a smaller one, state it before you measure."
+            f"No difference found; more questions are unlikely to change this: {pairs:,} {noun} detect a difference of "
+            f"{reach.difference:g} with 80% power. To look for a smaller difference, state it before you measure."
         )
     return (
-        f"No call. A difference of {reach.difference:g} is found in 4 of 5 cases by {max(more, pairs + 1):,} {noun} "
-        f"in all if this cube grows, as looking again has a price: with {new:,} planned from the start, one look would "
-        "do. A larger one, if only that matters, needs fewer."
+        f"Not decided. To detect a difference of {reach.difference:g} with 80% power, grow this cube to "
+        f"{max(more, pairs + 1):,} {noun}, which allows for looking again, or plan {new:,} from the start with "
+        "a single look. A larger difference needs fewer."
     )
 
 
@@ -200,10 +202,10 @@ def _reservations(
 def holdout_text(found: Holdout) -> str:
     """Both gains, and how they differ."""
     gap = found.gap
-    bounds = f"[{fixed(gap.low, sign=True)}, {fixed(gap.high, sign=True)}] at {100 * (1 - gap.alpha):.4g} %"
+    bounds = f"[{fixed(gap.low, sign=True)}, {fixed(gap.high, sign=True)}] at {100 * (1 - gap.alpha):.4g}%"
     return (
         f"{fixed(found.held_out, sign=True)} there, {fixed(found.train, sign=True)} on the others, a gap of "
-        f"{fixed(gap.estimate, sign=True)} {bounds}; one of {fixed(found.detectable)} is found in 4 of 5 cases"
+        f"{fixed(gap.estimate, sign=True)} {bounds}; the minimum detectable gap is {fixed(found.detectable)}"
     )
 
 
@@ -271,10 +273,10 @@ def _too_few(found: Interval, limits: Thresholds) -> str:
 
 
 def difference_text(interval: Interval) -> str:
-    """A difference with its interval in words, such as "+0.40 [+0.20, +0.60] at 95 %, 24 pairs"."""
+    """A difference with its interval in words, such as "+0.40 [+0.20, +0.60] at 95%, 24 pairs"."""
     if interval.pairs == 0:
         return "no unit has a composite in both arms"
-    level = f"{100 * (1 - interval.alpha):.4g} %"
+    level = f"{100 * (1 - interval.alpha):.4g}%"
     if not math.isfinite(interval.low) or not math.isfinite(interval.high):
         few = f"too few {interval.noun} ({interval.drawn})"
         return f"{fixed(interval.estimate, sign=True)}, {few} for an interval at {level}"
@@ -339,7 +341,7 @@ class Power:
             )
         return (
             f"composite: {self.units} questions for each variant, power band {self.band}: differences from about "
-            f"{self.found:.2g} of 4 points up are found 4 times in 5"
+            f"{self.found:.2g} of 4 points up are detected with 80% power"
         )
 
 
@@ -347,8 +349,8 @@ def power(units: int) -> Power:
     """The power band of a number of questions.
 
     How much their differences will vary is not known before anything is measured: as in the simulations in
-    docs/composite.md, whose shares of significant results it reproduces (20 pairs: +0.2 in 40 %, +0.4 in 93 %; 50
-    pairs: +0.2 in 78 %).
+    docs/composite.md, whose shares of significant results it reproduces (20 pairs: +0.2 in 40%, +0.4 in 93%; 50
+    pairs: +0.2 in 78%).
 
     Examples
     --------

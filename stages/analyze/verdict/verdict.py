@@ -380,7 +380,7 @@ def _of_looks(pairs: Sequence[PairResult], looks: Sequence[Options]) -> list[str
     """Which part of the error this look has, where it is not all of it."""
     for pair, look in zip(pairs, looks, strict=True):
         if look.alpha < look.planned:
-            kept = f"the other half of the {100 * look.planned:.3g} % is for"
+            kept = f"the other half of the {100 * look.planned:.3g}% is for"
             if look.method == "anytime":
                 return [f"looks after the first have half of the error: {kept} the first"]
             found, seen = pair.composite, pair.reach

@@ -171,7 +171,7 @@ def test_metrics__settings_reach_the_metrics_that_take_them(cube, tmp_path):
         )
         assert one["threshold_spectrum_at_k"] < other["threshold_spectrum_at_k"]
     shown = evalcube(*words, "--set", "weights=0,0,0,1", "--set", "confidence=0.99", cwd=tmp_path)
-    assert "99 %" in shown[1]
+    assert "99%" in shown[1]
 
 
 def test_table__sums_are_those_of_the_cube(cube):

@@ -202,7 +202,7 @@ BAD = {
     ),
     "precision without its target": (
         text(precision="{base: 32, max: 64}"),
-        "c.yaml:7: precision.target: is missing. Add it: Half-width of the interval to reach, such as 0.06 for ±6 %",
+        "c.yaml:7: precision.target: is missing. Add it: Half-width of the interval to reach, such as 0.06 for ±6%",
     ),
 }
 

@@ -41,7 +41,7 @@ def test_fixed__rounds_as_python_prints(at):
         )
         for value, text in zip(values, shown, strict=True):
             assert float(text) == float(format(value, f".{decimals}f")), (value, decimals)
-    assert at.page.evaluate("explorer.format.percent(0.9625)") == "96.2 %"
+    assert at.page.evaluate("explorer.format.percent(0.9625)") == "96.2%"
     assert at.page.evaluate("explorer.format.number(1.0625)") == format(1.0625, ".4g")
     shown = at.page.evaluate("[0, 0.000012, 0.5, 12].map(explorer.format.money)")
     assert shown == ["$0", "$0.000012", "$0.50", "$12.00"]

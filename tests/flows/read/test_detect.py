@@ -100,7 +100,7 @@ def test_detect__of_a_cube_without_common_answers_assumes_a_share(config):
     plan = build_plan(from_mapping(config))
     open_store(plan, config["cube"])
 
-    assert detect(config, 5).basis.startswith("two models being taken to disagree on 20 % of the questions")
+    assert detect(config, 5).basis.startswith("two models being taken to disagree on 20% of the questions")
     with pytest.raises(SweepError, match="have answered two questions of a point in common"):
         detect(config, 5, against=config["cube"])
 

@@ -288,7 +288,7 @@ def test_verdict__prints_and_exits_as_it_decides(written):
     assert first.endswith("): after against before")
     assert "(3/3)" in better.output
     assert "  judges agree            partly" in better.output
-    assert "weights fact 33.3 %, behavior 33.3 %, judge 33.3 %" in better.output
+    assert "weights fact 33.3%, behavior 33.3%, judge 33.3%" in better.output
     assert "(T²): p " in better.output
     document = json.loads(plain.output)
     assert (document["verdict"], document["exit_code"], document["units"]) == ("PROGRESS", 0, UNITS)

@@ -33,9 +33,7 @@ def test_run__whose_prompts_do_not_fit_is_not_told_to_raise_max_tokens(closing_w
     code, output, _ = closing_words(kind="status", status=400, body=TOO_LONG)
 
     assert code == 0
-    assert (
-        "alpha: 100 % truncated, without a token of an answer: the prompts do not fit the context" in output
-    )
+    assert "alpha: 100% truncated, without a token of an answer: the prompts do not fit the context" in output
     assert "raise" not in output
 
 

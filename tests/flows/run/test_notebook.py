@@ -40,7 +40,7 @@ def test_notebook__runs_from_top_to_bottom_and_shows_what_it_says(tmp_path, monk
     ]
     assert len(progress) == 1
     text = progress[0]["data"]["text/html"]
-    assert "192 of 192 trials, 100 % complete" in text
+    assert "192 of 192 trials, 100% complete" in text
     assert 'value="192" max="192"' in text
     assert text.count(">done<") == 2
     assert re.search(r"<th[^>]*>accuracy</th>", shown(board))
@@ -65,7 +65,7 @@ def test_notebook_display__shows_progress_and_takes_names_for_text():
 
     assert "<img" not in text
     assert text.count("&lt;img") == 4
-    assert "10 of 20 trials, 50 %" in text
+    assert "10 of 20 trials, 50%" in text
     assert "in flight 3" in text
     display(Finished("incomplete"))
     assert "incomplete" in display.html()

@@ -151,7 +151,7 @@
     title: "Score and cost",
     level: "ranking",
     hint:
-      "Who is up and to the left does more with less. The line joins those that nobody beats in both (Pareto front).",
+      "Up and left is better. The line is the Pareto front.",
     controls: explorer.board.controls,
     async render(root, page) {
       const board = await explorer.board.of(page);

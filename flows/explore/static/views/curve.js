@@ -138,7 +138,7 @@
     name: "curve",
     title: "Difficulty",
     level: "breaks",
-    hint: "Rate over one parameter, with 95 % intervals; points that differ in other parameters are pooled. " +
+    hint: "Rate over one parameter, with 95% intervals; points that differ in other parameters are pooled. " +
       "A click leads to the trials.",
     ready: (overview) => overview.tasks.some(suits),
     async render(root, page) {

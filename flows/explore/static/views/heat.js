@@ -75,9 +75,9 @@
     return h(
       "p.legend",
       {},
-      "0 % ",
+      "0% ",
       h("span.ramp", { style: { background: ramp } }),
-      " 100 %",
+      " 100%",
       h("span.key", {}, h("span.cut", {}, "✂"), cut),
       h("span.key", {}, h("span.few", {}, "?"), ` fewer than ${explorer.FEW} trials`),
       h("span.key", {}, h("span.swatch.pending", {}, "…"), " planned, not measured"),

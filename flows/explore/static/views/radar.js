@@ -177,7 +177,7 @@
   const legend = (panels) => {
     const webless = panels.some((panel) => isFlat(panel) && !isEmpty(panel));
     const keys = [
-      webless ? "Fewer than three tasks span no web: bars, with 95 % intervals." : null,
+      webless ? "Fewer than three tasks span no web: bars, with 95% intervals." : null,
       `Open mark, pale bar: fewer than ${explorer.FEW} trials.`,
       `Red ring, ✂: more than ${format.percent(explorer.CUT, 0)} truncated.`,
       "A task without a mark was not measured in that tier.",
@@ -191,7 +191,7 @@
     name: "radar",
     title: "Spider",
     level: "breaks",
-    hint: "Rate on each task with its 95 % interval as a band.",
+    hint: "Rate on each task with its 95% interval as a band.",
     ready: (overview) => overview.tasks.length > 2,
     async render(root, page) {
       const models = (await explorer.shownModels(page, 3)).slice(0, MOST);

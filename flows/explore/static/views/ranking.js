@@ -6,8 +6,8 @@
   const SVG = "http://www.w3.org/2000/svg";
   const LAYERS = ["fact", "behavior", "judge"];
   const RANK_HINT =
-    "Place; several where the order is open: had other questions been drawn, it would be one of these. " +
-    "None for evaluations that were asked other questions, or not all.";
+    "Rank; a range such as 1–2 is a rank interval: too close to call. " +
+    "Evaluations with other questions, or with missing ones, have no rank.";
   const COMPOSITE_HINT = "Mean of the layers in brackets, from 1 to 5, with its interval. " +
     "It compares answers to the same questions and is no absolute level.";
 
@@ -198,7 +198,7 @@
   };
 
   const intervalColumn = (board) => {
-    const level = `${Math.round(100 * board.confidence)} %`;
+    const level = `${Math.round(100 * board.confidence)}%`;
     const scale = extent(board.rows.flatMap((row) => [lead(board, row).lower, lead(board, row).upper]));
     const text = (one) =>
       `${leadName(board)} ${shown(board, one.value)}, interval ${format.interval(one, !byScore(board))}`;

@@ -233,7 +233,7 @@
 
   // Panels
 
-  const SPACE_CAPTION = "Drag to turn. Grey: lower bound of the 95 % interval. Green diamond: it is above 90 %. " +
+  const SPACE_CAPTION = "Drag to turn. Grey: lower bound of the 95% interval. Green diamond: it is above 90%. " +
     `Open mark: fewer than ${explorer.FEW} trials. Red tower: share truncated. Hole: nothing measured.`;
   const HEAT_CAPTION = `✂ more than ${format.percent(explorer.CUT, 0)} truncated, ` +
     `? fewer than ${explorer.FEW} trials, … planned and not measured, empty: not planned.`;

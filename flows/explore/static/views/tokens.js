@@ -219,7 +219,7 @@
     const [form, , meaning] = formOf(page);
     const least = form === "hazard" ? ` With fewer than ${LEAST} left none is drawn.` : "";
     const keys = [
-      form === "counts" ? null : `Band: 95 % interval. Open mark: fewer than ${explorer.FEW} trials left.${least}`,
+      form === "counts" ? null : `Band: 95% interval. Open mark: fewer than ${explorer.FEW} trials left.${least}`,
       known.length ? `Bins of ${known[0].width} tokens.` : null,
       limits(known, form).length ? "Dashed red: limit of tokens." : null,
       `${meaning}.`,

@@ -259,7 +259,7 @@ def test_card__says_what_how_by_whom_and_with_what_result(cube, tmp_path):
         "Team &lt;A&gt;",
         "seed 42",
         "| alpha |",
-        "95 %",
+        "95%",
         'open_zarr("out/v1")',
     ):
         assert text in card

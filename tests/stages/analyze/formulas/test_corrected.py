@@ -16,7 +16,7 @@ from evalcube.stages.analyze.formulas.intervals import wilson_bounds
 
 RUNS = 300
 LEAST = 0.95 - 3 * (0.95 * 0.05 / RUNS) ** 0.5 + 0.018
-"""Three standard errors below 95 % and, at 93 %, what is asked: a correct interval fails here in one of a thousand."""
+"""Three standard errors below 95% and, at 93%, what is asked: a correct interval fails here in one of a thousand."""
 
 
 def judged(rng, size, sensitivity, specificity, share):

@@ -11,7 +11,7 @@ from evalcube.stages.errors import ArgumentError
 
 
 def test_look_levels__are_the_published_boundaries():
-    """Lan and DeMets' O'Brien-Fleming boundaries, two-sided 5 %, of their program ld98 and R's gsDesign."""
+    """Lan and DeMets' O'Brien-Fleming boundaries, two-sided 5%, of their program ld98 and R's gsDesign."""
     found = -ndtri(look_levels((0.2, 0.4, 0.6, 0.8, 1.0), 0.025))
 
     assert found == pytest.approx([4.877, 3.357, 2.680, 2.290, 2.031], abs=6e-4)

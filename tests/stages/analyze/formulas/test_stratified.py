@@ -119,7 +119,7 @@ def test_parted__keeps_sums_whatever_the_order_and_the_units(cells, mode, cut):
 
 
 def test_stratified__few_trials_without_spread_stay_visible():
-    """30 questions all right beside 1 000 of which 72 % are: together 86 %, and the 30 say little."""
+    """30 questions all right beside 1 000 of which 72% are: together 86%, and the 30 say little."""
     point, lower, upper = stratified([cell(30, 0, 30), cell(1000, 0, 720)], mode="E_P", **OPTIONS)
 
     few, many = wilson_bounds(30, 30), wilson_bounds(720, 1000)

@@ -409,7 +409,7 @@ def test_notes__call_evaluations_of_one_model_as_the_rows_do(board):
 
     notes = replace(board, rows=(replace(first, truncated=0.0), cut)).notes
 
-    assert any(note.startswith(f"{first.model_name} · warm: 50 % truncated") for note in notes)
+    assert any(note.startswith(f"{first.model_name} · warm: 50% truncated") for note in notes)
 
 
 def test_notes__of_a_limit_that_no_evaluation_had_do_not_say_that_it_can_be_raised(board):
@@ -419,8 +419,8 @@ def test_notes__of_a_limit_that_no_evaluation_had_do_not_say_that_it_can_be_rais
         replace(board, rows=(cut,), selection=words).notes for words in ("", f"{CLIPPED} 100 tokens")
     )
 
-    assert any("50 % truncated at max_tokens 100: raise it;" in note for note in asked)
-    assert any("50 % truncated at the limit of 100 tokens;" in note for note in clipped)
+    assert any("50% truncated at max_tokens 100: raise it;" in note for note in asked)
+    assert any("50% truncated at the limit of 100 tokens;" in note for note in clipped)
 
 
 def test_leaderboard__of_one_rate_the_more_accurate_stands_first():

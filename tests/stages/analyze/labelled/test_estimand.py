@@ -177,5 +177,5 @@ def test_leaderboard__lost_trials_are_bounded_and_half_a_point_is_not_ranked():
     assert (first.rank, second.rank, second.thin) == (1, None, 1)
     assert first.bounds == pytest.approx(((18 / 24 + 1) / 2, 1.0))
     assert first.accuracy.value == 1.0
-    assert "a 87.5–100.0 %" in " ".join(board.notes)
+    assert "a 87.5–100.0%" in " ".join(board.notes)
     assert "b (1)" in " ".join(board.notes)

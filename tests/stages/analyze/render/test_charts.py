@@ -144,7 +144,7 @@ def test_board_picture__draws_the_column_that_rows_are_sorted_by():
 
     picture = str(figures.board_picture(sorted_by(board, "tokens")))
 
-    assert "tokens (95 % intervals)" in picture
+    assert "tokens (95% intervals)" in picture
     assert "tokens" not in str(figures.board_picture(board))
     assert str(figures.board_picture(sorted_by(board, "model"))) != picture
 

@@ -23,9 +23,9 @@ def test_cover__says_what_to_distrust_and_when_there_is_nothing():
 
     worse = cover(replace(board, rows=(bad, board.rows[1]), repeats=4), labels, None)
 
-    assert any(f"{labels[0]} 30 %: replies without a readable answer" in text for text in worse.doubts)
-    assert any("10 %: refused" in text for text in worse.doubts)
-    assert any("50 % of an evaluation's are different" in text for text in worse.doubts)
+    assert any(f"{labels[0]} 30%: replies without a readable answer" in text for text in worse.doubts)
+    assert any("10%: refused" in text for text in worse.doubts)
+    assert any("50% of an evaluation's are different" in text for text in worse.doubts)
     assert any(text.startswith("Unequal sampling") for text in worse.doubts)
     assert "Each question was asked up to 4 times." in worse.measured
     good = tuple(replace(row, truncated=0.0, invalid=0.0, refused=0.0) for row in board.rows)

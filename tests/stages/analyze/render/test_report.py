@@ -383,5 +383,5 @@ def test_render_report__what_was_cut_off_is_not_among_the_darkest():
     heat = cut[cut.index('id="tasks"') : cut.index('class="scale"')]
     assert 'class="h5"' in heat
     assert 'class="h9"' not in heat
-    assert "56 % truncated: raise max_tokens" in cut
+    assert "56% truncated: raise max_tokens" in cut
     assert 'class="mark cut"' in cut

@@ -65,9 +65,9 @@ def test_terminal__one_line_per_row_at_any_width(board, width):
         assert line.startswith(ABSENT if row.rank is None else str(row.rank))
         assert row.model_name in line
         # Of what orders the board the interval stays, and the other rate goes before it.
-        assert f"{100 * row.rate.value:.1f} %" in line
+        assert f"{100 * row.rate.value:.1f}%" in line
         assert f"{100 * row.rate.lower:.1f}–{100 * row.rate.upper:.1f}" in line
-        assert (f"{100 * row.accuracy.value:.1f} %" in line) or width < 80
+        assert (f"{100 * row.accuracy.value:.1f}%" in line) or width < 80
         assert "…" not in line
     assert "…" not in shown[0]
 
@@ -182,7 +182,7 @@ def test_markdown_text__heads_say_whose_interval_they_are(board):
     heads = [head.strip() for head in markdown_text(leaderboard_spec(board)).splitlines()[0].split("|")[1:-1]]
 
     assert len(set(heads)) == len(heads)
-    assert {r"accuracy 95 %", board.mode.replace("_", r"\_") + " 95 %"} <= set(heads)
+    assert {r"accuracy 95%", board.mode.replace("_", r"\_") + " 95%"} <= set(heads)
 
 
 def _pair():
@@ -215,7 +215,7 @@ def test_matrix_spec__says_nothing_of_two_and_is_left_out_for_many(board):
 
 
 def test_shown_notes__explain_no_column_that_gave_way(board):
-    only, alone = "first, second only: ", "95 %: "
+    only, alone = "first, second only: ", "95%: "
     tables = {
         "pair": (pair_spec(_pair()), [only, alone]),
         "pairs": (pairs_spec([_pair()]), [only, alone]),
@@ -272,7 +272,7 @@ def test_terminal__shows_how_much_of_an_evaluation_is_done(board):
     partial = {row.model_name: row for row in board.rows if row.partial}
     assert partial
     for name, row in partial.items():
-        assert f"{100 * row.trials // row.planned} %" in next(line for line in shown if name in line)
+        assert f"{100 * row.trials // row.planned}%" in next(line for line in shown if name in line)
     assert "done" not in lines(leaderboard(dataset(PROFILES[:2]), draws=5), 200)[0]
 
 
@@ -334,4 +334,4 @@ def test_group_spec__says_the_level_of_its_intervals():
 
     heads = [column.head for column in group_spec([row], ["task"], "C_P", 0.9).columns]
 
-    assert heads[1:3] == ["C_P", "90 %"]
+    assert heads[1:3] == ["C_P", "90%"]

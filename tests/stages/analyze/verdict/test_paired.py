@@ -160,7 +160,7 @@ def test_simultaneous_intervals__any_false_alarm_at_most_as_often_as_alpha():
 
 
 def test_paired_intervals__true_null_rejected_in_at_most_7_percent():
-    """Two arms of ordinal scores, drawn alike, 10 units; the percentile bootstrap rejects about 11 %."""
+    """Two arms of ordinal scores, drawn alike, 10 units; the percentile bootstrap rejects about 11%."""
     rng = np.random.default_rng(11)
     steps = rng.integers(1, 6, (10, 800)) - rng.integers(1, 6, (10, 800)).astype(float)
 

@@ -30,7 +30,7 @@ from tests.strategies import hostile_text
 
 @pytest.mark.parametrize(("name", "params"), KINDS, ids=[f"{name}-{params}" for name, params in KINDS])
 def test_parse__reads_natural_forms(name: str, params: dict[str, Any]) -> None:
-    """At least 98 % of them; what is missing is ambiguous, as a JSON text in two kinds of quotes."""
+    """At least 98% of them; what is missing is ambiguous, as a JSON text in two kinds of quotes."""
     refused = []
     for cell, trial, answer, _ in trials(name, params):
         as_json = answer if name == "jsonpath" else json.dumps(answer)
@@ -57,7 +57,7 @@ def test_parse__refuses_denied_and_hedged_answers(name: str, params: dict[str, A
 @pytest.mark.long
 @pytest.mark.parametrize(("name", "params"), KINDS, ids=[f"{name}-{params}" for name, params in KINDS])
 def test_parse__lets_no_retracted_answer_stand(name: str, params: dict[str, Any]) -> None:
-    """The rates of a task: at least 98 % of right ones are read, and at most 1 % of wrong ones are right."""
+    """The rates of a task: at least 98% of right ones are read, and at most 1% of wrong ones are right."""
     missed, passed, shown = [], [], 0
     # other words, brackets and JSON after an answer are as likely a part of its reasons
     retracted = RETRACTED if name in ("brackets", "jsonpath", "sort") else RETRACTED + UNCUED
