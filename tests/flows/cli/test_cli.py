@@ -393,7 +393,7 @@ def test_help__names_every_command_and_the_exit_codes(tmp_path):
     for name in ("run", "plan", "status", "leaderboard", "report", "show", "simulate", "init", "local"):
         assert re.search(rf"\b{name}\b", text)
     assert "130" in text
-    assert "70 failed by a defect" in re.sub(r"\s+", " ", text)
+    assert "70 internal error" in re.sub(r"\s+", " ", text)
 
 
 def test_version__is_printed(tmp_path):

@@ -58,8 +58,8 @@ def test_limit_use__is_what_the_endpoint_sees_and_names_the_cpu_that_answers_wai
     assert (slow[0].used, slow[0].late) == (pytest.approx(0.6), pytest.approx(0.375))
     assert "CPU" not in str(replace(SUMMARY, limits=quick))
     assert str(replace(SUMMARY, limits=slow)).splitlines()[-2] == (
-        "efficiency: 60% of 8 connections (a, in the 10.0 s it was asked); 38% waited for the CPU that asks, "
-        "which was the limit"
+        "efficiency: 60% of 8 connections (a, in the 10.0 s it was asked); limited by this machine's CPU 38% "
+        "of the time"
     )
 
 

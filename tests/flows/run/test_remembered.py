@@ -64,12 +64,14 @@ def test_found_limits__what_nobody_refused_is_named_as_what_it_is():
     (limit,) = found_limits({"a": ENDPOINT}, found(window=181))
 
     assert limit == FoundLimit(("a",), "connections", 181)
-    assert "in flight: up to 181 requests at once (a), as was found out" in lines_of(
+    assert "concurrency: up to 181 requests at once (a; measured)" in lines_of(
         replace(SUMMARY, found_limits=(limit,))
     )
     late = [replace(limit, late=share) for share in (0.0, 0.06, 0.5)]
-    assert [line.partition("out")[2] for line in lines_of(replace(SUMMARY, found_limits=late))[-4:-1]] == [
+    assert [
+        line.partition("measured)")[2] for line in lines_of(replace(SUMMARY, found_limits=late))[-4:-1]
+    ] == [
         "",
-        "; 6% waited for the CPU that asks",
-        "; 50% waited for the CPU that asks, which was the limit",
+        "; waited for this machine's CPU 6% of the time",
+        "; limited by this machine's CPU 50% of the time",
     ]

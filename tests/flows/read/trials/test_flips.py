@@ -197,7 +197,7 @@ def test_gate__by_a_policy(folder):
     over_two = evalcube("gate", "policy.yaml", "new.zarr", "old.zarr", "alpha", cwd=folder)
 
     assert worse[0] == 1
-    assert worse[1].startswith("NO-GO: alpha in the place of beta\n")
+    assert worse[1].startswith("NO-GO: alpha instead of beta\n")
     assert better[0] == 0
     document = json.loads(better[1])
     assert (document["decision"], document["lines"][0]["outcome"]) == ("GO", "shown")
@@ -206,7 +206,7 @@ def test_gate__by_a_policy(folder):
     comment = evalcube(*words, "beta", "alpha", "--markdown", cwd=folder)
     assert comment[0] == 1
     assert comment[1].startswith(
-        "### NO-GO: `alpha` in the place of `beta`\n\na critical line is shown not to hold"
+        "### NO-GO: `alpha` instead of `beta`\n\na critical line is shown not to hold"
     )
     assert "\n- critical, arithmetic, not worse by 5: changed by" in comment[1]
     assert "\n| critical | arithmetic | all | not worse by 5 |" in comment[1]

@@ -175,7 +175,7 @@ def test_compare_evaluations__counts_what_both_finished():
     assert task.difference.value == pytest.approx((0 / 3 + 2 / 5) / 2)
     assert pair.overall.trials == 16
     assert dropped.tasks[0].trials == 7
-    assert "do not tell a and b apart" in pair_conclusion(pair)
+    assert "No significant difference between a and b" in pair_conclusion(pair)
 
 
 def test_compare_evaluations__copies_of_answers_are_no_evidence():

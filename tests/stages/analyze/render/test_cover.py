@@ -25,7 +25,7 @@ def test_cover__says_what_to_distrust_and_when_there_is_nothing():
 
     assert any(f"{labels[0]} 30%: replies without a readable answer" in text for text in worse.doubts)
     assert any("10%: refused" in text for text in worse.doubts)
-    assert any("50% of an evaluation's are different" in text for text in worse.doubts)
+    assert any("(up to 50% of an evaluation's)" in text for text in worse.doubts)
     assert any(text.startswith("Unequal sampling") for text in worse.doubts)
     assert "Each question was asked up to 4 times." in worse.measured
     good = tuple(replace(row, truncated=0.0, invalid=0.0, refused=0.0) for row in board.rows)
@@ -67,7 +67,7 @@ def test_headline__goes_by_the_questions_of_both_where_intervals_overlap():
 
     assert close_rows(near) == [0, 1]
     assert "a is right more often than b: by 10.0 points (5.0 to 15.0), p < 0.0001" in ahead
-    assert "These 96 trials do not tell a and b apart" in even
+    assert "No significant difference between a and b in 96 trials" in even
     assert "open" not in ahead + even
 
 

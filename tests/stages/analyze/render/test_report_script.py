@@ -98,7 +98,7 @@ def test_models__are_filtered_by_name_and_hidden_everywhere(page):
 def test_values__are_told_where_the_pointer_is(page):
     tip = page.locator(".tip")
     page.locator("#tasks tbody td").first.hover()
-    assert re.search(r"\d+\.\d–\d+\.\d %, \d+ trials", tip.inner_text())
+    assert re.search(r"\d+\.\d–\d+\.\d%, \d+ trials", tip.inner_text())
 
     page.locator("#difficulty g[data-m='6'] .hit, #difficulty g[data-m='5'] .hit").last.hover()
     assert "difficulty" in tip.inner_text()

@@ -143,7 +143,7 @@ def test_decide_pair__no_call_says_what_it_could_have_seen_and_is_no_proof_of_no
     )
 
     assert wide.reasons[-2:] == (
-        "30 pairs find a difference of 0.26 in 4 of 5 cases",
+        "minimum detectable difference of 30 pairs: 0.26 (80% power)",
         "a loss of up to 0.20 is not excluded: this does not show that there is no harm",
     )
     assert narrow.reasons[-1] == "a loss of 0.1 or more is excluded: no harm within that margin"
@@ -152,10 +152,10 @@ def test_decide_pair__no_call_says_what_it_could_have_seen_and_is_no_proof_of_no
 @pytest.mark.parametrize(
     ("pairs", "again", "words"),
     [
-        (30, False, ["by 460 pairs in all", "with 211 planned"]),
-        (30, True, ["by 460 pairs in all", "with 211 planned"]),
-        (300, False, ["more of the same is not needed: 300 pairs"]),
-        (300, True, ["by 429 pairs in all"]),
+        (30, False, ["to 460 pairs", "plan 211"]),
+        (30, True, ["to 460 pairs", "plan 211"]),
+        (300, False, ["No difference found", "300 pairs"]),
+        (300, True, ["to 429 pairs"]),
     ],
 )
 def test_next_step__says_how_many_pairs_find_what_matters_and_when_to_stop(pairs, again, words):
