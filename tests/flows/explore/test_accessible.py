@@ -106,7 +106,7 @@ def test_keyboard__finds_the_worst_task_of_a_model_and_a_wrong_answer(chromium, 
         cells = page.page.locator(".heat td a")
         named = [cells.nth(place).get_attribute("aria-label") for place in range(cells.count())]
         mine = [name for name in named if name.startswith("alpha, ")]
-        worst = min(mine, key=lambda name: float(name.partition(": ")[2].split(" ")[0]))
+        worst = min(mine, key=lambda name: float(name.partition(": ")[2].split("%")[0]))
         go_by_tab(page, lambda name: name == worst)
         page.page.keyboard.press("Enter")
         page.page.wait_for_selector(".view-trials")
