@@ -1,6 +1,6 @@
 """What the product weighs is counted as a reader would count it."""
 
-from tests.weight import Room, above, floor_lines, rooms, weigh
+from tests.weight import Room, above, floor_lines, rooms, unmirrored, weigh
 
 
 def test_weigh__counts_neither_docstrings_nor_comments_nor_blanks(tmp_path):
@@ -37,3 +37,16 @@ def test_above__names_what_is_heavier_and_what_has_no_ceiling():
     raised = above({"flows/run": 10, "flows/cli": 5}, {"flows/run": 10, "flows/cli": 6, "flows/new": 1})
 
     assert raised == ["flows/cli: 6 is above its ceiling of 5", "flows/new: 1 is above its ceiling of 0"]
+
+
+def test_unmirrored__are_large_files_without_tests_of_their_name(tmp_path):
+    for name in (
+        "flows/run/driver.py",
+        "flows/run/session.py",
+        "flows/run/small.py",
+        "tests/flows/run/test_driver_kills.py",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("VALUE = 1\n" * (1 if "small" in name else 100))
+
+    assert [str(file) for file in unmirrored(tmp_path)] == ["flows/run/session.py"]

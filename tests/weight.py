@@ -21,6 +21,8 @@ from tests.docs.pages import ROOT
 from tests.docs.surface import declared
 
 FLOORS = ("flows", "stages", "storage", "deploy")
+_SOME_SIZE = 100
+"""Code lines from which on a file has tests of its own name: smaller ones are tested beside what uses them."""
 _SILENT = {
     tokenize.COMMENT,
     tokenize.NL,
@@ -105,7 +107,19 @@ def totals(measured: dict[str, Room]) -> dict[str, int]:
         "options": sum(name.startswith("--") for options in surface["commands"].values() for name in options),
         "keys": len(surface["config"]),
         "names": len(surface["names"]),
+        "unmirrored": len(unmirrored()),
     }
+
+
+def unmirrored(root: Path = ROOT) -> list[Path]:
+    """Return the files of some size whose tests are not under their name in the same folder of ``tests``."""
+    return [
+        file.relative_to(root)
+        for file in (file for top in FLOORS for file in sorted((root / top).rglob("*.py")))
+        if file.name != "__init__.py"
+        and weigh(file).lines >= _SOME_SIZE
+        and not list((root / "tests" / file.relative_to(root).parent).glob(f"test_{file.stem}*.py"))
+    ]
 
 
 def above(ceilings: dict[str, int], measured: dict[str, int]) -> list[str]:

@@ -318,7 +318,7 @@ def test_chosen__follows_the_card(address: str, files: list[str]) -> None:
     assert chosen(Address.parse(f"hf://a/b{address}"), there, CARD) == files
 
 
-LISTS = json.loads((Path(__file__).parents[3] / "data" / "hub_files.json").read_text("utf-8"))
+LISTS = json.loads((Path(__file__).parents[4] / "data" / "hub_files.json").read_text("utf-8"))
 """Files of the commits that recipes pin, as the hub and those who mirror it list them, and what is to be chosen."""
 
 

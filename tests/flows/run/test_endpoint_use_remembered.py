@@ -13,7 +13,7 @@ from evalcube.flows.run.summary import lines_of
 from evalcube.flows.run.worker.context import Route
 from evalcube.stages.infer.endpoint import Endpoint
 from tests.flows.config.sources import text
-from tests.flows.run.test_efficiency import SUMMARY
+from tests.flows.run.test_endpoint_use_efficiency import SUMMARY
 from tests.storage.support.memory_space import MemorySpace
 
 ENDPOINT = Endpoint("a", "http://h/v1", connections=256, start=16)

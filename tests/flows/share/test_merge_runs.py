@@ -22,7 +22,7 @@ from tests.flows.shared_cluster import SHARED
 from tests.flows.support import evalcube, reset, simulator_stats, sweep_config
 from tests.storage.support import buckets
 
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")
