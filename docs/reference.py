@@ -7,6 +7,7 @@ key, param, option or command without a description has no place there, and ends
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter
 from pathlib import Path
@@ -30,7 +31,7 @@ from evalcube.flows.plan.build import build_plan
 from evalcube.stages.generate import TASKS
 from evalcube.stages.generate.foreign import gym
 
-_PLAIN = {int: "whole number", float: "number", bool: "true or false", str: "text"}
+_PLAIN = {int: "integer", float: "number", bool: "boolean", str: "text"}
 Links = Mapping[type[BaseModel], str]
 """Sections, and how a table names them."""
 
@@ -143,7 +144,8 @@ def _range(field: FieldInfo) -> str:
     bounds: dict[str, object] = {}
     for rule in _rules(field.rebuild_annotation()):
         bounds |= {name: getattr(rule, name) for name in _BOUNDS if getattr(rule, name, None) is not None}
-    return " ".join(_BOUNDS[name].format(_number(bounds[name])) for name in _BOUNDS if name in bounds)
+    text = " ".join(_BOUNDS[name].format(_number(bounds[name])) for name in _BOUNDS if name in bounds)
+    return text.removeprefix("from ") if " to " in text else text
 
 
 def _rules(annotation: Any) -> Iterator[object]:
@@ -210,8 +212,33 @@ def commands() -> str:
         f"`{name}`: " + ", ".join(f"{code} {text}" for code, text in told.items())
         for name, told in OWN_CODES.items()
     )
-    written = "\n\n".join(f"## {panel}\n\n" + "\n\n".join(texts) for panel, texts in panels.items())
+    count = Counter(
+        line for texts in panels.values() for line in "\n".join(texts).splitlines() if _is_row(line)
+    )
+    shared = {row for row, times in count.items() if times > 2}
+    written = "\n\n".join(
+        f"## {panel}\n\n" + "\n\n".join(_without_rows(text, shared) for text in texts)
+        for panel, texts in panels.items()
+    )
+    common = "\n".join(["## Options of several commands", "", "| | meaning |", "|---|---|", *sorted(shared)])
+    written = f"{common}\n\n{written}"
     return f"{written}\n\n## Exit codes\n\n| code | meaning |\n|---|---|\n{codes}\n\nOther meanings: {own}.\n"
+
+
+def _is_row(line: str) -> bool:
+    """Whether a line is an argument's or an option's row of a table."""
+    return line.startswith("| `")
+
+
+def _without_rows(text: str, shared: set[str]) -> str:
+    """A command's text in which rows of a common table are only named."""
+    lines = text.splitlines()
+    names = [re.sub(r"^\| (`[\w.-]+).*", r"\1`", line) for line in lines if line in shared]
+    lines = [line for line in lines if line not in shared]
+    if not any(map(_is_row, lines)):
+        lines = [line for line in lines if not line.startswith("|")]
+    named = f"\n\nAlso: {', '.join(names)}." if names else ""
+    return "\n".join(lines).rstrip() + named
 
 
 def _command(path: str, command: Any) -> Iterator[str]:
@@ -227,7 +254,7 @@ def _command(path: str, command: Any) -> Iterator[str]:
     options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
     usage = " ".join([path, *(["[OPTIONS]"] if options else []), *map(_argument, arguments)])
     rows = [_row(path, parameter) for parameter in (*arguments, *options)]
-    table = "\n".join(["| | default | meaning |", "|---|---|---|", *rows])
+    table = "\n".join(["| | meaning |", "|---|---|", *rows])
     words = "\n\n".join(" ".join(part.split()) for part in command.help.replace("\b", "").split("\n\n"))
     yield f"### {path}\n\n{words}\n\n`{usage}`\n\n{table if rows else ''}"
 
@@ -253,7 +280,7 @@ def _row(path: str, parameter: Any) -> str:
         raise UndescribedError(f"{path}: {shown} has no help text")
     default = parameter.default
     plain = isinstance(default, (str, int, float)) and not isinstance(default, bool) and default != ""
-    return f"| {_cell(shown)} | {f'`{default}`' if plain else ''} | {_cell(parameter.help)} |"
+    return f"| {_cell(shown)} | {_cell(parameter.help)}{f' (default: `{default}`)' if plain else ''} |"
 
 
 # Suites

@@ -34,10 +34,7 @@ def test_config_keys__has_every_section_and_key():
         assert f"## {heading}\n" in text
     for key in Sweep.model_fields:
         assert f"| `{key}` | " in text
-    assert (
-        "| `connections` | whole number or `auto` or [section](#modelslimitsconnections) | `auto` | Req"
-        in text
-    )
+    assert "| `connections` | integer or `auto` or [section](#modelslimitsconnections) | `auto` | Req" in text
     assert "| `name` | text | required | Unique label" in text
 
 
@@ -64,7 +61,9 @@ def test_commands__has_every_command_with_its_options():
     assert {"### evalcube run", "### evalcube cache gc", "### evalcube analyze cost"} <= set(
         text.splitlines()
     )
-    assert "| `--workers NUMBER` |  | Local worker processes" in text
+    assert "| `--workers NUMBER` | Local worker processes" in text
+    assert text.count("| `--json` |") == 1
+    assert text.count("`--json`.\n") > 30
     assert "\n`evalcube compare [OPTIONS] CUBE [MODELS...]`\n" in text
     assert "| 130 | stopped by Ctrl-C" in text
 
