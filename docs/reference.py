@@ -170,15 +170,16 @@ def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "required"
     value = field.default
-    if field.default_factory is not None or value is PydanticUndefined:
-        return "see meaning"
-    if isinstance(value, BaseModel):
-        return "its defaults"
-    shown = {None: "none", True: "`true`", False: "`false`", "": "empty"}
-    if value is None or isinstance(value, bool) or value == "":
-        return shown[value]
+    if (
+        field.default_factory is not None
+        or isinstance(value, BaseModel)
+        or value in (PydanticUndefined, None, "")
+    ):
+        return ""
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
     if isinstance(value, (tuple, list, dict)) and not value:
-        return "none"
+        return ""
     if isinstance(value, float):
         return f"`{value:g}`"
     return f"`{_cell(str(list(value) if isinstance(value, tuple) else value))}`"
@@ -215,7 +216,11 @@ def commands() -> str:
     count = Counter(
         line for texts in panels.values() for line in "\n".join(texts).splitlines() if _is_row(line)
     )
-    shared = {row for row, times in count.items() if times > 2}
+    by_name: dict[str, str] = {}
+    for row, times in count.most_common():
+        if times > 1:
+            by_name.setdefault(_row_name(row), row)
+    shared = set(by_name.values())
     written = "\n\n".join(
         f"## {panel}\n\n" + "\n\n".join(_without_rows(text, shared) for text in texts)
         for panel, texts in panels.items()
@@ -230,10 +235,15 @@ def _is_row(line: str) -> bool:
     return line.startswith("| `")
 
 
+def _row_name(row: str) -> str:
+    """The argument or option of a row, without its value."""
+    return re.sub(r"^\| (`[\w.\[\]-]+).*", r"\1`", row)
+
+
 def _without_rows(text: str, shared: set[str]) -> str:
     """A command's text in which rows of a common table are only named."""
     lines = text.splitlines()
-    names = [re.sub(r"^\| (`[\w.-]+).*", r"\1`", line) for line in lines if line in shared]
+    names = [_row_name(line) for line in lines if line in shared]
     lines = [line for line in lines if line not in shared]
     if not any(map(_is_row, lines)):
         lines = [line for line in lines if not line.startswith("|")]
@@ -306,8 +316,10 @@ def floors() -> str:
     """What no work gains at the points of gym30."""
     rows = ["| generator | easy | medium | hard | questions |", "|---|---|---|---|---|"]
     for name, points in sorted(gym.catalogue()["floors"].items()):
-        shares = " | ".join(f"{100 * point['floor']:.1f}" for point in points.values())
-        rows.append(f"| `{name}` | {shares} | {min(point['questions'] for point in points.values())} |")
+        questions = min(point["questions"] for point in points.values())
+        if questions < 900 or max(point["floor"] for point in points.values()) >= 0.01:
+            shares = " | ".join(f"{100 * point['floor']:.1f}" for point in points.values())
+            rows.append(f"| `{name}` | {shares} | {questions} |")
     return "\n".join(rows)
 
 
