@@ -339,7 +339,7 @@ def fetch(targets: list[str], as_json: options.Json = False) -> None:
 def _tell(record: FetchedRows) -> None:
     terms = f"licence {record.licence or 'not stated'}" + (", gated" if record.gated else "")
     show(safe(f"{record.address}: {record.rows:,} rows, {size_text(record.size)}, {terms}"))
-    if not record.pinned:
+    if not record.is_pinned:
         show(safe(f"  now what {record.asked} means here; to pin it, write the line above into the config"))
 
 

@@ -25,7 +25,7 @@ def fetch_data(
     wanted = dict.fromkeys(Address.parse(text) for target in targets for text in addresses(target))
     found = []
     for address in wanted:
-        record = (shelf.find(str(address)) if address.pinned else None) or fetch(address)
+        record = (shelf.find(str(address)) if address.is_pinned else None) or fetch(address)
         tell(record)
         found.append(record)
     return found
@@ -82,4 +82,4 @@ def data_here() -> list[dict[str, Any]]:
 
 def described(record: shelf.FetchedRows) -> dict[str, Any]:
     """A record as JSON values."""
-    return {**vars(record), "pinned": record.pinned, "path": str(shelf.content(record.sha256))}
+    return {**vars(record), "pinned": record.is_pinned, "path": str(shelf.content(record.sha256))}

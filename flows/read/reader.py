@@ -433,4 +433,4 @@ def _second(task: TaskPlan, stored: Mapping[str, Any], response: str | None) -> 
     status = Status(int(stored.get(SECOND, Status.MISSING)))
     if task.second is None or status == Status.MISSING:
         return None
-    return SecondView(task.second.name, status.name.lower(), task.second.found(response or ""))
+    return SecondView(task.second.name, status.name.lower(), task.second.extract(response or ""))

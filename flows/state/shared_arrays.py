@@ -54,12 +54,12 @@ def repeat_flags(
     trial: Callable[[Cell, int], Trial] = lambda cell, index: cell.trial(index),
 ) -> npt.NDArray[np.uint8]:
     """The flags of a task with those that lack: which of its planned problems occurred before in their cell."""
-    from evalcube.stages.generate.novelty import repeated  # with all tasks, and a status asks for none
+    from evalcube.stages.generate.novelty import find_repeats  # with all tasks, and a status asks for none
 
     for slot, (entry, count) in enumerate(zip(task.cells, planned.tolist(), strict=False)):
         if (flags[slot, :count] > 1).any():
             problems = (entry.cell.task.problem(trial(entry.cell, i)) for i in range(count))
-            found = repeated(takewhile(lambda _: not stopped(), problems))
+            found = find_repeats(takewhile(lambda _: not stopped(), problems))
             if len(found) < count:
                 break
             flags[slot, :count] = found

@@ -9,7 +9,7 @@ from importlib import import_module
 from evalcube.stages.generate.base import Cell, Task, TaskParams, Trial
 from evalcube.stages.generate.errors import TaskError
 from evalcube.stages.generate.manifold import Axis, Density, Entry, Point, RangeWindow, expand, find_problems
-from evalcube.stages.generate.plugins import KnownTasks, installed
+from evalcube.stages.generate.plugins import KnownTasks, installed_plugins
 
 __all__ = [
     "TASKS",
@@ -35,7 +35,7 @@ _BUNDLED = (
 
 
 @cache
-def _bundled(name: str) -> Task:
+def _bundled_task(name: str) -> Task:
     module = import_module(f"{__name__}.{name if name == 'dataset' else f'tasks.{name}'}")
     task: Task = getattr(module, name.capitalize())()
     return task
@@ -64,7 +64,7 @@ class _Bundled(Mapping[str, Task]):
             return _behind(door, own)
         if name not in _BUNDLED:
             raise KeyError(name)
-        return _bundled(name)
+        return _bundled_task(name)
 
     def __contains__(self, name: object) -> bool:
         return name in _BUNDLED or (isinstance(name, str) and ":" in name and name.partition(":")[0] in DOORS)
@@ -82,4 +82,4 @@ TASKS: Mapping[str, Task] = _Bundled()
 
 def all_tasks() -> KnownTasks:
     """The bundled tasks and those of installed plugins, by name; asking for a broken one raises a `TaskError`."""
-    return KnownTasks(TASKS, installed)
+    return KnownTasks(TASKS, installed_plugins)

@@ -68,7 +68,7 @@ class TaskParams(BaseModel):
         return params
 
 
-def ranged(default: float, low: float, high: float, about: str) -> Any:  # noqa: ANN401 - a field of any number
+def param(default: float, low: float, high: float, about: str) -> Any:  # noqa: ANN401 - a field of any number
     """A field of `TaskParams` with its range, both ends included, its unit and what it makes harder."""
     return Field(default, ge=low, le=high, description=about)
 
@@ -104,14 +104,14 @@ class Trial:
     @property
     def tools(self) -> Sequence[Mapping[str, object]]:
         """What the model may call to answer; mostly nothing."""
-        found = self.extras.get("tools")
-        return found if isinstance(found, (list, tuple)) else ()
+        tools = self.extras.get("tools")
+        return tools if isinstance(tools, (list, tuple)) else ()
 
     @property
     def turns(self) -> Sequence[Mapping[str, str]]:
         """What was said before the prompt; mostly nothing."""
-        found = self.extras.get("turns")
-        return found if isinstance(found, (list, tuple)) else ()
+        turns = self.extras.get("turns")
+        return turns if isinstance(turns, (list, tuple)) else ()
 
     @property
     def cluster(self) -> int:
@@ -122,7 +122,7 @@ class Trial:
         return max(1, int.from_bytes(hashlib.sha256(str(name).encode()).digest()[:8]) >> 1)
 
 
-def given(trial: Trial) -> str:
+def second_paragraph(trial: Trial) -> str:
     """The second paragraph of a trial's prompt: what is given, without the wording around it."""
     return trial.prompt.split("\n\n", 2)[1]
 

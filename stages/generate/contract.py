@@ -62,15 +62,15 @@ def check_task(
     """
     if trials < 1:
         raise TaskError(f"`trials`: {trials} show nothing of a task. Give a number from 1")
-    problems = list(_undeclared(task))
+    problems = list(_missing_declarations(task))
     if not problems:
-        problems = list(_broken(task, params or task.example(), trials, reply or _answered))
+        problems = list(_broken_promises(task, params or task.example(), trials, reply or _plain_reply))
     if problems:
         listed = "".join(f"\n- {problem}" for problem in problems)
         raise TaskError(f"task '{getattr(task, 'name', type(task).__name__)}' breaks its contract:{listed}")
 
 
-def _undeclared(task: Task) -> Iterator[str]:
+def _missing_declarations(task: Task) -> Iterator[str]:
     for name in ("name", "version", "summary", "guess_rule", "Params"):
         if not getattr(task, name, None):
             yield f"its class does not declare {name}"
@@ -79,23 +79,25 @@ def _undeclared(task: Task) -> Iterator[str]:
             yield f"param {name} has no description: say what it makes harder, and its unit"
 
 
-def _broken(task: Task, params: TaskParams, trials: int, reply: Callable[[Trial], str]) -> Iterator[str]:
+def _broken_promises(
+    task: Task, params: TaskParams, trials: int, reply: Callable[[Trial], str]
+) -> Iterator[str]:
     cell = Cell(task, params, 7)
     count = trials if cell.size is None else min(trials, cell.size)
-    made = [cell.trial(index) for index in range(count)]
+    samples = [cell.trial(index) for index in range(count)]
     copied: Cell = pickle.loads(pickle.dumps(cell))  # noqa: S301 - made in the same expression
-    if [copied.trial(index) for index in reversed(range(count))] != made[::-1]:
+    if [copied.trial(index) for index in reversed(range(count))] != samples[::-1]:
         yield "trials differ when they are made again: draw from the stream alone, and keep no state"
-    if count > 1 and len({trial.prompt for trial in made}) == 1:
+    if count > 1 and len({trial.prompt for trial in samples}) == 1:
         yield f"the first {count} trials ask the same question: draw from the stream"
     if not (math.isfinite(cell.difficulty) and cell.difficulty > 0):
         yield f"the difficulty is {cell.difficulty}: it must be a number above 0"
-    for index, trial in enumerate(made):
+    for index, trial in enumerate(samples):
         if problem := _wrong(cell, trial, reply(trial)):
             yield f"trial {index}: {problem}"
             break
     for text in HOSTILE:
-        if problem := _raised(cell, made[0], text):
+        if problem := _hostile_flaw(cell, samples[0], text):
             yield problem
             break
 
@@ -120,7 +122,7 @@ def _wrong(cell: Cell, trial: Trial, reply: str) -> str:
     return ""
 
 
-def _raised(cell: Cell, trial: Trial, text: str) -> str:
+def _hostile_flaw(cell: Cell, trial: Trial, text: str) -> str:
     """How reading and grading a hostile reply goes wrong; empty if it does not."""
     try:
         if cell.task.second_reader(cell.params):
@@ -140,5 +142,5 @@ def _raised(cell: Cell, trial: Trial, text: str) -> str:
     return ""
 
 
-def _answered(trial: Trial) -> str:
+def _plain_reply(trial: Trial) -> str:
     return f"Let me think.\nAnswer: {trial.answer}"

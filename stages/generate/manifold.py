@@ -64,12 +64,12 @@ class Axis:
         [1, 2, 4]
         """
         if self.window is None:
-            return thinned(range(len(self.values)), density)
+            return thin(range(len(self.values)), density)
         first = self.window.first(degree)
         end = first + self.window.body
         if end > len(self.values):
             raise IndexError(self._past_the_end(self.window, degree))
-        return thinned(range(first, end), density)
+        return thin(range(first, end), density)
 
     def _past_the_end(self, window: RangeWindow, degree: int) -> str:
         length = len(self.values)
@@ -82,7 +82,7 @@ class Axis:
         return f"{text}; {remedy}, or give the range more values"
 
 
-def thinned(indices: Sequence[int], density: Density) -> list[int]:
+def thin(indices: Sequence[int], density: Density) -> list[int]:
     """Resample an axis; one that has no more values than the density keeps stays whole.
 
     The middle of an even number of values is the lower one, which is the cheaper one.
@@ -169,7 +169,7 @@ def _expand(task: Task, entries: Sequence[Entry]) -> tuple[list[Point], list[Tas
         flaws = _shape_flaws(task, entry)
         if not flaws:
             for values, sources in _candidates(entry):
-                point = _validated(task, values, sources, flaws)
+                point = _validate(task, values, sources, flaws)
                 if point is not None:
                     key = canonical_json(point.identity())
                     params.setdefault(key, point)
@@ -255,35 +255,35 @@ def _candidates(entry: Entry) -> Iterator[tuple[dict[str, object], dict[str, Whe
             for i, point in enumerate(entry.points or ())
         )
     for own in combinations:
-        given = {name: (value, where) for name, value, where in own}
+        placed = {name: (value, where) for name, value, where in own}
         # after the point's own values: a rule between params is reported where the point is
-        given |= {name: (value, where) for name, value, where in fixed if name not in given}
+        placed |= {name: (value, where) for name, value, where in fixed if name not in placed}
         yield (
-            {name: value for name, (value, _) in given.items()},
-            {name: where for name, (_, where) in given.items()},
+            {name: value for name, (value, _) in placed.items()},
+            {name: where for name, (_, where) in placed.items()},
         )
 
 
-def _validated(
+def _validate(
     task: Task, values: dict[str, object], sources: dict[str, Where], flaws: list[TaskError]
 ) -> TaskParams | None:
     """The point's params; None, with its problems added to `flaws`, when they are not valid."""
     try:
         return task.resolve(task.Params.model_validate(values))
     except TaskError as error:
-        found = [error]
+        problems = [error]
     except ValidationError as error:
-        found = []
+        problems = []
         for detail in error.errors(include_url=False):
             field = str(detail["loc"][0]) if detail["loc"] else ""
             value = values.get(field, detail["input"])
             message = _message(task, field, value, detail["msg"].removeprefix("Value error, "))
-            found.append(TaskError(message, field=field or None, value=value))
+            problems.append(TaskError(message, field=field or None, value=value))
     # Where the point is, if its problem is no given value: a default, or several values together.
     anywhere = next(iter(sources.values()), ())[:1]
-    for one in found:
-        where = sources.get(one.field or "") or anywhere
-        flaws.append(TaskError(one.message, field=one.field, value=one.value, where=where))
+    for problem in problems:
+        where = sources.get(problem.field or "") or anywhere
+        flaws.append(TaskError(problem.message, field=problem.field, value=problem.value, where=where))
     return None
 
 
@@ -295,14 +295,14 @@ def _message(task: Task, field: str, value: object, rule: str) -> str:
         return f"{field} is missing; {info.description or 'give it a value'}"
     if rule.startswith("must "):  # a rule between params, in the params model's own words
         return f"{field} {rule}, got {value!r}"
-    return f"{field} must be {_allowed(info)}, got {value!r}"
+    return f"{field} must be {_describe_range(info)}, got {value!r}"
 
 
-def _allowed(info: FieldInfo) -> str:
+def _describe_range(info: FieldInfo) -> str:
     """A field's type and range in words."""
     if get_origin(info.annotation) is Literal:
         return "one of " + ", ".join(str(choice) for choice in get_args(info.annotation))
-    kinds = [one for one in get_args(info.annotation) if one is not NoneType]
+    kinds = [part for part in get_args(info.annotation) if part is not NoneType]
     annotation = kinds[0] if len(kinds) == 1 else info.annotation
     kind = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
     words = kind.get(annotation, "valid") if isinstance(annotation, type) else "valid"
@@ -317,8 +317,8 @@ def _allowed(info: FieldInfo) -> str:
 
 
 def _unknown(task: Task, field: str, value: object, where: Where) -> TaskError:
-    known = list(task.Params.model_fields)
+    names = list(task.Params.model_fields)
     near = [PARAMS_ELSEWHERE.get(str(field), "")]
-    near = near if near[0] in known else difflib.get_close_matches(str(field), known, n=1)
-    remedy = f"Did you mean '{near[0]}'?" if near else f"Params of {task.name}: {', '.join(known)}."
+    near = near if near[0] in names else difflib.get_close_matches(str(field), names, n=1)
+    remedy = f"Did you mean '{near[0]}'?" if near else f"Params of {task.name}: {', '.join(names)}."
     return TaskError(f"unknown field '{field}'. {remedy}", field=str(field), value=value, where=where)

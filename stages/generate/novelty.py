@@ -14,7 +14,7 @@ from evalcube.stages.reply.status import FEW_TRIALS
 _POINTS, _FIRST, _MOST = 8, 16, 100
 
 
-def repeated(prompts: Iterable[str]) -> npt.NDArray[np.uint8]:
+def find_repeats(prompts: Iterable[str]) -> npt.NDArray[np.uint8]:
     """Which texts repeat an earlier one.
 
     Examples
@@ -40,7 +40,7 @@ def points_with_few(cells: Sequence[Cell], trials: int) -> int:
         return 0
 
     def repeats(cell: Cell, count: int) -> int:
-        return int(repeated(cell.task.problem(cell.trial(i)) for i in range(count)).sum())
+        return int(find_repeats(cell.task.problem(cell.trial(i)) for i in range(count)).sum())
 
     most = min(trials, _MOST)
     easiest = sorted(cells, key=lambda cell: cell.difficulty)[:_POINTS]

@@ -17,21 +17,21 @@ GROUP = "evalcube.tasks"
 _DECLARED = ("name", "version", "summary", "guess_rule", "Params")
 
 
-def installed() -> tuple[EntryPoint, ...]:
+def installed_plugins() -> tuple[EntryPoint, ...]:
     """The entry points of `GROUP` that installed packages declare.
 
     All packages' files are read for them, which costs as much as planning a small sweep: once only, as long as none
     is installed or removed.
     """
-    return _read(tuple((path, _changed(path)) for path in sys.path))
+    return _read_points(tuple((path, _change_time(path)) for path in sys.path))
 
 
 @lru_cache(maxsize=4)
-def _read(_places: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
+def _read_points(_places: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
     return tuple(entry_points(group=GROUP))
 
 
-def _changed(path: str) -> int:
+def _change_time(path: str) -> int:
     """When something came into a directory or left it, in nanoseconds; 0 where there is none."""
     try:
         return Path(path).stat().st_mtime_ns
@@ -99,13 +99,15 @@ class KnownTasks(Mapping[str, Task]):
 
 def package_of(name: str) -> str:
     """The package that a task is from, with its version, as text; empty for a bundled task."""
-    found = next((point.dist for point in installed() if point.name == name and point.dist is not None), None)
-    return "" if found is None else f"{found.name} {found.version}"
+    package = next(
+        (point.dist for point in installed_plugins() if point.name == name and point.dist is not None), None
+    )
+    return "" if package is None else f"{package.name} {package.version}"
 
 
 def _load(point: EntryPoint) -> Task:
-    def wrong(what: str) -> TaskError:
-        return TaskError(f"{_label(point)} {what}", value=point.value)
+    def wrong(kind: str) -> TaskError:
+        return TaskError(f"{_label(point)} {kind}", value=point.value)
 
     try:
         loaded = point.load()
@@ -114,8 +116,8 @@ def _load(point: EntryPoint) -> Task:
         why = f"cannot be loaded ({type(error).__name__}: {error}); repair or uninstall it"
         raise wrong(why) from error
     if not isinstance(task, Task):
-        what = f"the class {loaded.__name__}" if isinstance(loaded, type) else f"a {type(task).__name__}"
-        raise wrong(f"gives {what}, which is no Task of evalcube; point it at a subclass of evalcube.Task")
+        kind = f"the class {loaded.__name__}" if isinstance(loaded, type) else f"a {type(task).__name__}"
+        raise wrong(f"gives {kind}, which is no Task of evalcube; point it at a subclass of evalcube.Task")
     missing = [name for name in _DECLARED if not hasattr(task, name)]
     if missing or not issubclass(task.Params, TaskParams):
         lack = f"does not declare {', '.join(missing)}" if missing else "has Params that are no TaskParams"

@@ -14,9 +14,9 @@ from evalcube.stages.generate.dataset.matching import (
     SECONDS,
     accepted_by,
     context_of,
-    judged,
+    find_match,
     load_grader,
-    matched,
+    verdict_of,
 )
 
 OWN = "own"
@@ -55,21 +55,23 @@ class SecondReader:
         return partial(self._by_pattern, trial)
 
     def _by_pattern(self, trial: Trial, text: str) -> float | None:
-        said = self.found(text)
-        if not said:
+        answer = self.extract(text)
+        if not answer:
             return None
-        return float(any(self._form(said) == self._form(one) for one in accepted_by(trial)))
+        return float(any(self._form(answer) == self._form(reference) for reference in accepted_by(trial)))
 
-    def found(self, text: str) -> str | None:
+    def extract(self, text: str) -> str | None:
         """What the pattern takes of a text; None if it does not occur or takes too long, or there is none."""
         if "pattern" not in self.described:
             return None
-        found = matched(self.described["pattern"], text, first=self.described.get("take", "first") == "first")
-        if found is None:
+        match = find_match(
+            self.described["pattern"], text, first=self.described.get("take", "first") == "first"
+        )
+        if match is None:
             return None
         if (group := self.described.get("group")) is not None:
-            return str(found[group] or "").strip()
-        return str(next((part for part in found.groups() if part), found[0])).strip()
+            return str(match[group] or "").strip()
+        return str(next((part for part in match.groups() if part), match[0])).strip()
 
     def _form(self, answer: str) -> str:
         """An answer as it is compared."""
@@ -84,5 +86,5 @@ class SecondReader:
 
 def _by_function(name: str, trial: Trial, text: str) -> float | None:
     context = context_of(trial)
-    right = judged(name, load_grader(name)(text, context))
+    right = verdict_of(name, load_grader(name)(text, context))
     return None if right is None else float(right)

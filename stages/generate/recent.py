@@ -50,7 +50,7 @@ class Recent(Generic[K, V]):
                 self._sum -= self._kept.popitem(last=False)[1][1]
         return value
 
-    def made(self, key: K, make: Callable[[], V]) -> V:
+    def obtain(self, key: K, make: Callable[[], V]) -> V:
         """What is kept under a key, else made now; nothing is kept when `make` raises."""
-        found = self.get(key)
-        return self.put(key, make()) if found is None else found
+        cached = self.get(key)
+        return self.put(key, make()) if cached is None else cached

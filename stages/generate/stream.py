@@ -168,17 +168,17 @@ class Stream:
 
 def distinct(count: int, draw: Callable[[], H]) -> list[H]:
     """So many different values of a draw, in the order in which they come."""
-    found: dict[H, None] = {}
-    while len(found) < count:
-        found[draw()] = None
-    return list(found)
+    values: dict[H, None] = {}
+    while len(values) < count:
+        values[draw()] = None
+    return list(values)
 
 
 def parts(stream: Stream, total: int, count: int, least: int, most: int) -> list[int]:
     """So many numbers with a given sum."""
-    found = []
+    numbers = []
     for left in range(count - 1, -1, -1):
         part = stream.between(max(least, total - left * most), min(most, total - left * least))
-        found.append(part)
+        numbers.append(part)
         total -= part
-    return found
+    return numbers

@@ -24,14 +24,14 @@ _EMPHASISED = re.compile(r"(\*\*|[`'\"])([)\]}>])\1")
 class _Closers(Form):
     def mentions(self, line: str) -> Sequence[Mention]:
         """Every sequence of closing brackets that stands alone; a pair around one is no part of it."""
-        found = []
+        mentions = []
         for match in _ALONE.finditer(line):
             run = _bare(match["run"])
             opened = match["open"]
             if opened and not (run.endswith(_PAIRS[opened]) and len(run) > 1):
                 continue
-            found.append(Mention(match.start("run"), match.end("run"), run[:-1] if opened else run))
-        return found
+            mentions.append(Mention(match.start("run"), match.end("run"), run[:-1] if opened else run))
+        return mentions
 
     def in_box(self, tail: str) -> str:
         """The brackets in a LaTeX box without the one that closes it."""

@@ -72,7 +72,7 @@ def _groups(text: str) -> Iterator[tuple[int, list[dict[str, Any]]]]:
             value, after = _DECODER.raw_decode(text, start)
         except (ValueError, RecursionError):
             continue
-        calls = [_call(one) for one in (value if isinstance(value, list) else [value])]
+        calls = [_call(entry) for entry in (value if isinstance(value, list) else [value])]
         if not calls or None in calls:
             continue
         if end < 0 or _BETWEEN.fullmatch(text, end, start) is None:
@@ -107,19 +107,19 @@ def keeps_schema(value: object, schema: Mapping[str, Any]) -> bool:
 
 def unequal_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object whose members have names of their own: which of two would count differs by reader."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
         raise ValueError(f"key {twice[:100]!r} stands twice in an object; rename one or take it out")
-    return found
+    return members
 
 
 def _finite(number: str) -> float:
     """A number, which "NaN" and 1e999 are none of."""
-    found = float(number)
-    if not math.isfinite(found):
+    parsed = float(number)
+    if not math.isfinite(parsed):
         raise ValueError(number)
-    return found
+    return parsed
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=unequal_members, parse_constant=_finite, parse_float=_finite)
@@ -129,12 +129,12 @@ def _call(value: object) -> dict[str, Any] | None:
     """A call as name and arguments; None for what is none, such as the description of a tool."""
     if not isinstance(value, dict) or not isinstance(value.get("name"), str) or "description" in value:
         return None
-    given = value.get("arguments", value.get("parameters"))
-    if isinstance(given, str):
+    arguments = value.get("arguments", value.get("parameters"))
+    if isinstance(arguments, str):
         with suppress(ValueError, RecursionError):
-            read = _DECODER.decode(given)
-            given = read if _is_shallow(read) else given
-    return {"name": value["name"], "arguments": given} if _is_shallow(given) else None
+            read = _DECODER.decode(arguments)
+            arguments = read if _is_shallow(read) else arguments
+    return {"name": value["name"], "arguments": arguments} if _is_shallow(arguments) else None
 
 
 def _is_shallow(value: object, levels: int = _DEEPEST) -> bool:

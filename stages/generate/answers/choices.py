@@ -8,7 +8,7 @@ from functools import cached_property
 
 from evalcube.stages.generate.answers import wording as words
 from evalcube.stages.generate.answers.final import Mention
-from evalcube.stages.generate.answers.passages import normalised, plain_digits
+from evalcube.stages.generate.answers.passages import normalise, plain_digits
 from evalcube.stages.generate.answers.values import Form, read_value
 
 
@@ -28,7 +28,7 @@ class ChoiceReader(Form):
     """
 
     def __init__(self, options: Sequence[str]) -> None:
-        self._canonical = {_folded(option): option for option in options}
+        self._canonical = {_fold(option): option for option in options}
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
@@ -39,20 +39,20 @@ class ChoiceReader(Form):
 
     def mentions(self, line: str) -> Sequence[Mention]:
         """Every option in a line, in order."""
-        if not any(map(_folded(line).__contains__, self._canonical)):  # which spares most of them a pattern
+        if not any(map(_fold(line).__contains__, self._canonical)):  # which spares most of them a pattern
             return []
         # a pattern that ignores case takes a few letters, as the long s, that lower() leaves alone
         return [
-            Mention(match.start(), match.end(), self._canonical.get(_folded(match[0])))
+            Mention(match.start(), match.end(), self._canonical.get(_fold(match[0])))
             for match in self._pattern.finditer(line)
         ]
 
-    def read(self, text: str) -> str | None:
+    def read_option(self, text: str) -> str | None:
         """The option that a reply gives as its answer; see `read_value`."""
         return read_value(text, self)
 
 
-def _folded(option: str) -> str:
+def _fold(option: str) -> str:
     return " ".join(option.lower().split())
 
 
@@ -67,12 +67,12 @@ class _Truths(Form):
     word_operators = re.compile(r"[\s\"'`*]{0,4}(?:and|or|xor|nor)\b|\s*=", re.IGNORECASE)
 
     def mentions(self, line: str) -> Sequence[Mention]:
-        found = []
+        mentions = []
         for match in _TRUTH.finditer(line):
             word = match[0].lower()
             value = "true" if word in _TRUE else "false"
-            found.append(Mention(match.start(), match.end(), value, weak=word not in ("true", "false")))
-        return found
+            mentions.append(Mention(match.start(), match.end(), value, weak=word not in ("true", "false")))
+        return mentions
 
 
 _TRUTHS = _Truths()
@@ -137,7 +137,7 @@ class _OptionReader(Form):
         self._exact = dict(zip(options, labels, strict=True))
         self._folded: dict[str, str | None] = {}
         for label, option in zip(labels, options, strict=True):
-            key = _undressed(option)
+            key = _undress(option)
             self._folded[key] = None if key in self._folded else label  # two alike: neither by its text
 
     def mentions(self, line: str) -> Sequence[Mention]:
@@ -145,37 +145,37 @@ class _OptionReader(Form):
         whole = None if len(line) > self.longest or line in self._known else self._whole(line)
         if whole is not None:
             return [Mention(0, len(line), whole)]
-        found = []
+        mentions = []
         for match in _LABEL.finditer(line):
             label = self._known.get(match["named"] or match["inside"] or match["upper"] or match["lower"])
             if label is not None:
                 weak = match["upper"] is not None and _ARTICLE.match(line, match.end()) is not None
                 begin = match.start("named") if match["named"] else match.start()
-                found.append(Mention(begin, match.end(), label, weak))
+                mentions.append(Mention(begin, match.end(), label, weak))
         texts = [] if self._texts is None else self._texts.mentions(line)
-        found += [m._replace(value=self._folded[m.value]) for m in texts if m.value]
-        kept: list[Mention] = []
-        for mention in sorted(found, key=lambda m: (m.start, -m.end)):
-            last = kept[-1] if kept else None
+        mentions += [m._replace(value=self._folded[m.value]) for m in texts if m.value]
+        merged: list[Mention] = []
+        for mention in sorted(mentions, key=lambda m: (m.start, -m.end)):
+            last = merged[-1] if merged else None
             if last is None or mention.start >= last.end + 1:
                 beside = last and _ITS_TEXT.fullmatch(line, last.end, mention.start)
                 if last and beside and last.end - last.start <= 3 < mention.end - mention.start:
                     # a sentence that begins with the option's text is a reason, whatever it denies
                     apart = "." in line[last.end - 1 : mention.start]
-                    kept[-1] = last if apart else last._replace(end=mention.end, weak=False)
+                    merged[-1] = last if apart else last._replace(end=mention.end, weak=False)
                     continue
-                kept.append(mention)
-        return kept
+                merged.append(mention)
+        return merged
 
     def later(self, text: str, value: str) -> Sequence[Mention]:  # noqa: ARG002 - it does not matter
         """Every label, and every option's text but for those that are denied: reasons speak of options so."""
         return [
-            m for m in self.mentions(text) if m.end - m.start <= 3 or words.affirmed(text, m.start, m.end)
+            m for m in self.mentions(text) if m.end - m.start <= 3 or words.is_affirmed(text, m.start, m.end)
         ]
 
     def _whole(self, line: str) -> str | None:
         """The option whose text a line is; letter case tells two apart only where it has to."""
-        return self._exact.get(line) or self._folded.get(_undressed(line))
+        return self._exact.get(line) or self._folded.get(_undress(line))
 
     @cached_property
     def _texts(self) -> ChoiceReader | None:
@@ -185,7 +185,7 @@ class _OptionReader(Form):
         return None if long else ChoiceReader(usable)
 
 
-def _undressed(option: str) -> str:
+def _undress(option: str) -> str:
     """An option without the differences that do not matter."""
-    text = plain_digits(normalised(option)).casefold()
+    text = plain_digits(normalise(option)).casefold()
     return " ".join(text.split()).strip(" .!*_`\"'“”‘’$")

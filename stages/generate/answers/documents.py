@@ -10,7 +10,7 @@ from evalcube.stages.generate.answers.final import Mention
 from evalcube.stages.generate.answers.numbers import with_whole_numbers
 from evalcube.stages.generate.answers.passages import CHATTER, passages
 from evalcube.stages.generate.answers.values import SHORT, Form, read_value
-from evalcube.stages.generate.answers.wording import DOUBT, affirmed
+from evalcube.stages.generate.answers.wording import DOUBT, is_affirmed
 
 _WINDOW = 6000
 """Characters at the end of a reply in which a JSON value is looked for."""
@@ -75,7 +75,7 @@ def read_json(text: str, comparison: object = None) -> str | None:  # noqa: ARG0
     if any(_PRIVATE.findall(plain[plain.rfind("\n", 0, at) + 1 : at])):
         return None  # one of several
     fenced = "```" in plain[max(0, at - 9) : at]
-    sure = fenced or (affirmed(plain.rstrip(), at, at + 1) and not DOUBT.search(plain, max(0, at - SHORT)))
+    sure = fenced or (is_affirmed(plain.rstrip(), at, at + 1) and not DOUBT.search(plain, max(0, at - SHORT)))
     return _field_of(values[-1]) if sure else None
 
 
@@ -147,6 +147,6 @@ class _JsonValues(Form):
         return [self._mention(match) for match in _SCALAR.finditer(line)]
 
     def _mention(self, match: re.Match[str]) -> Mention:
-        place = ord(match[0][0]) - _HOLDS
-        known = self._texts[place] if 0 <= place < len(self._texts) else json_text(match[0], parse=True)
-        return Mention(match.start(), match.end(), known, match[0] in ("true", "false", "null"))
+        index = ord(match[0][0]) - _HOLDS
+        text = self._texts[index] if 0 <= index < len(self._texts) else json_text(match[0], parse=True)
+        return Mention(match.start(), match.end(), text, match[0] in ("true", "false", "null"))

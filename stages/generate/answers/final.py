@@ -72,24 +72,24 @@ def instead(tail: str, value: str, mentions: Sequence[Mention], *, free: bool = 
     explained = words.HEADING.match(tail) is not None
     stands, cued, opened = value, False, False
     topic: str | None = value
-    for place, sentence in enumerate(sentences):
+    for position, sentence in enumerate(sentences):
         turns = words.TURNS.search(sentence.text) is not None
         withdrawn = _withdrawn(sentence, value, topic)
         redone = words.REDOES.search(sentence.text) is not None
         confirmed = words.CONFIRMS.search(sentence.text) is not None
         hard = turns or withdrawn or cued or stands == REFUSED
-        role, other = _claim(sentence, value)
-        unexplained = place == last and not explained
+        role, claimed = _claim(sentence, value)
+        unexplained = position == last and not explained
         names = free and _NAMES.search(sentence.text)
         topic = sentence.mentions[-1].value if sentence.mentions else None if names else topic
         opened = opened or words.REOPENS.search(sentence.text) is not None
         opened = opened and role is None and not explained and not confirmed
         if role is Role.REPLACES or (role is Role.STATED and (hard or redone)):
-            stands = other
+            stands = claimed
         elif role is Role.ANSWER:
             stands = value
         elif role in (Role.STATED, Role.OPEN):
-            stated = unexplained or (place == 0 and not explained)
+            stated = unexplained or (position == 0 and not explained)
             doubted = hard or (unexplained and (redone or not free))
             if (hard or not sentence.goes_on) and (stated if role is Role.STATED else doubted):
                 stands = REFUSED
@@ -134,8 +134,8 @@ def _claim(sentence: _Sentence, value: str) -> tuple[Role | None, str]:
         m for m in sentence.mentions if not m.weak or (not sentence.asked and _said_outright(text, m))
     ]
     denied = False
-    for place, mention in reversed(list(enumerate(mentions))):
-        role = _role(text, mentions, place, value)
+    for position, mention in reversed(list(enumerate(mentions))):
+        role = _role(text, mentions, position, value)
         if role is Role.DENIED:
             denied = True
         elif role is Role.STATED and denied:
@@ -145,36 +145,36 @@ def _claim(sentence: _Sentence, value: str) -> tuple[Role | None, str]:
     return (Role.DENIED if denied else None), REFUSED
 
 
-def _role(text: str, mentions: Sequence[Mention], place: int, value: str) -> Role | None:
+def _role(text: str, mentions: Sequence[Mention], position: int, value: str) -> Role | None:
     """What a sentence makes of one of its values; None if it only talks about it."""
-    at = mentions[place]
+    at = mentions[position]
     before, after = text[: at.start], text[at.end :]
     supposed = words.SUPPOSES.search(before) is not None
-    affirmed = words.affirmed(text, at.start, at.end)
+    affirmed = words.is_affirmed(text, at.start, at.end)
     if text.rstrip(" \n*_\"')").endswith("?"):
         return None
     if at.value == value:
-        if _denied(text, at):
+        if _is_denied(text, at):
             return None if supposed else Role.DENIED
         return Role.ANSWER if affirmed else None
     rightly = words.RIGHTLY.match(after)
     if not affirmed or not (rightly or words.ENDS.match(after)):
         return None
-    standing = [m for m in mentions[:place] if m.value == value]
+    standing = [m for m in mentions[:position] if m.value == value]
     replaced = standing and words.REPLACES.fullmatch(text, standing[-1].end, at.start)
-    if replaced or any(_denied(text, m) for m in standing):
+    if replaced or any(_is_denied(text, m) for m in standing):
         return Role.REPLACES
     if supposed or rightly:
         return None if supposed else Role.STATED
-    role = _offered(before, alone=len({m.value for m in mentions}) == 1)
+    role = _role_by_lead(before, alone=len({m.value for m in mentions}) == 1)
     return role if role is Role.STATED or words.LAST.match(after) else None
 
 
-def _denied(text: str, at: Mention) -> bool:
+def _is_denied(text: str, at: Mention) -> bool:
     return words.denied_before(text, at.start) or words.denied_after(text, at.end) is not None
 
 
-def _offered(before: str, *, alone: bool) -> Role | None:
+def _role_by_lead(before: str, *, alone: bool) -> Role | None:
     """What the words before a value that ends a clause make of it."""
     turned = words.TURNS.search(before) is not None
     clause = words.CUT.split(before)[-1]
@@ -186,8 +186,8 @@ def _offered(before: str, *, alone: bool) -> Role | None:
         turned = turned or words.REDOES.search(before) is not None
         if not turned and OTHER_TOPIC.search(before):
             return None
-        said = any(map(str.isalnum, before))
-        return Role.STATED if alone and (turned or words.SUBJECT.search(before) or not said) else open_end
+        preceded = any(map(str.isalnum, before))
+        return Role.STATED if alone and (turned or words.SUBJECT.search(before) or not preceded) else open_end
     if words.PART.search(clause):
         return None
     if words.ASSERTS.search(before):

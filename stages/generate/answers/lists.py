@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from evalcube.stages.generate.answers.final import Mention
-from evalcube.stages.generate.answers.numbers import WORD, spelled
-from evalcube.stages.generate.answers.passages import normalised, plain_digits
+from evalcube.stages.generate.answers.numbers import WORD, digits_of_words
+from evalcube.stages.generate.answers.passages import normalise, plain_digits
 from evalcube.stages.generate.answers.values import Form, read_value
 
 _DRESS = r"[ \t*_`\"'$>]{0,6}"
@@ -35,11 +35,11 @@ class _Lists(Form):
 
     def on_one_line(self, text: str) -> str:
         """The text with each list of a line for each item on one line."""
-        return self.column.sub(self._joined, text) if "\n" in text else text
+        return self.column.sub(self._join_lines, text) if "\n" in text else text
 
-    def _joined(self, column: re.Match[str]) -> str:
+    def _join_lines(self, column: re.Match[str]) -> str:
         lines = [re.sub(rf"\A{_DRESS}{_BULLET}", "", line) for line in column[0].split("\n")]
-        items = [found[0] for line in lines if (found := self.item.search(line))]
+        items = [match[0] for line in lines if (match := self.item.search(line))]
         return f" {', '.join(items)}"
 
 
@@ -76,8 +76,8 @@ class _Words(_Lists):
 
     def _lists(self, line: str) -> Iterator[Mention]:
         for start, end in (run.span() for run in _RUN.finditer(line)):
-            found = self.item.finditer(line, start, end)
-            words = [word for word in found if not _JOINS.fullmatch(word[0])]
+            matches = self.item.finditer(line, start, end)
+            words = [word for word in matches if not _JOINS.fullmatch(word[0])]
             while words and words[0][0].lower() in _PROSE:
                 words = words[1:]
             while len(words) > 1 and words[-1][0].lower() in _PROSE and line[end : end + 1] == " ":
@@ -111,7 +111,7 @@ def word_list(text: str) -> str | None:
     >>> word_list("Answer: I am not sure") is None
     True
     """
-    return read_value(_WORDS.on_one_line(normalised(text)), _WORDS)
+    return read_value(_WORDS.on_one_line(normalise(text)), _WORDS)
 
 
 # ---- integers
@@ -135,11 +135,11 @@ class _IntegerLists(_Lists):
 
     def mentions(self, line: str) -> Sequence[Mention]:
         """Every list of integers; one that is an operand, or a count of terms, is none."""
-        found, at = [], 0
+        mentions, at = [], 0
         for each in line.split("\n"):
-            found += [m._replace(start=at + m.start, end=at + m.end) for m in self._lists(each)]
+            mentions += [m._replace(start=at + m.start, end=at + m.end) for m in self._lists(each)]
             at += len(each) + 1
-        return found
+        return mentions
 
     def _lists(self, line: str) -> Iterator[Mention]:
         run: list[re.Match[str]] = []
@@ -159,7 +159,7 @@ class _IntegerLists(_Lists):
 
 
 def _integer(match: re.Match[str]) -> str:
-    digits = spelled(match["word"]) if match["word"] else re.sub("[^0-9]", "", match["digits"])
+    digits = digits_of_words(match["word"]) if match["word"] else re.sub("[^0-9]", "", match["digits"])
     negative = (match["sign"] or "").startswith("-")
     return f"-{digits.lstrip('0')}" if negative and digits.strip("0") else digits.lstrip("0") or "0"
 
@@ -179,4 +179,4 @@ def integer_list(text: str) -> str | None:
     >>> integer_list("Answer: 5 or 6") is None
     True
     """
-    return read_value(_INTEGERS.on_one_line(plain_digits(normalised(text))), _INTEGERS)
+    return read_value(_INTEGERS.on_one_line(plain_digits(normalise(text))), _INTEGERS)

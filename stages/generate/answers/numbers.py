@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from evalcube.stages.generate.answers.cues import phrases
 from evalcube.stages.generate.answers.final import Mention
-from evalcube.stages.generate.answers.passages import normalised, plain_digits
+from evalcube.stages.generate.answers.passages import normalise, plain_digits
 from evalcube.stages.generate.answers.values import Form, read_value
 
 _UNITS = "zero one two three four five six seven eight nine ten eleven twelve".split()
@@ -31,7 +31,7 @@ WORD = (
 """Whole numbers in words."""
 
 
-def spelled(word: str) -> str:
+def digits_of_words(word: str) -> str:
     """The digits of a number that is written in words.
 
     Examples
@@ -70,7 +70,7 @@ _DEGREES = re.compile(r"\s?(?:\^\s?(?:\\circ|\{\s?\\circ\s?\})|\\degree|°)")
 def plain_numbers(text: str) -> str:
     """A text with fractions and powers of ten written plainly."""
     text = _FORMULA.sub(r"\1", text) if "$" in text else text
-    text = normalised(text if text.isascii() else _VULGAR.sub(_fraction, text))
+    text = normalise(text if text.isascii() else _VULGAR.sub(_fraction, text))
     if "\\" in text:
         text = _LATEX_FRACTION.sub(
             lambda match: f" {match[1] or match[3]}/{match[2] or match[4]}", text.replace("\\%", "%")
@@ -170,7 +170,7 @@ def number(match: re.Match[str]) -> str | None:
         return None
     negative = (match["sign"] is not None and match["sign"][0] not in "+p") or match["inner"] is not None
     if match["word"]:
-        value = Fraction(spelled(match["word"]))
+        value = Fraction(digits_of_words(match["word"]))
     else:
         whole = "".join(filter(str.isdecimal, match["whole"]))
         if not (match["decimals"] or match["under"] or match["exponent"] or match["scale"] or match["short"]):

@@ -85,7 +85,7 @@ _EMPHASIS = re.compile(r"(?<!\w)(_{1,3})([^\s_](?:[^_\n]{0,300}[^\s_])?)\1(?!\w)
 _LATEX_SPACE = re.compile(r"\\(?:[()\[\]]|(?:q?quad|displaystyle|left|right|rm|bf|tt)\b| (?<!\\\\ ))")
 
 
-def cleaned(text: str) -> str:
+def clean(text: str) -> str:
     """The text with one kind of minus sign, line end and width, without tokens that end a turn and without HTML.
 
     Examples
@@ -111,9 +111,9 @@ def _break(match: re.Match[str]) -> str:
     return "\n" if tag in ("br", "p", "div") or tag[0] == "h" else ""
 
 
-def normalised(text: str) -> str:
-    """The text `cleaned`, and without LaTeX around words and in numbers."""
-    text = cleaned(text)
+def normalise(text: str) -> str:
+    """The text `clean`, and without LaTeX around words and in numbers."""
+    text = clean(text)
     text = text if text.isascii() else _JOINED.sub(r" \g<0>", _COPULA.sub("", text))
     if "\\" in text or "{,}" in text:
         text = _LATEX_COMMA.sub(",", _LATEX_TEXT.sub(r"\1", text))
@@ -203,9 +203,9 @@ def passages(text: str) -> Iterator[Passage]:
     >>> [passage.text for passage in passages("The answer is 7.\nAnswer: 8")]
     ['8', ' 7.\nAnswer: 8']
     """
-    found = _places(text)
+    spots = _places(text)
     for rank in _RANKS:
-        for _, start, kind in islice((place for place in reversed(found) if place[0] is rank), CANDIDATES):
+        for _, start, kind in islice((spot for spot in reversed(spots) if spot[0] is rank), CANDIDATES):
             yield _passage(text, rank, start, kind)
 
 
@@ -241,7 +241,7 @@ def _places(text: str) -> list[_Place]:
     marks = list(_MARK.finditer(text))
     if not marks:
         return [(Rank.SAID, mark.end(), "") for mark in _FOREIGN.finditer(text)]
-    return [place for mark in marks if (place := _place(text, mark)) is not None]
+    return [spot for mark in marks if (spot := _place(text, mark)) is not None]
 
 
 def _place(text: str, mark: re.Match[str]) -> _Place | None:
@@ -255,15 +255,15 @@ def _place(text: str, mark: re.Match[str]) -> _Place | None:
     begins = (line > 0 or at <= _HEAD) and _BEFORE.fullmatch(before) is not None
     if kind == "short":
         return (Rank.ASKED, end, "") if begins else None
-    place = _subject(text, at, end)
-    if place is None and (begins or _MARK_ITSELF.match(text, at) or _TABLE.match(text, end)):
+    spot = _subject(text, at, end)
+    if spot is None and (begins or _MARK_ITSELF.match(text, at) or _TABLE.match(text, end)):
         after = _AFTER_ASKED.match(text, end)
-        place = (Rank.ASKED, after.end(), "") if after else None
-    place = place or _said(text, at, end)
+        spot = (Rank.ASKED, after.end(), "") if after else None
+    spot = spot or _statement(text, at, end)
     _, asked, lead = before.rpartition("nswer")
-    if place and asked and not place[2] and _BEFORE.fullmatch(lead):
-        return Rank.ASKED, place[1], ""  # Answer: the answer is ...
-    return place
+    if spot and asked and not spot[2] and _BEFORE.fullmatch(lead):
+        return Rank.ASKED, spot[1], ""  # Answer: the answer is ...
+    return spot
 
 
 def _subject(text: str, at: int, end: int) -> _Place | None:
@@ -280,13 +280,13 @@ def _subject(text: str, at: int, end: int) -> _Place | None:
     return Rank.SAID, start, f"{verb.start()}"
 
 
-def _said(text: str, at: int, end: int) -> _Place | None:
+def _statement(text: str, at: int, end: int) -> _Place | None:
     after, clause = _AFTER_SAID.match(text, end), _CLAUSE.split(text[max(0, at - 120) : at])[-1]
     near = clause.rpartition(",")[2]
     if after is None or HEDGE.search(near) or CONDITION.search(clause):
         return None
-    other = OTHER_TOPIC.search(after[0]) or OTHER_TOPIC.search(near[-24:])
-    return None if other or SAYS_NOTHING.match(text, after.end()) else (Rank.SAID, after.end(), "")
+    off_topic = OTHER_TOPIC.search(after[0]) or OTHER_TOPIC.search(near[-24:])
+    return None if off_topic or SAYS_NOTHING.match(text, after.end()) else (Rank.SAID, after.end(), "")
 
 
 def _passage(text: str, rank: Rank, start: int, kind: str) -> Passage:
@@ -367,5 +367,5 @@ def fenced_block(text: str) -> str | None:
     last = deque(_FENCED.finditer(tail), maxlen=1)
     if not last:
         return None
-    rest = tail[last[0].end() :].strip()
-    return last[0][1] if not rest or CHATTER.match(rest) else None
+    after = tail[last[0].end() :].strip()
+    return last[0][1] if not after or CHATTER.match(after) else None

@@ -21,7 +21,7 @@ from evalcube.stages.generate.answers.passages import (
     fenced_block,
     in_box,
     last_lines,
-    normalised,
+    normalise,
     passages,
 )
 from evalcube.stages.generate.answers.values import Form, read_final
@@ -98,7 +98,7 @@ class TextForm(Form):
             if near and (words.FRAME.search(head) or re.search("[:,\u2014]", head)):
                 line = line[: capital.start()]
                 break
-        return _said(line, stated=passage.rank is Rank.SAID)
+        return _words_of_line(line, stated=passage.rank is Rank.SAID)
 
     def later(self, text: str, value: str) -> Sequence[Mention]:
         """What sentences after a statement state, in a few words."""
@@ -110,11 +110,11 @@ class TextForm(Form):
             turns = [] if frames else [turn.end() for turn in words.TURNS.finditer(sentence)]
             if turns and _NAME_ALONE.fullmatch(sentence, turns[-1]):
                 frames = turns
-            said = _said(sentence[frames[-1] :], stated=True) if frames else None
-            if said and not CHATTER.match(sentence) and len(said.split()) <= _MOST_WORDS:
-                at = low + max(sentence.find(said, frames[-1]), 0)
-                again = fold(said).endswith(fold(value))
-                mentions.append(Mention(at, low + len(sentence.rstrip()), value if again else said))
+            statement = _words_of_line(sentence[frames[-1] :], stated=True) if frames else None
+            if statement and not CHATTER.match(sentence) and len(statement.split()) <= _MOST_WORDS:
+                at = low + max(sentence.find(statement, frames[-1]), 0)
+                again = fold(statement).endswith(fold(value))
+                mentions.append(Mention(at, low + len(sentence.rstrip()), value if again else statement))
         return mentions
 
     def at_end(self, text: str) -> str | None:
@@ -124,19 +124,19 @@ class TextForm(Form):
             "\n" in line or len(line) > LONGEST_TEXT or _STOP.search(line) or words.STATEMENT.match(line)
         )
         if not several and (self._most_words is None or len(line.split()) <= self._most_words):
-            return None if words.declines(line) or not re.search(r"[^\W_]", line) else _said(line)
-        first, _, rest = text.strip().partition("\n\n")
-        heads = words.HEADING.match(rest) and first[-1:] not in (".", ":", "?")
-        if (heads or (rest and _BOLD.fullmatch(first))) and len(first.split()) <= _MOST_WORDS:
+            return None if words.declines(line) or not re.search(r"[^\W_]", line) else _words_of_line(line)
+        first, _, explanation = text.strip().partition("\n\n")
+        heads = words.HEADING.match(explanation) and first[-1:] not in (".", ":", "?")
+        if (heads or (explanation and _BOLD.fullmatch(first))) and len(first.split()) <= _MOST_WORDS:
             return without_markup(first) or None
         last = next(last_lines(text), "")[-LONGEST_TEXT:]
         sentence = re.split(r"(?<=\w[.!?])\s|;\s", last)[-1].lstrip("*_# ")
         introduced = words.STATEMENT.match(sentence)
-        said = sentence[introduced.end() :] if introduced else sentence
-        sure = words.affirmed(sentence, len(sentence) - len(said), len(sentence))
+        statement = sentence[introduced.end() :] if introduced else sentence
+        sure = words.is_affirmed(sentence, len(sentence) - len(statement), len(sentence))
         apart = introduced or (_BOLD.fullmatch(last) and sentence)
-        stated = apart and sure and len(said.split()) <= _MOST_WORDS and not words.DOUBT.search(sentence)
-        return _said(said, stated=True) if stated else None
+        stated = apart and sure and len(statement.split()) <= _MOST_WORDS and not words.DOUBT.search(sentence)
+        return _words_of_line(statement, stated=True) if stated else None
 
 
 def read_text(text: str, comparison: object = None, *, most_words: int | None = None) -> str | None:  # noqa: ARG001 - as the others
@@ -152,10 +152,10 @@ def read_text(text: str, comparison: object = None, *, most_words: int | None = 
     >>> read_text("I do not know.") is None
     True
     """
-    return read_final(normalised(text), TextForm(most_words))
+    return read_final(normalise(text), TextForm(most_words))
 
 
-def _said(line: str, *, stated: bool = False) -> str | None:
+def _words_of_line(line: str, *, stated: bool = False) -> str | None:
     """The words of a line; behind a statement, without what only leads to them."""
     line = line.rstrip("|").strip()
     if stated:
@@ -301,7 +301,7 @@ def place_of_answer(text: str, answers: Sequence[str], exact: frozenset[str], *,
                 len(run) == len(wanted)
                 and wanted
                 and _is_run(text, run, wanted)
-                and words.affirmed(text, run[0].start, run[-1].end)
+                and words.is_affirmed(text, run[0].start, run[-1].end)
             ):
                 return answer
     return None

@@ -22,7 +22,7 @@ from evalcube.stages.generate.answers.passages import (
     bold_passages,
     in_box,
     last_lines,
-    normalised,
+    normalise,
     passages,
     plain_digits,
     without_next_question,
@@ -86,21 +86,21 @@ class Form(ABC):
 
 def read_value(text: str, form: Form) -> str | None:
     """The value that a reply gives as its answer, in its usual form; None if there is none or it is one of two."""
-    return read_final(plain_digits(normalised(text)), form)
+    return read_final(plain_digits(normalise(text)), form)
 
 
 def read_final(text: str, form: Form) -> str | None:
     """As `read_value`, of a text that is normalised already."""
     text = without_next_question(text)
     marked = list(passages(text))
-    place, value = next(((p, v) for p in marked if (v := form.in_place(p)) is not None), (None, None))
-    if place is None or value is None:
+    passage, value = next(((p, v) for p in marked if (v := form.in_place(p)) is not None), (None, None))
+    if passage is None or value is None:
         cut = any(_EMPTY.match(p.text) and ":" in text[p.start - 4 : p.start] for p in marked)
         unmarked = (None if cut else form.at_end(text)) or None
         note("reply's end" if unmarked or marked else "no place", form.name, read=unmarked is not None)
         return unmarked
-    begin = _end_of(text, place, value, form)
-    later = _contradiction(text, marked, (place, value, begin), form)
+    begin = _end_of(text, passage, value, form)
+    later = _contradiction(text, marked, (passage, value, begin), form)
     if later is None and begin < len(text):
         tail = text[begin:][-TAIL:]
         if _OR_ELSE.match(tail):
@@ -108,7 +108,7 @@ def read_final(text: str, form: Form) -> str | None:
         elif value or form.free or words.TURNS.search(tail):
             later = instead(tail, value, form.later(tail, value), free=form.free)
     final = value if later is None else later
-    note("correction" if later else _PLACES[place.rank], form.name, read=bool(final))
+    note("correction" if later else _PLACES[passage.rank], form.name, read=bool(final))
     return final or None
 
 
@@ -123,11 +123,11 @@ _LINE = 6000
 """Characters of a place in which its value is looked for."""
 
 
-def _end_of(text: str, place: Passage, value: str, form: Form) -> int:
+def _end_of(text: str, passage: Passage, value: str, form: Form) -> int:
     """Where a value ends in its place; without a value, or where it is not written so, where the sentence ends."""
-    start = max(place.start, text.find(place.text[:_HEAD], place.start))
-    if place.rank is Rank.MARKED:
-        inner = in_box(place.text) if place.boxed else place.text
+    start = max(passage.start, text.find(passage.text[:_HEAD], passage.start))
+    if passage.rank is Rank.MARKED:
+        inner = in_box(passage.text) if passage.boxed else passage.text
         return _SHUT.match(text, start + len(inner.partition("\n")[0])).end()  # type: ignore[union-attr]
     near = text[start : start + _LINE]
     ends = [m.end for m in form.mentions(near) if m.value == value or not value]
@@ -143,21 +143,21 @@ def _contradiction(
     """What two places of different rank give that differ: the later one after a cue, else `REFUSED`."""
     first, value, begin = stands
     ranks = {first.rank}
-    for place in marked:
-        before = place.start < first.start
-        led = text[max(0, place.start - _HEAD) : place.start].rpartition("\n")[2].split()
-        if place.rank in ranks or (before and place.rank is not Rank.SAID and len(led) > 2):
+    for passage in marked:
+        before = passage.start < first.start
+        led = text[max(0, passage.start - _HEAD) : passage.start].rpartition("\n")[2].split()
+        if passage.rank in ranks or (before and passage.rank is not Rank.SAID and len(led) > 2):
             continue
-        if before and "\n" not in text[place.start : first.start]:
+        if before and "\n" not in text[passage.start : first.start]:
             continue
-        other = form.in_place(place)
-        if other is not None:
-            ranks.add(place.rank)
-            if other and other.casefold() != value.casefold():
-                between = (place.start, first.start) if before else (begin, place.start)
+        rival = form.in_place(passage)
+        if rival is not None:
+            ranks.add(passage.rank)
+            if rival and rival.casefold() != value.casefold():
+                between = (passage.start, first.start) if before else (begin, passage.start)
                 if not any(cue.search(text, *between) for cue in (words.TURNS, words.REDOES)):
                     return REFUSED
-                return None if before else other
+                return None if before else rival
     return None
 
 
@@ -168,9 +168,9 @@ def first_line(tail: str, longest: int = SEGMENT) -> str:
     """
     inner = tail.lstrip(" \t*_`")
     tail = BULLET.sub("", inner.lstrip(" \t\n*_`"), count=1) if inner[:1] == "\n" else inner
-    line, newline, rest = tail[: longest + 1].partition("\n")
+    line, newline, following = tail[: longest + 1].partition("\n")
     if newline and line.rstrip(" *_").endswith(":"):
-        line = f"{line} {rest.lstrip().partition(chr(10))[0]}"
+        line = f"{line} {following.lstrip().partition(chr(10))[0]}"
     if len(line) > longest:  # a word is not cut
         line = f"{line[:longest]}{tail[longest:].split(maxsplit=1)[0]}"
     return line.strip(" \t\n")
@@ -202,7 +202,7 @@ def whole(line: str, form: Form) -> str | None:
     only = mentions[0]
     before, after = line[: only.start], line[only.end :]
     bare = not any(map(str.isalnum, before + after)) and "?" not in after
-    return only.value if bare and words.affirmed(line, only.start, only.end) else None
+    return only.value if bare and words.is_affirmed(line, only.start, only.end) else None
 
 
 def at_end(text: str, form: Form) -> str | None:
@@ -219,15 +219,15 @@ def at_end(text: str, form: Form) -> str | None:
             stated = [m for m in mentions if m.value == value]
             if not value or any(map(words.declines, _SENTENCE.split(near[: mentions[0].start])[:-1])):
                 return None
-            return None if _doubted(text[text.rfind(near) :], mentions, stated[0]) else value
+            return None if _is_doubtful(text[text.rfind(near) :], mentions, stated[0]) else value
     return None
 
 
-def _doubted(tail: str, mentions: Sequence[Mention], at: Mention) -> bool:
+def _is_doubtful(tail: str, mentions: Sequence[Mention], at: Mention) -> bool:
     """Whether the sentence with a value, or what follows it, leaves open whether it is the answer."""
-    for other in reversed(mentions):  # what is said of others is no doubt
-        denial = words.denied_after(tail, other.end) if other.start > at.start else None
-        tail = tail[: other.start] + tail[denial.end() :] if denial else tail
+    for mention in reversed(mentions):  # what is said of others is no doubt
+        denial = words.denied_after(tail, mention.end) if mention.start > at.start else None
+        tail = tail[: mention.start] + tail[denial.end() :] if denial else tail
     begin = max((stop.end() for stop in words.SENTENCE_END.finditer(tail, 0, at.start)), default=0)
     begin = max((turn.end() for turn in words.RESULT.finditer(tail, begin, at.start)), default=begin)
     opened = words.REOPENS.search(tail, begin)
@@ -248,7 +248,7 @@ def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str 
     refused = False
     for low, high in reversed(spans) if last else spans:
         inside = [m for m in mentions if low <= m.start < high]
-        kept = [m for m in inside if words.affirmed(line, m.start, m.end)]
+        affirmed = [m for m in inside if words.is_affirmed(line, m.start, m.end)]
         if last and line[low:high].rstrip(" *_").endswith("?"):
             continue
         strict = last and form.labels
@@ -256,18 +256,20 @@ def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str 
         if last and chosen and not (_LINE_END.match(line, chosen.end) or _noun(line, chosen, form)):
             chosen = None
         if chosen is None:
-            refused = refused or (any(not m.weak for m in inside) and not kept)
-            chosen = _stated(line[:high], low, kept, form, last=last)
+            refused = refused or (any(not m.weak for m in inside) and not affirmed)
+            chosen = _stated_value(line[:high], low, affirmed, form, last=last)
             if chosen is None and loose:
-                strong = [m for m in kept if not m.weak]
+                strong = [m for m in affirmed if not m.weak]
                 bracket = line.find("(", strong[0].end, high) if strong else -1
                 chosen = next((m for m in reversed(strong) if bracket < 0 or m.start < bracket), None)
             if chosen is not None and loose and words.DOUBT.search(line):
                 return REFUSED
         if chosen is not None:
-            place = mentions.index(chosen) if chosen in mentions else 0
-            near = mentions[max(0, place - 1) : place + 2]
-            open_end = chosen.value is None or _hedges(line, near) or _changed(line, mentions[place:], form)
+            position = mentions.index(chosen) if chosen in mentions else 0
+            near = mentions[max(0, position - 1) : position + 2]
+            open_end = (
+                chosen.value is None or _hedges(line, near) or _is_replaced(line, mentions[position:], form)
+            )
             return REFUSED if open_end else chosen.value
     return REFUSED if refused else None
 
@@ -279,7 +281,7 @@ def _leading(line: str, low: int, mentions: Sequence[Mention], form: Form) -> Me
     first = next(
         (m for m in mentions if m.start <= start and not (m.weak and not _ends(line, m, form))), None
     )
-    if first is None or not words.affirmed(line, first.start, first.end):
+    if first is None or not words.is_affirmed(line, first.start, first.end):
         return None
     joins = form.word_operators
     expression = words.OPERATOR.match(line, first.end) or _LEFT_SIDE.match(line, first.end)
@@ -300,52 +302,54 @@ def _noun(line: str, at: Mention, form: Form) -> bool:
     return form.counts_things and _NOUN.match(line, at.end) is not None
 
 
-def _changed(line: str, mentions: Sequence[Mention], form: Form) -> bool:
+def _is_replaced(line: str, mentions: Sequence[Mention], form: Form) -> bool:
     """Whether another value that follows the first one takes its place; of two letters in a sentence, none counts."""
     first = mentions[0]
-    other = next((m for m in mentions if m.value not in (None, first.value)), None)
-    if other is None or not words.affirmed(line, other.start, other.end):
+    rival = next((m for m in mentions if m.value not in (None, first.value)), None)
+    if rival is None or not words.is_affirmed(line, rival.start, rival.end):
         return False
-    gap = line[first.end : other.start]
+    gap = line[first.end : rival.start]
     return bool(words.CHANGED.search(gap)) or (form.labels and not _APART.search(gap))
 
 
 def _hedges(line: str, mentions: Sequence[Mention]) -> bool:
     """Whether two neighbours of different value are alternatives of each other, or a pair where one is due."""
-    for one, other in pairwise(mentions):
-        gap = line[one.end : other.start]
-        if one.value == other.value or len(gap) > 60 or not words.GAP.fullmatch(gap):
+    for left, right in pairwise(mentions):
+        gap = line[left.end : right.start]
+        if left.value == right.value or len(gap) > 60 or not words.GAP.fullmatch(gap):
             continue
-        weak = (one.weak or other.weak) and not _LINE_END.match(line, other.end)
+        weak = (left.weak or right.weak) and not _LINE_END.match(line, right.end)
         remark = gap.lstrip(" *_`\"')$")[:1] in ("(", ".") or words.EQUATES.search(gap)
         either = words.ALTERNATIVE.search(gap) or not (weak or remark)
-        if either and not any(words.denied_before(line, m.start) for m in (one, other)):
+        if either and not any(words.denied_before(line, m.start) for m in (left, right)):
             return True
     return False
 
 
-def _stated(line: str, low: int, kept: Sequence[Mention], form: Form, *, last: bool) -> Mention | None:
+def _stated_value(
+    line: str, low: int, affirmed: Sequence[Mention], form: Form, *, last: bool
+) -> Mention | None:
     """The value that a sentence says is the one: after an equals sign, "is" or a colon."""
-    found = [
+    candidates = [
         m
-        for m in kept
+        for m in affirmed
         if not (m.weak and not _ends(line, m, form))
         and (
-            _by_name(line, low, m, kept)
+            _by_name(line, low, m, affirmed)
             if last and form.labels
-            else words.stated(line, m.start) or (last and words.RIGHTLY.match(line, m.end))
+            else words.is_stated(line, m.start) or (last and words.RIGHTLY.match(line, m.end))
         )
     ]
     reason = None if last else words.REASON.search(line, low)
-    if found and reason is not None and found[0].end <= reason.start():
-        found = [mention for mention in found if mention.end <= reason.start()]
-    return found[-1] if found else None
+    if candidates and reason is not None and candidates[0].end <= reason.start():
+        candidates = [mention for mention in candidates if mention.end <= reason.start()]
+    return candidates[-1] if candidates else None
 
 
-def _by_name(line: str, low: int, at: Mention, kept: Sequence[Mention]) -> bool:
+def _by_name(line: str, low: int, at: Mention, affirmed: Sequence[Mention]) -> bool:
     """Whether a letter is named as an option's, or ends the last clause of its sentence and is no quantity."""
     before = line[max(low, at.start - 16) : at.start]
-    ends = at is kept[-1] and words.ENDS.match(line, at.end) and words.stated(line, at.start)
+    ends = at is affirmed[-1] and words.ENDS.match(line, at.end) and words.is_stated(line, at.start)
     return bool(
         words.NAMES.search(before) or words.RIGHTLY.match(line, at.end) or (ends and "=" not in before[-8:])
     )

@@ -15,9 +15,9 @@ class _Late:
         self.pattern = pattern
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever a pattern has
-        found = getattr(re.compile(self.pattern, re.IGNORECASE), name)
-        setattr(self, name, found)  # so that it is not asked for again
-        return found
+        attribute = getattr(re.compile(self.pattern, re.IGNORECASE), name)
+        setattr(self, name, attribute)  # so that it is not asked for again
+        return attribute
 
 
 _ROLE = re.compile(r"(?<!\?P)<([a-z_]+)>")
@@ -67,7 +67,7 @@ _DECLINES = cue(
 )
 
 
-def affirmed(line: str, start: int, end: int) -> bool:
+def is_affirmed(line: str, start: int, end: int) -> bool:
     """Whether nothing around a part of a line denies it or leaves it open.
 
     Examples
@@ -91,7 +91,7 @@ def denied_after(line: str, end: int) -> re.Match[str] | None:
     return _DENIED.match(line, end)
 
 
-def stated(line: str, start: int) -> bool:
+def is_stated(line: str, start: int) -> bool:
     """Whether a part of a line stands after an equals sign, a colon, "is" or the like."""
     return _STATED.search(line[max(0, start - 48) : start]) is not None
 

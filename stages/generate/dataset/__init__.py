@@ -17,18 +17,18 @@ from evalcube.stages.generate.base import Cell, Task, TaskParams, Trial
 from evalcube.stages.generate.dataset.books import Book, Library, RowView
 from evalcube.stages.generate.dataset.fewshot import Examples, source_named
 from evalcube.stages.generate.dataset.files import format_of
-from evalcube.stages.generate.dataset.hub.fetch import located
+from evalcube.stages.generate.dataset.hub.fetch import locate
 from evalcube.stages.generate.dataset.kept import kept_version
 from evalcube.stages.generate.dataset.kinds import READERS, is_right
 from evalcube.stages.generate.dataset.matching import (
     accepted_by,
     context_of,
-    judged,
     load_grader,
     read_declared,
+    verdict_of,
 )
 from evalcube.stages.generate.dataset.params import Comparison, DatasetParams
-from evalcube.stages.generate.dataset.rows import Item, drawn, labels
+from evalcube.stages.generate.dataset.rows import Item, draw_digest, labels
 from evalcube.stages.generate.dataset.tables import Row
 from evalcube.stages.generate.errors import TaskError
 from evalcube.stages.generate.stream import Stream
@@ -72,20 +72,20 @@ class Permutation:
         """What comes at `place`, which must be in ``range(size)``."""
         if not 0 <= place < self.size:
             raise IndexError(f"place {place} of {self.size}")
-        found = self._once(place)
-        while found >= self.size:
-            found = self._once(found)
-        return found
+        position = self._once(place)
+        while position >= self.size:
+            position = self._once(position)
+        return position
 
     def _once(self, place: int) -> int:
         high, low = divmod(place, self._low)
         for turn in range(0, 2 * _ROUNDS, 2):
-            high = (high + _mixed(low ^ self._keys[turn])) % self._high
-            low = (low + _mixed(high ^ self._keys[turn + 1])) % self._low
+            high = (high + _mix(low ^ self._keys[turn])) % self._high
+            low = (low + _mix(high ^ self._keys[turn + 1])) % self._low
         return high * self._low + low
 
 
-def _mixed(value: int) -> int:
+def _mix(value: int) -> int:
     """64 well-mixed bits (the finaliser of SplitMix64)."""
     value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _MASK
@@ -99,7 +99,7 @@ _LISTED = 40
 def check_rows(book: Book, params: DatasetParams) -> None:
     """Read every row that `params` select, as a sweep would."""
     for path, _ in params.where:
-        _known("where", path, book)
+        _check_column("where", path, book)
     view = book.view(params)
     if not view.rows:
         wanted = ", ".join(f"{path}: {' or '.join(map(str, values))}" for path, values in params.where)
@@ -107,11 +107,11 @@ def check_rows(book: Book, params: DatasetParams) -> None:
             f"no row of {book.source.path} has {wanted}; correct `where`", field="where", value=wanted
         )
     for param, path in view.reader.fields:
-        _known(param, path, book)
+        _check_column(param, path, book)
     _check_items(view)
 
 
-def _known(param: str, path: str, book: Book) -> None:
+def _check_column(param: str, path: str, book: Book) -> None:
     """Refuse a field whose column stands in no row."""
     if book.has_column(path):
         return
@@ -128,9 +128,9 @@ def _check_items(view: RowView) -> None:
     first: TaskError | None = None
     problems = guesses = 0
     from_zero = False
-    for place in range(len(view.rows)):
+    for position in range(len(view.rows)):
         try:
-            item = view.item(place)
+            item = view.item(position)
         except TaskError as error:
             first = first or error
             problems += 1
@@ -138,8 +138,8 @@ def _check_items(view: RowView) -> None:
         guesses += item.by_place is not None
         from_zero = from_zero or item.by_place == 0
     if first is not None:
-        others = problems - 1
-        more = f" ({others} other row{'s have' if others > 1 else ' has'} problems, too)" if others else ""
+        further = problems - 1
+        more = f" ({further} other row{'s have' if further > 1 else ' has'} problems, too)" if further else ""
         raise TaskError(f"{first.message}{more}", field=first.field, value=first.value)
     if guesses and not from_zero:
         raise TaskError(
@@ -206,21 +206,21 @@ class Dataset(Task[DatasetParams]):
             from evalcube.stages.generate.foreign.maths import require_math
 
             require_math()
-        found = source_named(self._found(params))
-        found = found.redrawn().model_copy(update={"rows": 0})
-        shots = found.fewshot
+        resolved = source_named(self._with_digest(params))
+        resolved = resolved.redrawn().model_copy(update={"rows": 0})
+        shots = resolved.fewshot
         if shots and shots.source.file:
-            other = self._found(found.of_examples())
-            named = {"file": other.file, "format": other.format, "sha256": other.sha256}
+            examples = self._with_digest(resolved.of_examples())
+            named = {"file": examples.file, "format": examples.format, "sha256": examples.sha256}
             source = shots.source.model_copy(update=named)
-            found = found.model_copy(update={"fewshot": shots.model_copy(update={"source": source})})
-        book = self._library.book(found.file, found.format, found.digest())
-        book.check(found, lambda: self._check(book, found))
-        return found.model_copy(update={"rows": len(book.view(found).rows)})
+            resolved = resolved.model_copy(update={"fewshot": shots.model_copy(update={"source": source})})
+        book = self._library.book(resolved.file, resolved.format, resolved.digest())
+        book.check(resolved, lambda: self._check(book, resolved))
+        return resolved.model_copy(update={"rows": len(book.view(resolved).rows)})
 
-    def _found(self, params: DatasetParams) -> DatasetParams:
+    def _with_digest(self, params: DatasetParams) -> DatasetParams:
         """The params with format and digest of their file."""
-        p = located(params)
+        p = locate(params)
         form = format_of(p.file, p.format)
         sha256 = p.sha256 or kept_version(p.file) or self._library.digest(p.file)
         return p.model_copy(update={"format": form, "sha256": sha256})
@@ -245,7 +245,7 @@ class Dataset(Task[DatasetParams]):
             item = view.item(position)
             right = item.accepted or (item.options[item.right],)
             # Hashes, as all texts of a file together may be larger than memory.
-            answer, key = hash(tuple(sorted(right))), hash((item.asked, *sorted(item.options)))
+            answer, key = hash(tuple(sorted(right))), hash((item.whole_question, *sorted(item.options)))
             earlier, other_answer = asked.setdefault(key, (index, answer))
             if other_answer != answer:
                 yield (
@@ -277,7 +277,7 @@ class Dataset(Task[DatasetParams]):
     ) -> Trial:
         item = view.item(place)
         if key is not None and params.draws == "row" and item.options:
-            stream = Stream(int.from_bytes(drawn(key, item.asked, item.options), "big"))
+            stream = Stream(int.from_bytes(draw_digest(key, item.whole_question, item.options), "big"))
         trial = _trial(params, item, stream)
         if item.turns:
             trial = replace(trial, extras={**trial.extras, "turns": list(map(dict, item.turns))})
@@ -311,7 +311,7 @@ class Dataset(Task[DatasetParams]):
             return text.strip() or None
         if params.grader:
             context = context_of(trial)
-            right = judged(params.grader, load_grader(params.grader)(text, context))
+            right = verdict_of(params.grader, load_grader(params.grader)(text, context))
             return None if right is None else (_RIGHT if right else _WRONG)
         if not params.answer or params.match == "judge":
             return text.strip() or None

@@ -43,7 +43,7 @@ class RowView:
     def item(self, place: int) -> Item:
         """The question at a place of the selection."""
         index = self.rows[place]
-        return self.source.read(index, lambda row: self.reader.item(row, index + 1))
+        return self.source.read_row(index, lambda row: self.reader.item(row, index + 1))
 
     def row(self, place: int) -> Row:
         """The row at a place of the selection; `TaskError` names one that cannot be read."""
@@ -51,18 +51,18 @@ class RowView:
 
     def value(self, place: int, path: str) -> str | None:
         """A field of the row at a place of the selection as text, None if it is none; `TaskError` as for `item`."""
-        return self.source.read(self.rows[place], lambda row: plain(lookup(row, path)))
+        return self.source.read_row(self.rows[place], lambda row: plain(lookup(row, path)))
 
     def order(self, key: bytes) -> Sequence[int]:
         """Places of the selection in the order of what their rows draw: rows that come or go move no others."""
-        found = self._orders.get(key)
-        if found is None:
+        order = self._orders.get(key)
+        if order is None:
             if len(self._orders) >= _ORDERS:
                 self._orders.clear()
-            own = (self.source.read(index, lambda row: self.reader.draw(row, key)) for index in self.rows)
+            own = (self.source.read_row(index, lambda row: self.reader.draw(row, key)) for index in self.rows)
             draws = array("Q", (int.from_bytes(draw[:8], "big") for draw in own))
-            found = self._orders[key] = array("Q", sorted(range(len(draws)), key=draws.__getitem__))
-        return found
+            order = self._orders[key] = array("Q", sorted(range(len(draws)), key=draws.__getitem__))
+        return order
 
 
 class SourceTable:
@@ -79,7 +79,7 @@ class SourceTable:
         except ValueError as error:
             raise TaskError(f"{self.place(index)}: {error}", field="file", value=self.path) from error
 
-    def read(self, index: int, read: Callable[[Row], V]) -> V:
+    def read_row(self, index: int, read: Callable[[Row], V]) -> V:
         """What is read of a row of the file; `TaskError` names the row that lacks it."""
         try:
             return read(self.row(index))
@@ -114,36 +114,38 @@ class Book:
         """Run a check of what `params` select, unless it has been passed before."""
         # Under the lock, long as it takes: other threads that plan the same file wait for the result.
         with self._lock:
-            self._checked.made(params, check)
+            self._checked.obtain(params, check)
 
     def view(self, params: DatasetParams) -> RowView:
         """The rows that `params` select."""
         with self._lock:
-            return self._views.made(params, lambda: self._view(params))
+            return self._views.obtain(params, lambda: self._view(params))
 
     def _view(self, params: DatasetParams) -> RowView:
         reader = RowReader(params, texts_only=self.source.table.texts_only)
-        return RowView(self.source, reader, self._selected(params))
+        return RowView(self.source, reader, self._select_rows(params))
 
-    def _selected(self, params: DatasetParams) -> Sequence[int]:
+    def _select_rows(self, params: DatasetParams) -> Sequence[int]:
         if not params.where:
             return range(self._rows)
         fields = tuple(field for field, _ in params.where)
         wanted = [{plain(value) for value in values} for _, values in params.where]
-        index = self._indices.made(fields, lambda: self._indexed(fields))
-        found = array("Q")
+        index = self._indices.obtain(fields, lambda: self._index_rows(fields))
+        selected = array("Q")
         for key, rows in index.items():
             if all(value in values for value, values in zip(key, wanted, strict=True)):
-                found.extend(rows)
-        return array("Q", sorted(found))
+                selected.extend(rows)
+        return array("Q", sorted(selected))
 
-    def _indexed(self, fields: tuple[str, ...]) -> Mapping[tuple[str | None, ...], Sequence[int]]:
+    def _index_rows(self, fields: tuple[str, ...]) -> Mapping[tuple[str | None, ...], Sequence[int]]:
         """Values of the fields -> rows that have them."""
-        found: dict[tuple[str | None, ...], array[int]] = {}
+        rows_by_key: dict[tuple[str | None, ...], array[int]] = {}
         for index in range(self._rows):
-            key = self.source.read(index, lambda row: tuple(plain(lookup(row, field)) for field in fields))
-            found.setdefault(key, array("Q")).append(index)
-        return found
+            key = self.source.read_row(
+                index, lambda row: tuple(plain(lookup(row, field)) for field in fields)
+            )
+            rows_by_key.setdefault(key, array("Q")).append(index)
+        return rows_by_key
 
     def has_column(self, path: str) -> bool:
         """Whether a column has a field's name, or that of its first step, in any row; mostly the first tells."""
@@ -154,12 +156,12 @@ class Book:
         """The columns that there are in any row, in the file's order; reads every row once."""
         with self._lock:
             if not self._columns:
-                found: dict[str, None] = {}
+                names: dict[str, None] = {}
                 for index in range(self._rows):
-                    found.update(dict.fromkeys(self.source.row(index)))
-                    if len(found) > _COLUMNS:
-                        found = dict.fromkeys(list(found)[:_COLUMNS])
-                self._columns = list(found)
+                    names.update(dict.fromkeys(self.source.row(index)))
+                    if len(names) > _COLUMNS:
+                        names = dict.fromkeys(list(names)[:_COLUMNS])
+                self._columns = list(names)
             return self._columns
 
 
@@ -204,14 +206,14 @@ class Library:
 
     def examples(self, params: DatasetParams, make: Callable[[RowView], V]) -> V:
         """What is made of the rows that the examples of resolved `params` are from; raises as `book`."""
-        return cast("V", self._examples.made(params, lambda: make(self.view(params.of_examples()))))
+        return cast("V", self._examples.obtain(params, lambda: make(self.view(params.of_examples()))))
 
     def digest(self, path: str) -> str:
         """A file's SHA-256; read again when the file system says that the file is another one."""
         with self._lock:
             # The state before the digest: a file that changes meanwhile has another state the next time.
             state = file_state(path)
-            known = self._digests.get(path)
-            if known is None or known[0] != state:
-                known = self._digests.put(path, (state, file_digest(path)))
-            return known[1]
+            remembered = self._digests.get(path)
+            if remembered is None or remembered[0] != state:
+                remembered = self._digests.put(path, (state, file_digest(path)))
+            return remembered[1]

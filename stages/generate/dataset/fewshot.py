@@ -11,7 +11,7 @@ from evalcube.stages.generate.base import Trial
 from evalcube.stages.generate.dataset.books import RowView
 from evalcube.stages.generate.dataset.hub.address import Address, is_hub
 from evalcube.stages.generate.dataset.params import DatasetParams
-from evalcube.stages.generate.dataset.rows import Item, drawn, lookup, plain
+from evalcube.stages.generate.dataset.rows import Item, draw_digest, lookup, plain
 from evalcube.stages.generate.dataset.tables import Row
 from evalcube.stages.generate.errors import TaskError
 from evalcube.stages.generate.stream import Stream
@@ -34,7 +34,9 @@ class Example:
 
 def content(item: Item) -> str:
     """What rows have in common that ask the same, whatever their case, spaces and order of options."""
-    return json.dumps([" ".join(item.asked.casefold().split()), sorted(map(str.casefold, item.options))])
+    return json.dumps(
+        [" ".join(item.whole_question.casefold().split()), sorted(map(str.casefold, item.options))]
+    )
 
 
 def source_named(params: DatasetParams) -> DatasetParams:
@@ -80,17 +82,18 @@ class Examples:
         asking = view.reader.params
         if self._shots.form == "text":
             asking = asking.model_copy(update={"instruction": ""})
-        for place in view.order(key):
-            group = self._groups.setdefault(self._group(view.row(place)), {})
+        for position in view.order(key):
+            group = self._groups.setdefault(self._group(view.row(position)), {})
             if len(group) <= self._shots.n:
-                item = view.item(place)
-                stream = Stream(int.from_bytes(drawn(key, item.asked, item.options), "big"))
-                group.setdefault(content(item), self._example(view, place, ask(asking, item, stream)))
+                item = view.item(position)
+                stream = Stream(int.from_bytes(draw_digest(key, item.whole_question, item.options), "big"))
+                group.setdefault(content(item), self._example(view, position, ask(asking, item, stream)))
             elif not self._shots.by:
                 break
 
         sizes = (
-            sum(len(one.prompt) + len(one.reply) for one in group.values()) for group in self._groups.values()
+            sum(len(example.prompt) + len(example.reply) for example in group.values())
+            for group in self._groups.values()
         )
         if max(sizes, default=0) > MOST_TEXT:
             raise self._problem(f"makes more than {MOST_TEXT:,} characters of examples; ask for fewer")
@@ -100,21 +103,21 @@ class Examples:
         enough = {name for name, group in self._groups.items() if len(group) > self._shots.n}
         if not self._shots.by and enough:
             return
-        for place in range(len(view.rows)):
-            row = view.row(place)
+        for position in range(len(view.rows)):
+            row = view.row(position)
             if self._group(row) not in enough:
-                self.of(row, view.item(place))
+                self.of(row, view.item(position))
 
     def _group(self, row: Row) -> str:
         return (plain(lookup(row, self._shots.by)) or "") if self._shots.by else ""
 
-    def _example(self, view: RowView, place: int, trial: Trial) -> Example:
+    def _example(self, view: RowView, position: int, trial: Trial) -> Example:
         p, own = self._params, self._shots.reply
-        index = view.rows[place]
+        index = view.rows[position]
         if own:
-            reply = view.source.read(index, lambda row: view.reader.filled(row, own, "fewshot"))
+            reply = view.source.read_row(index, lambda row: view.reader.fill(row, own, "fewshot"))
         else:
-            reply = trial.answer if trial.options else view.source.read(index, view.reader.written_answer)
+            reply = trial.answer if trial.options else view.source.read_row(index, view.reader.written_answer)
             reply = f"\\boxed{{{reply}}}" if p.match == "math" else reply
             if p.instruction == "auto" and p.match in ("auto", "number"):
                 reply = f"Answer: {reply}"
@@ -123,28 +126,31 @@ class Examples:
     def of(self, row: Row, item: Item) -> Sequence[Example]:
         """The examples of a question, which is never among them."""
         same, group = content(item), self._group(row)
-        others = (example for key, example in self._groups.get(group, {}).items() if key != same)
-        found = list(islice(others, self._shots.n))
-        if len(found) < self._shots.n:
+        candidates = (example for key, example in self._groups.get(group, {}).items() if key != same)
+        examples = list(islice(candidates, self._shots.n))
+        if len(examples) < self._shots.n:
             where = f" where {self._shots.by} is {group!r}" if self._shots.by else ""
             raise self._problem(
-                f"asks for {self._shots.n} examples, and there are {len(found)} other questions{where}; ask for fewer, "
-                "or take them from another file or split"
+                f"asks for {self._shots.n} examples, and there are {len(examples)} other questions{where}; ask for "
+                "fewer, or take them from another file or split"
             )
-        return found
+        return examples
 
-    def _problem(self, what: str) -> TaskError:
-        return TaskError(f"fewshot {what}", field="fewshot", value=self._shots.n)
+    def _problem(self, flaw: str) -> TaskError:
+        return TaskError(f"fewshot {flaw}", field="fewshot", value=self._shots.n)
 
     def before(self, row: Row, item: Item, trial: Trial) -> Trial:
         """A question's trial with its examples before it."""
-        found = self.of(row, item)
+        examples = self.of(row, item)
         if self._shots.stop:
             trial = replace(trial, extras={**trial.extras, "sampler": {"stop": list(self._shots.stop)}})
         if self._shots.form == "text":
-            blocks = [f"{one.prompt}\n\n{one.reply}" for one in found]
+            blocks = [f"{example.prompt}\n\n{example.reply}" for example in examples]
             return replace(trial, prompt="\n\n".join([*blocks, trial.prompt]))
         turns: list[Mapping[str, str]] = []
-        for one in found:
-            turns += [{"role": "user", "content": one.prompt}, {"role": "assistant", "content": one.reply}]
+        for example in examples:
+            turns += [
+                {"role": "user", "content": example.prompt},
+                {"role": "assistant", "content": example.reply},
+            ]
         return replace(trial, extras={**trial.extras, "turns": [*turns, *trial.turns]})

@@ -93,7 +93,7 @@ def open_table(path: str, form: str, sha256: str) -> Table:
     """Open a file whose digest is known."""
     content = _with_digest(path, sha256)
     if path.lower().endswith(".gz") and not is_hub(path):
-        content = content.unpacked()
+        content = content.unpack()
     head = content.read(0, 8)
     if form != "parquet" and head.startswith((_ZIP, _OLE)):
         raise file_error(path, _NO_SHEET)
@@ -101,7 +101,7 @@ def open_table(path: str, form: str, sha256: str) -> Table:
     if wide:
         content = content.as_utf8()
     try:
-        table = _indexed(content, form)
+        table = _index(content, form)
     except (ValueError, OSError) as error:
         raise TaskError(f"{path}: {error}", field="file", value=path) from error
     if len(table) == 0:
@@ -113,18 +113,18 @@ def open_table(path: str, form: str, sha256: str) -> Table:
 
 def whole_file(path: str, sha256: str) -> BufferedReader | BytesIO:
     """The content of a file whose digest is known, as it is on the disk; raises as `open_table`."""
-    return _unchanged(path, sha256).stream()
+    return _open_unchanged(path, sha256).stream()
 
 
 def _with_digest(path: str, sha256: str) -> _Content:
     """The file if it is what it was; else the copy that a cube keeps, whatever has become of the file."""
     try:
-        return _unchanged(path, sha256)
+        return _open_unchanged(path, sha256)
     except TaskError:
         copy = copied_blocks(sha256)
         if copy is None:
             raise
-    content = _Content.filled(path, copy)
+    content = _Content.from_blocks(path, copy)
     if content.sha256() != sha256:
         raise file_error(
             path,
@@ -134,9 +134,9 @@ def _with_digest(path: str, sha256: str) -> _Content:
     return content
 
 
-def _unchanged(path: str, sha256: str) -> _Content:
+def _open_unchanged(path: str, sha256: str) -> _Content:
     # Opened once, then hashed and read through that descriptor: what is read is what was hashed.
-    content = _Content(path, _fetched(path, sha256) if is_hub(path) else None)
+    content = _Content(path, _open_fetched(path, sha256) if is_hub(path) else None)
     digest = content.sha256()
     if digest != sha256:
         raise file_error(
@@ -147,14 +147,14 @@ def _unchanged(path: str, sha256: str) -> _Content:
     return content
 
 
-def _fetched(address: str, sha256: str) -> int:
+def _open_fetched(address: str, sha256: str) -> int:
     """A descriptor of what was fetched from the hub."""
-    found = shelf.content(sha256)
-    if found is None:
+    path = shelf.content(sha256)
+    if path is None:
         raise Address.parse(address).problem(
             f"is not on this machine, and no cube at hand keeps a copy of it; run: evalcube data fetch '{address}'"
         )
-    return _opened(str(found))
+    return _open(str(path))
 
 
 def open_packed(path: str) -> Iterator[bytes]:
@@ -162,7 +162,7 @@ def open_packed(path: str) -> Iterator[bytes]:
     return _Content(path).unpacked_blocks()
 
 
-def _indexed(content: _Content, form: str) -> Table:
+def _index(content: _Content, form: str) -> Table:
     content.hold()
     if form == "parquet":
         return ParquetTable(content.stream(), content.unchanged)
@@ -179,7 +179,7 @@ class _Content:
 
     def __init__(self, path: str, descriptor: int | None = None) -> None:
         self._path = path
-        self._descriptor = _opened(path) if descriptor is None else descriptor
+        self._descriptor = _open(path) if descriptor is None else descriptor
         # Not __del__: a finalizer also runs when the interpreter ends, and never twice.
         weakref.finalize(self, os.close, self._descriptor)
         self._state = self._now()
@@ -223,9 +223,9 @@ class _Content:
         with self.stream() as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
-    def unpacked(self) -> _Content:
+    def unpack(self) -> _Content:
         """The content of this .gz file."""
-        return _Content.filled(self._path, self.unpacked_blocks())
+        return _Content.from_blocks(self._path, self.unpacked_blocks())
 
     def as_utf8(self) -> _Content:
         """The content of this UTF-16 file as UTF-8."""
@@ -233,14 +233,14 @@ class _Content:
         with self.stream() as file:
             blocks = chain(iter(lambda: file.read(_BLOCK), b""), [b""])
             try:
-                return _Content.filled(
+                return _Content.from_blocks(
                     self._path, (decoder.decode(block, not block).encode() for block in blocks)
                 )
             except UnicodeError as error:
                 raise file_error(self._path, "begins as UTF-16 and is none; save it as UTF-8") from error
 
     @classmethod
-    def filled(cls, path: str, blocks: Iterable[bytes]) -> _Content:
+    def from_blocks(cls, path: str, blocks: Iterable[bytes]) -> _Content:
         """Content in a file without a name, which goes with the process however it ends."""
         with tempfile.TemporaryFile() as target:
             for block in blocks:
@@ -267,7 +267,7 @@ class _Content:
                 yield block
 
 
-def _opened(path: str) -> int:
+def _open(path: str) -> int:
     """A descriptor of a regular file."""
     try:
         # not blocking: a named pipe without a writer would wait for ever

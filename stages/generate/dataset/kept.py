@@ -37,8 +37,8 @@ def offer_version(source: str, point: Mapping[str, str] | None) -> None:
 
 def kept_version(path: str) -> str | None:
     """The digest that stands in for a file that is gone; None if it is there, or nothing was offered for it."""
-    found = None if is_hub(path) or os.path.lexists(path) else kept_point(path)
-    return None if found is None else found["sha256"]
+    version = None if is_hub(path) or os.path.lexists(path) else kept_point(path)
+    return None if version is None else version["sha256"]
 
 
 def kept_point(path: str) -> Mapping[str, str] | None:

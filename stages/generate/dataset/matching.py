@@ -12,7 +12,7 @@ from typing import cast
 
 import regex
 
-from evalcube.stages.generate.answers.passages import normalised
+from evalcube.stages.generate.answers.passages import normalise
 from evalcube.stages.generate.answers.texts import (
     lines_after_marks,
     place_of_answer,
@@ -71,9 +71,9 @@ def load_grader(name: str) -> Grader:
     module, colon, attribute = name.partition(":")
     try:
         if colon:
-            found: object = getattr(importlib.import_module(module), attribute)
+            function: object = getattr(importlib.import_module(module), attribute)
         else:
-            found = next(point for point in entry_points(group=GRADERS) if point.name == name).load()
+            function = next(point for point in entry_points(group=GRADERS) if point.name == name).load()
     except (ImportError, AttributeError, StopIteration) as error:
         raise CodeError(
             f"grader '{name}' is not found: give an entry point of group {GRADERS}, or module:function",
@@ -81,23 +81,25 @@ def load_grader(name: str) -> Grader:
             value=name,
         ) from error
     try:
-        names = list(inspect.signature(found).parameters) if callable(found) else []
+        names = list(inspect.signature(function).parameters) if callable(function) else []
     except ValueError:
         names = []
-    if names != ["reply", "context"] or not callable(found):
+    if names != ["reply", "context"] or not callable(function):
         raise TaskError(f"grader '{name}' must be a function of (reply, context)", field="grader", value=name)
-    return found
+    return function
 
 
-def judged(name: str, said: object) -> bool | None:
+def verdict_of(name: str, ruling: object) -> bool | None:
     """What a grader said of a reply: right, wrong, or that it has no answer."""
-    if said is None:
+    if ruling is None:
         return None
-    plain = said.item() if getattr(said, "size", 0) == 1 and hasattr(said, "item") else said  # NumPy's truths
+    plain = (
+        ruling.item() if getattr(ruling, "size", 0) == 1 and hasattr(ruling, "item") else ruling
+    )  # NumPy's truths
     if isinstance(plain, int | float) and plain in (0, 1):
         return bool(plain)
     raise TaskError(
-        f"grader '{name}' returned {repr(said)[:60]}, which is none of True, False and None",
+        f"grader '{name}' returned {repr(ruling)[:60]}, which is none of True, False and None",
         field="grader",
         value=name,
     )
@@ -115,31 +117,31 @@ def read_declared(
 
         return read_math(text, accepted)
     if match == "regex":
-        found = matched(pattern, text)
-        if found is None:
+        hit = find_match(pattern, text)
+        if hit is None:
             return None
         note("pattern", "text")
-        return str(found[1] if found.re.groups and found[1] is not None else found[0]).strip() or None
-    text = normalised(text)
+        return str(hit[1] if hit.re.groups and hit[1] is not None else hit[0]).strip() or None
+    text = normalise(text)
     line = next((line for line in lines_after_marks(text) if line), None)
-    said = without_markup(text) if line is None else line
-    note("whole reply" if line is None else "answer line", "text", read=bool(said))
-    if not said or match == "exact":
-        return said or None
+    statement = without_markup(text) if line is None else line
+    note("whole reply" if line is None else "answer line", "text", read=bool(statement))
+    if not statement or match == "exact":
+        return statement or None
     # A reply that gives something else is wrong, and one that neither has an answer line nor an answer is too.
-    return place_of_answer(said, accepted, comparison.exact, first=match == "prefix") or _UNMATCHED
+    return place_of_answer(statement, accepted, comparison.exact, first=match == "prefix") or _UNMATCHED
 
 
-def matched(pattern: str, text: str, *, first: bool = False) -> regex.Match[str] | None:
+def find_match(pattern: str, text: str, *, first: bool = False) -> regex.Match[str] | None:
     """The last or first match of a user's pattern; None also where a hostile text takes it too long."""
-    found = None
+    match = None
     try:
-        for found in regex.finditer(pattern, text, timeout=SECONDS, concurrent=True):  # noqa: B007 - the last one
+        for match in regex.finditer(pattern, text, timeout=SECONDS, concurrent=True):  # noqa: B007 - the last one
             if first:
                 break
     except (TimeoutError, MemoryError, RecursionError):
         return None
-    return found
+    return match
 
 
 def accepted_by(trial: Trial) -> Sequence[str]:

@@ -304,10 +304,10 @@ class DatasetParams(TaskParams):
 
     def identity(self) -> dict[str, object]:
         """All params but the file's path and number of rows: its digest stands for them."""
-        given = {name: value for name, value in self.canonical().items() if name not in ("file", "rows")}
+        identity = {name: value for name, value in self.canonical().items() if name not in ("file", "rows")}
         if self.fewshot:
-            given["fewshot"] = self.fewshot.identity()
-        return given | {"sha256": self.digest()}
+            identity["fewshot"] = self.fewshot.identity()
+        return identity | {"sha256": self.digest()}
 
     def of_examples(self) -> DatasetParams:
         """The params that select the rows which examples are from; resolved as these are."""

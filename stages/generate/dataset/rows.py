@@ -60,12 +60,12 @@ class Item:
     """What was said before the question."""
 
     @property
-    def asked(self) -> str:
+    def whole_question(self) -> str:
         """The question with what was said before it."""
         return json.dumps([*map(dict, self.turns), self.question]) if self.turns else self.question
 
 
-def drawn(key: bytes, question: str, options: Sequence[str]) -> bytes:
+def draw_digest(key: bytes, question: str, options: Sequence[str]) -> bytes:
     """32 bytes that follow from a key and what a model sees of a row, and not from the row's place or answer."""
     return hashlib.sha256(key + json.dumps([question, list(options)]).encode()).digest()
 
@@ -78,19 +78,19 @@ def lookup(row: Row, path: str) -> object:
     >>> lookup({"a": {"b": [1, 2]}}, "a.b.1")
     2
     """
-    found: object = row
+    value: object = row
     for step in [path] if path in row else path.split("."):
-        if isinstance(found, Mapping):
-            found = found.get(step)
-        elif isinstance(found, list) and step.isdecimal() and step.isascii() and len(step) < 9:
-            found = found[int(step)] if int(step) < len(found) else None
+        if isinstance(value, Mapping):
+            value = value.get(step)
+        elif isinstance(value, list) and step.isdecimal() and step.isascii() and len(step) < 9:
+            value = value[int(step)] if int(step) < len(value) else None
         else:
             return None
-        if isinstance(found, Ambiguous):
+        if isinstance(value, Ambiguous):
             raise RowError(
                 f"'{step}' stands twice, so that it is not sure which is meant; rename one", path=path
             )
-    return _value(found)
+    return _value(value)
 
 
 def _value(value: object) -> object:
@@ -140,17 +140,17 @@ class RowReader:
         """Each needed field, with the param that names it."""
         p = self.params
         name = "template" if p.template else "messages" if p.messages else "prompt"
-        found = [(name, path) for path in p.template_fields()]
+        fields = [(name, path) for path in p.template_fields()]
         if p.imported:  # the rest may be missing: another tool's questions need not have it
-            return found
-        found += [("answer", p.answer)] if p.answer else []
+            return fields
+        fields += [("answer", p.answer)] if p.answer else []
         names = (p.options,) if isinstance(p.options, str) else p.options
-        found += [("options", path) for path in names]
-        found += [
+        fields += [("options", path) for path in names]
+        fields += [
             (name, path) for name in ("id", "cluster", "assertions", "rubric") if (path := getattr(p, name))
         ]
-        found += [("fewshot", p.fewshot.by)] if p.fewshot and p.fewshot.by else []
-        return list({path: (param, path) for param, path in reversed(found)}.values())[::-1]
+        fields += [("fewshot", p.fewshot.by)] if p.fewshot and p.fewshot.by else []
+        return list({path: (param, path) for param, path in reversed(fields)}.values())[::-1]
 
     def missing(self, row: Row) -> list[tuple[str, str]]:
         """The needed fields that a row lacks, with the params that name them."""
@@ -169,34 +169,34 @@ class RowReader:
         p = self.params
         question = self._question(row)
         if p.imported:
-            return self._imported(row, number, question)
+            return self._imported_item(row, number, question)
         options = self._options(row)
         extras = self._extras(row, number)
         if not p.answer:
             return Item(question, (), 0, (), extras)
         answers = self._answers(row)
         if not options:
-            return Item(question, (), 0, self._accepted(answers), extras)
+            return Item(question, (), 0, self._accept_whole(answers), extras)
         places = [self._place(answer, options) for answer in answers]
         if p.kind != "choice":  # an open question with the options left out
-            return Item(question, (), 0, self._accepted([options[i] for i, _ in places]), extras)
+            return Item(question, (), 0, self._accept_whole([options[i] for i, _ in places]), extras)
         if len({i for i, _ in places}) > 1:
             raise self._wrong("names several options; keep one right answer")
-        place, by_place = places[0]
-        return Item(question, options, place, (), extras, place if by_place else None)
+        right, by_place = places[0]
+        return Item(question, options, right, (), extras, right if by_place else None)
 
     def draw(self, row: Row, key: bytes) -> bytes:
-        """What a row draws by, see `drawn`; errors as of `item`."""
+        """What a row draws by, see `draw_digest`; errors as of `item`."""
         question = self._question(row)
         if self.params.messages:
-            question = Item(question, (), 0, (), {}, turns=self._turns(row)[:-1]).asked
-        return drawn(key, question, self._options(row) if self.params.kind == "choice" else ())
+            question = Item(question, (), 0, (), {}, turns=self._turns(row)[:-1]).whole_question
+        return draw_digest(key, question, self._options(row) if self.params.kind == "choice" else ())
 
     def written_answer(self, row: Row) -> str:
         """The first reference answer as it is written."""
         return self._answers(row)[0]
 
-    def _imported(self, row: Row, number: int, question: str) -> Item:
+    def _imported_item(self, row: Row, number: int, question: str) -> Item:
         """A question whose replies another tool graded: nothing is read as an answer here, and nothing refused."""
         p = self.params
         reference = plain(lookup(row, p.answer))
@@ -214,7 +214,7 @@ class RowReader:
     def _question(self, row: Row) -> str:
         p = self.params
         if p.template:
-            question = self.filled(row, p.template, "template")
+            question = self.fill(row, p.template, "template")
         elif p.messages:
             question = self._turns(row)[-1]["content"]
         else:
@@ -225,7 +225,7 @@ class RowReader:
             )
         return question.strip("\n")
 
-    def filled(self, row: Row, template: str, param: str) -> str:
+    def fill(self, row: Row, template: str, param: str) -> str:
         """A template with a row's values; `RowError` names the param that it is of."""
         return PLACEHOLDER.sub(
             lambda match: self._text(row, param, match[1].strip()) if match[1] else match[0][0], template
@@ -239,9 +239,9 @@ class RowReader:
             raise self._problem("messages", path, str(error)) from None
 
     def _text(self, row: Row, param: str, path: str) -> str:
-        return self._checked(plain(lookup(row, path)), param, path)
+        return self._check_text(plain(lookup(row, path)), param, path)
 
-    def _checked(self, text: str | None, param: str, path: str) -> str:
+    def _check_text(self, text: str | None, param: str, path: str) -> str:
         if text is None:
             raise self._problem(param, path, "must hold a text or a number")
         if not text.isascii():
@@ -275,26 +275,26 @@ class RowReader:
                 "options", names, f"must hold a list{_way_to_options(names, lookup(row, names))}"
             )
         plains = ("" if value is None else plain(value) for value in values)
-        return self._distinct([self._checked(text, "options", names) for text in plains], names)
+        return self._distinct([self._check_text(text, "options", names) for text in plains], names)
 
     def _distinct(self, options: Sequence[str], path: str) -> tuple[str, ...]:
-        found = tuple(option.strip() for option in options)
-        while found and not found[-1]:  # padding of questions with fewer options
-            found = found[:-1]
-        if not 2 <= len(found) <= MOST_OPTIONS:
+        texts = tuple(option.strip() for option in options)
+        while texts and not texts[-1]:  # padding of questions with fewer options
+            texts = texts[:-1]
+        if not 2 <= len(texts) <= MOST_OPTIONS:
             raise self._problem(
-                "options", path, f"must hold from 2 to {MOST_OPTIONS} options, not {len(found)}"
+                "options", path, f"must hold from 2 to {MOST_OPTIONS} options, not {len(texts)}"
             )
         # By its place an option is known even if another one reads the same, as it does in known sets.
-        alike = len(set(found)) < len(found) and self.params.answer_is not in ("letter", "index", "number")
-        if not all(found) or alike:
+        alike = len(set(texts)) < len(texts) and self.params.answer_is not in ("letter", "index", "number")
+        if not all(texts) or alike:
             raise self._problem(
                 "options",
                 path,
                 "holds an option that stands there twice, or is empty before others; take it out, or say which is "
                 "right with answer_is: letter, index or number",
             )
-        return found
+        return texts
 
     def _list(self, value: object, *, quoted: bool = False) -> list[object] | None:
         """A list as such or, if only texts can be or it is wanted, in a text."""
@@ -311,23 +311,23 @@ class RowReader:
         way = self.params.answer_is
         places = _places(answer, options)
         if way == "auto":
-            found = {places[each] for each in ("text", "letter", "index")} - {None}
-            if len(found) > 1:
+            named = {places[each] for each in ("text", "letter", "index")} - {None}
+            if len(named) > 1:
                 raise self._wrong(
                     f"holds {_short(answer)}, which is one option's text and another's letter or "
                     "index; say which is meant with answer_is: text, letter, index (from 0) or number (from 1)"
                 )
-            place = next(iter(found), None)
+            position = next(iter(named), None)
             guessed = places["text"] is None and places["letter"] is None
         else:
-            place, guessed = places[way], False
-        if place is None:
+            position, guessed = places[way], False
+        if position is None:
             raise self._wrong(
                 f"holds {_short(answer)}, which is none of the {len(options)} options"
                 f"{' by ' + way if way != 'auto' else ''}; it may be an option's text, its letter, its index "
                 "(from 0), or its number (from 1; say answer_is: number)"
             )
-        return place, guessed
+        return position, guessed
 
     # ---- answers
 
@@ -341,7 +341,7 @@ class RowReader:
         if values is not None and not 1 <= len(values) <= MOST_ACCEPTED:
             raise self._wrong(f"must hold from 1 to {MOST_ACCEPTED} answers")
         texts = [
-            self._checked(plain(_value(each)), "answer", p.answer)
+            self._check_text(plain(_value(each)), "answer", p.answer)
             for each in (values if values is not None else [value])
         ]
         if p.answer_after:
@@ -358,7 +358,7 @@ class RowReader:
         mark = self.params.answer_after
         return value.rpartition(mark)[2] if mark else value
 
-    def _accepted(self, answers: Sequence[str]) -> tuple[str, ...]:
+    def _accept_whole(self, answers: Sequence[str]) -> tuple[str, ...]:
         """The answers letter by letter; one that its kind's grammar does not take whole is refused."""
         for answer in answers:
             if not (_PLAIN.fullmatch(answer) or self._fits(answer)):

@@ -112,7 +112,7 @@ def index_jsonl(file: BinaryIO, read: Reader, unchanged: Unchanged) -> LineTable
 
 def _json_object(data: bytes) -> Row:
     try:
-        value = _JSON.decode(_decoded(data))
+        value = _JSON.decode(_decode(data))
     except RecursionError:
         raise ValueError("the JSON is nested too deeply; flatten it") from None
     except json.JSONDecodeError as error:
@@ -129,7 +129,7 @@ _JSON = json.JSONDecoder(object_pairs_hook=unambiguous)
 """`json.loads` would make one for each row."""
 
 
-def _decoded(data: bytes) -> str:
+def _decode(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
@@ -198,22 +198,22 @@ def _guess_delimiter(file: BinaryIO) -> str:
 
 def _records(file: BinaryIO, delimiter: str) -> Iterator[tuple[list[str], int, int, int]]:
     """Fields of each record that is not blank, the places it begins and ends at, and its first line."""
-    place = line = first = 0
+    offset = line = first = 0
 
     def texts() -> Iterator[str]:
-        nonlocal place, line
+        nonlocal offset, line
         for start, data in _lines(file):
-            place, line = start + len(data), line + 1
-            if place - begin > MOST_ROW_BYTES:
+            offset, line = start + len(data), line + 1
+            if offset - begin > MOST_ROW_BYTES:
                 raise ValueError(
                     f"the row on line {first} has more than {MOST_ROW_BYTES >> 20} MiB; is a quote open?"
                 )
-            yield _decoded(data)
+            yield _decode(data)
 
     begin = 0
     reader = csv.reader(texts(), delimiter=delimiter, strict=True)
     while True:
-        begin, first = place, line + 1
+        begin, first = offset, line + 1
         try:
             fields = next(reader, None)
         except (csv.Error, ValueError) as error:
@@ -221,13 +221,13 @@ def _records(file: BinaryIO, delimiter: str) -> Iterator[tuple[list[str], int, i
         if fields is None:
             return
         if fields:
-            yield fields, begin, place, first
+            yield fields, begin, offset, first
 
 
 def _csv_parser(columns: list[str], delimiter: str) -> Callable[[bytes], Row]:
     def parse(data: bytes) -> Row:
         # newline="\n": the line ends inside of quotes stay as they are
-        lines = io.StringIO(_decoded(data.removeprefix(_BOM)), newline="\n")
+        lines = io.StringIO(_decode(data.removeprefix(_BOM)), newline="\n")
         try:
             fields = next(csv.reader(lines, delimiter=delimiter, strict=True))
         except (csv.Error, StopIteration) as error:
@@ -304,18 +304,18 @@ def _shortest(column: Any, kind: Any) -> Any:  # noqa: ANN401 - pyarrow, which m
     """A column whose numbers of 32 bits are the shortest decimals that they stand for: 0.1, not 0.10000000149."""
     import pyarrow as pa
 
-    text = _retyped(kind, pa.string())
-    return column if text == kind else column.cast(text).cast(_retyped(kind, pa.float64()))
+    text = _retype(kind, pa.string())
+    return column if text == kind else column.cast(text).cast(_retype(kind, pa.float64()))
 
 
-def _retyped(kind: Any, leaf: Any) -> Any:  # noqa: ANN401 - types of pyarrow, which may not be there
+def _retype(kind: Any, leaf: Any) -> Any:  # noqa: ANN401 - types of pyarrow, which may not be there
     """A type of Arrow with another one in the place of numbers of 32 bits."""
     import pyarrow as pa
 
     if pa.types.is_float32(kind):
         return leaf
     if pa.types.is_list(kind):
-        return pa.list_(_retyped(kind.value_type, leaf))
+        return pa.list_(_retype(kind.value_type, leaf))
     if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_retyped(field.type, leaf)) for field in kind])
+        return pa.struct([field.with_type(_retype(field.type, leaf)) for field in kind])
     return kind

@@ -10,11 +10,11 @@ MOST_TEXT = 1_000_000
 ROLES = ("system", "user", "assistant")
 
 
-def turns_of(given: Sequence[object] | None) -> tuple[Mapping[str, str], ...]:
+def turns_of(values: Sequence[object] | None) -> tuple[Mapping[str, str], ...]:
     """The turns in a value of a file, the last of which is the question."""
-    if not given or len(given) > MOST_TURNS:
+    if not values or len(values) > MOST_TURNS:
         raise ValueError(f"must hold a list of 1 to {MOST_TURNS} turns")
-    turns = tuple(map(_turn, given))
+    turns = tuple(map(_turn, values))
     if turns[-1]["role"] != "user":
         raise ValueError("must end with the user's turn, which is the question")
     if sum(len(turn["content"]) for turn in turns) > MOST_TEXT:
@@ -22,12 +22,12 @@ def turns_of(given: Sequence[object] | None) -> tuple[Mapping[str, str], ...]:
     return turns
 
 
-def _turn(given: object) -> Mapping[str, str]:
-    role, said = (given.get("role"), given.get("content")) if isinstance(given, Mapping) else (None, None)
-    if not isinstance(role, str) or role not in ROLES or not isinstance(said, str):
+def _turn(value: object) -> Mapping[str, str]:
+    role, content = (value.get("role"), value.get("content")) if isinstance(value, Mapping) else (None, None)
+    if not isinstance(role, str) or role not in ROLES or not isinstance(content, str):
         raise ValueError(f"must hold turns with a role ({', '.join(ROLES)}) and a text as content")
     try:
-        said.encode()
+        content.encode()
     except UnicodeEncodeError:
         raise ValueError("holds half of a surrogate pair, which is no character; correct the text") from None
-    return {"role": role, "content": said}
+    return {"role": role, "content": content}

@@ -96,16 +96,18 @@ class _Child:
     def ask(self, request: bytes) -> object:
         with self._lock:
             key = sha256(request).digest()
-            if (known := self._known.get(key)) is not None:
-                return known[0]
+            if (remembered := self._known.get(key)) is not None:
+                return remembered[0]
             wall: float = json.loads(request)["limits"]["wall_seconds"]
             began = time.monotonic()
-            said, length = self._answer(request, wall)
-            found: object = Failure(f"grader {said['failed']}") if "failed" in said else said["said"]
-            lasting = "crashed" not in said and ("said" in said or time.monotonic() - began < wall)
+            message, length = self._answer(request, wall)
+            answer: object = (
+                Failure(f"grader {message['failed']}") if "failed" in message else message["said"]
+            )
+            lasting = "crashed" not in message and ("said" in message or time.monotonic() - began < wall)
             if lasting and length <= _REMEMBERED_LENGTH and not self._fetches:
-                self._known.put(key, (found,))
-            return found
+                self._known.put(key, (answer,))
+            return answer
 
     def _answer(self, request: bytes, wall: float) -> tuple[dict[str, object], int]:
         """What the process says, in how many bytes; one that dies is started again, a bounded number of times."""

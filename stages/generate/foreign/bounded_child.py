@@ -45,8 +45,8 @@ def cut_off() -> str:
 def main(module: str, network: str) -> None:
     """Serve requests until nobody is left to make any."""
     # What others print must not come among the answers.
-    said = os.dup(1)
-    told = os.dup(0)
+    output = os.dup(1)
+    requests = os.dup(0)
     with open(os.devnull, "r+b") as nothing:  # noqa: PTH123 - a descriptor is what is needed
         for standard in (0, 1, 2):
             os.dup2(nothing.fileno(), standard)
@@ -56,18 +56,18 @@ def main(module: str, network: str) -> None:
         door.warm()
     except Exception as error:  # noqa: BLE001 - whatever the import of others' code raises
         hello["failed"] = f"{type(error).__name__}: {error}"[:500]
-    _say(said, hello)
+    _say(output, hello)
     if "failed" in hello:
         return
     gc.freeze()  # what was imported stays shared with the forks
     fork: _Fork | None = None
-    while line := _line(told):
+    while line := _line(requests):
         request = json.loads(line)
         if fork and fork.left and fork.limits != request["limits"]:
             fork.end()
         if not (fork and fork.left):
-            fork = _Fork(request["limits"], door, (told, said))
-        _say(said, fork.answer(request["given"]))
+            fork = _Fork(request["limits"], door, (requests, output))
+        _say(output, fork.answer(request["given"]))
 
 
 def _line(descriptor: int) -> bytes:
@@ -91,7 +91,7 @@ class _Fork:
 
     def __init__(self, limits: dict[str, int], door: Any, ours: tuple[int, int]) -> None:  # noqa: ANN401
         self.limits, self.left = limits, limits["answers"]
-        self._told, self._signal = ours[0], 0
+        self._requests, self._signal = ours[0], 0
         asked, self._asks = os.pipe()
         self._hears, speaks = os.pipe()
         self._child = os.fork()
@@ -102,18 +102,18 @@ class _Fork:
         os.close(asked)
         os.close(speaks)
 
-    def answer(self, given: object) -> dict[str, object]:
+    def answer(self, request: object) -> dict[str, object]:
         """What the fork makes of a request: ``{"said": ...}`` or ``{"failed": reason}``."""
         with suppress(BrokenPipeError):
-            _say(self._asks, given)
-        data, ended = _heard(self._hears, self._told, self.limits)
-        said: dict[str, object] = {"failed": ended} if ended else json.loads(data or "{}")
-        self.left = self.left - 1 if "said" in said else 0
+            _say(self._asks, request)
+        data, ended = _heard(self._hears, self._requests, self.limits)
+        message: dict[str, object] = {"failed": ended} if ended else json.loads(data or "{}")
+        self.left = self.left - 1 if "said" in message else 0
         if not self.left:
             self.end()
         number = self._signal
-        if said:
-            return said
+        if message:
+            return message
         if number == signal.SIGXCPU:
             return {"failed": "ran out of time"}
         return {
@@ -134,15 +134,15 @@ class _Fork:
         self._signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
 
 
-def _heard(pipe: int, told: int, limits: dict[str, int]) -> tuple[bytes, str]:
+def _heard(pipe: int, requests: int, limits: dict[str, int]) -> tuple[bytes, str]:
     """The line that comes through a pipe, empty if none does before its end; and why it is not read."""
     deadline = time.monotonic() + limits["wall_seconds"]
     data = bytearray()
     while not data.endswith(b"\n"):
-        ready, _, _ = select.select([pipe, told], [], [], max(0.0, deadline - time.monotonic()))
+        ready, _, _ = select.select([pipe, requests], [], [], max(0.0, deadline - time.monotonic()))
         if not ready:
             return b"", "ran out of time"
-        if told in ready:  # nobody asks before the answer: whoever asked is gone
+        if requests in ready:  # nobody asks before the answer: whoever asked is gone
             return b"", "is not needed any more"
         block = os.read(pipe, _BLOCK)
         if not block:
@@ -173,13 +173,13 @@ def _say_answer(speaks: int, door: Any, line: bytes) -> None:  # noqa: ANN401
         random.seed(0)
         if "numpy" in sys.modules:
             sys.modules["numpy"].random.seed(0)
-        found = {"said": door.answer(json.loads(line))}
+        message = {"said": door.answer(json.loads(line))}
     except MemoryError:
-        found = {"failed": "ran out of memory"}
+        message = {"failed": "ran out of memory"}
     except BaseException as error:  # noqa: BLE001 - whatever others' code raises, SystemExit too
-        found = {"failed": f"raised {type(error).__name__}: {error}"[:500]}
+        message = {"failed": f"raised {type(error).__name__}: {error}"[:500]}
     try:
-        _say(speaks, found)
+        _say(speaks, message)
     except (MemoryError, TypeError, ValueError, RecursionError):
         _say(speaks, {"failed": "said what is no JSON"})
 

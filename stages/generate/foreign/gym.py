@@ -33,8 +33,8 @@ _SHOWN = 60
 @cache
 def catalogue() -> Mapping[str, Any]:
     """What is known of the generators of one version; `benchmarks/gym_catalogue.py` writes it."""
-    found: Mapping[str, Any] = json.loads(files(__package__).joinpath("gym.json").read_text("utf-8"))
-    return found
+    document: Mapping[str, Any] = json.loads(files(__package__).joinpath("gym.json").read_text("utf-8"))
+    return document
 
 
 class GymParams(TaskParams):
@@ -67,15 +67,15 @@ def _level(most: int, description: str) -> tuple[Any, Any]:
 def params_of(name: str) -> type[GymParams]:
     """The class of a generator's params: levels of its curriculum, and its plain settings."""
     entry = catalogue()["generators"][name]
-    known = GymParams.model_fields["reasoning_gym"].description
+    description = GymParams.model_fields["reasoning_gym"].description
     fields: dict[str, tuple[Any, Any]] = {
-        "reasoning_gym": (str, Field(catalogue()["version"], max_length=40, description=known)),
+        "reasoning_gym": (str, Field(catalogue()["version"], max_length=40, description=description)),
         "level": _level(
             entry["levels"] - 1, "Level of all attributes, or the last one of those that have fewer."
         ),
     }
     for attribute, levels in entry["attributes"].items():
-        shown = _shown(levels)
+        shown = _describe_levels(levels)
         fields[f"level_{attribute}"] = _level(len(levels) - 1, f"Level of {attribute}, in order: {shown}.")
     for setting, (kind, default) in entry["settings"].items():
         own = Field(
@@ -83,13 +83,13 @@ def params_of(name: str) -> type[GymParams]:
             description=f"Setting of the generator, {json.dumps(default)} where no level says otherwise.",
         )
         fields[setting] = (_KINDS[kind] | None, own)
-    made: type[GymParams] = create_model(  # type: ignore[call-overload]  # fields by name
+    model: type[GymParams] = create_model(  # type: ignore[call-overload]  # fields by name
         f"{name}_params", __base__=GymParams, __module__=__name__, __doc__=f"Params of gym:{name}.", **fields
     )
-    return made
+    return model
 
 
-def _shown(levels: Sequence[Mapping[str, object]]) -> str:
+def _describe_levels(levels: Sequence[Mapping[str, object]]) -> str:
     """The levels of an attribute in short."""
     texts = [" to ".join(dict.fromkeys(json.dumps(value) for value in level.values())) for level in levels]
     if len("; ".join(texts)) <= _SHOWN:
@@ -107,17 +107,17 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - so that params can be pickl
 
 def task(name: str) -> Task[Any]:
     """The task of a generator."""
-    known, refused = catalogue()["generators"], catalogue()["refused"]
-    if name in known:
+    offered, refused = catalogue()["generators"], catalogue()["refused"]
+    if name in offered:
         return Gym(name)
     if name in refused:
         raise TaskError(f"gym:{name} is not offered: {refused[name]}; take another generator", value=name)
     if not name:
         raise TaskError(
-            f"gym: names no generator of {PACKAGE}; write gym:NAME with one of {', '.join(known)}"
+            f"gym: names no generator of {PACKAGE}; write gym:NAME with one of {', '.join(offered)}"
         )
-    near = get_close_matches(name, known, n=1)
-    remedy = f"Did you mean 'gym:{near[0]}'?" if near else f"There are: {', '.join(known)}"
+    near = get_close_matches(name, offered, n=1)
+    remedy = f"Did you mean 'gym:{near[0]}'?" if near else f"There are: {', '.join(offered)}"
     raise TaskError(f"{PACKAGE} has no generator '{name}'. {remedy}", value=name)
 
 
@@ -132,8 +132,8 @@ def read_answer(text: str, lines: int = 1) -> str | None:
     text = text[-_LONGEST:]
     begin = text.rfind("<answer>")
     if begin < 0 and lines > 1:
-        said = next(passages(text), None)
-        return "\n".join(said.text.strip().splitlines()[:lines]).strip("` \n") or None if said else None
+        passage = next(passages(text), None)
+        return "\n".join(passage.text.strip().splitlines()[:lines]).strip("` \n") or None if passage else None
     if begin < 0:
         return next(lines_after_marks(text), None)
     inner = text[begin + len("<answer>") :].partition("</answer>")[0].strip()
@@ -180,45 +180,48 @@ class Gym(RenderedTask[GymParams]):
 
     def check_package(self) -> None:
         """See that the package is there, in the version whose generators are known."""
-        wanted, found = catalogue()["version"], _installed()
-        if found != wanted:
-            what = f"and {found} is installed" if found else "which is not installed"
+        wanted, present = catalogue()["version"], _installed_version()
+        if present != wanted:
+            state = f"and {present} is installed" if present else "which is not installed"
             raise TaskError(
-                f"{self.name} needs {PACKAGE} {wanted}, {what}. Run: pip install 'evalcube[gym]'", value=found
+                f"{self.name} needs {PACKAGE} {wanted}, {state}. Run: pip install 'evalcube[gym]'",
+                value=present,
             )
 
     def config(self, params: GymParams) -> dict[str, object]:
         """The settings that the params stand for."""
-        given = params.canonical()
-        found: dict[str, object] = {}
+        values = params.canonical()
+        settings: dict[str, object] = {}
         for attribute, levels in self._entry["attributes"].items():
-            level = given.get(f"level_{attribute}", given.get("level"))
+            level = values.get(f"level_{attribute}", values.get("level"))
             if level is not None:
-                found |= levels[min(cast("int", level), len(levels) - 1)]
-        return found | {setting: given[setting] for setting in self._entry["settings"] if setting in given}
+                settings |= levels[min(cast("int", level), len(levels) - 1)]
+        return settings | {
+            setting: values[setting] for setting in self._entry["settings"] if setting in values
+        }
 
     @property
     def _entry(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = catalogue()["generators"][self._generator]
-        return found
+        entry: Mapping[str, Any] = catalogue()["generators"][self._generator]
+        return entry
 
     def render(self, params: GymParams, seeds: Sequence[int]) -> Sequence[Row]:
         """Make an item for each seed, the first one of it."""
-        if not _installed():
+        if not _installed_version():
             self.check_package()
         self._check_version(params)
         config = self.config(params)
-        made = ask(
+        rows = ask(
             "gym", {"render": {"name": self._generator, "config": config, "seeds": list(seeds)}}, _RENDERING
         )
-        if isinstance(made, Failure):
-            given = {name: value for name, value in params.canonical().items() if name != "reasoning_gym"}
+        if isinstance(rows, Failure):
+            values = {name: value for name, value in params.canonical().items() if name != "reasoning_gym"}
             raise TaskError(
-                f"{self.name} makes no questions with {json.dumps(given)}: it {made.reason.removeprefix('grader ')}; "
+                f"{self.name} makes no questions with {json.dumps(values)}: it {rows.reason.removeprefix('grader ')}; "
                 "correct the params",
-                value=given,
+                value=values,
             )
-        return cast("Sequence[Row]", made)
+        return cast("Sequence[Row]", rows)
 
     def trial(self, params: GymParams, row: Row) -> Trial:
         """The question of an item, with the form that the answer is to have."""
@@ -226,17 +229,17 @@ class Gym(RenderedTask[GymParams]):
         return Trial(prompt, str(row["target"]), self._floor(params), (), {"entry": row.get("entry")})
 
     def _floor(self, params: GymParams) -> float:
-        given = params.canonical()
-        if given.keys() != {"reasoning_gym", "level"}:
+        values = params.canonical()
+        if values.keys() != {"reasoning_gym", "level"}:
             return 0.0
-        known = catalogue()["floors"].get(self._generator, {})
-        return float(known.get(str(given["level"]), {"floor": 0.0})["floor"])
+        floors = catalogue()["floors"].get(self._generator, {})
+        return float(floors.get(str(values["level"]), {"floor": 0.0})["floor"])
 
     def difficulty(self, params: GymParams) -> float:
         """1 and the sum of the levels: nothing else is known of how hard the items are."""
-        given = params.canonical()
+        values = params.canonical()
         levels = [
-            min(cast("int", given.get(f"level_{attribute}", given.get("level", 0))), len(levels) - 1)
+            min(cast("int", values.get(f"level_{attribute}", values.get("level", 0))), len(levels) - 1)
             for attribute, levels in self._entry["attributes"].items()
         ]
         return 1.0 + sum(levels)
@@ -254,12 +257,12 @@ class Gym(RenderedTask[GymParams]):
         entry = trial.extras["entry"]
         if answer == trial.answer or entry is None:  # which then asks for the very text
             return answer == trial.answer
-        said = ask("gym", {"name": self._generator, "answer": answer, "entry": entry})
-        return isinstance(said, (int, float)) and said == 1
+        score = ask("gym", {"name": self._generator, "answer": answer, "entry": entry})
+        return isinstance(score, (int, float)) and score == 1
 
 
 @cache
-def _installed() -> str:
+def _installed_version() -> str:
     """Version of the package; empty if it is missing."""
     try:
         return version(PACKAGE)

@@ -12,12 +12,12 @@ def warm() -> None:
     import reasoning_gym  # noqa: F401
 
 
-def answer(given: dict[str, Any]) -> object:
+def answer(request: dict[str, Any]) -> object:
     """Rows for the seeds of a request to render; the score, from 0 to 1, of a request to grade."""
-    if "render" in given:
-        asked = given["render"]
+    if "render" in request:
+        asked = request["render"]
         return [row(asked["name"], asked["config"], seed) for seed in asked["seeds"]]
-    return score(given["name"], given["answer"], given["entry"])
+    return score(request["name"], request["answer"], request["entry"])
 
 
 def row(name: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
@@ -32,12 +32,12 @@ def row(name: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
     # Some draw from the module's own stream beside that of the item.
     random.seed(seed)
     np.random.seed(seed)
-    made = reasoning_gym.create_dataset(name, **config, seed=seed, size=1)
-    item = made[0]
-    found = {"prompt": str(item["question"]), "target": str(item["answer"])}
-    if type(made).score_answer is ProceduralDataset.score_answer:
-        return found | {"entry": None}
-    return found | {"entry": {"config": config, "item": plain(item)}}
+    dataset = reasoning_gym.create_dataset(name, **config, seed=seed, size=1)
+    item = dataset[0]
+    fields = {"prompt": str(item["question"]), "target": str(item["answer"])}
+    if type(dataset).score_answer is ProceduralDataset.score_answer:
+        return fields | {"entry": None}
+    return fields | {"entry": {"config": config, "item": plain(item)}}
 
 
 def plain(value: object) -> Any:  # noqa: ANN401
@@ -49,10 +49,10 @@ def _other(value: Any) -> object:  # noqa: ANN401
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
-def score(name: str, said: str, entry: dict[str, Any]) -> float:
+def score(name: str, reply: str, entry: dict[str, Any]) -> float:
     """What the generator's own scorer gives an answer."""
     import reasoning_gym
 
     random.seed(0)
-    made = reasoning_gym.create_dataset(name, **entry["config"], seed=0, size=1)
-    return float(made.score_answer(said, entry["item"]))
+    dataset = reasoning_gym.create_dataset(name, **entry["config"], seed=0, size=1)
+    return float(dataset.score_answer(reply, entry["item"]))

@@ -104,12 +104,12 @@ class LmEval(Dataset):
 
     def resolve(self, params: TaskParams) -> TaskParams:
         """Render the task, and return the params with file, digest and number of rows, filter, metric and reader."""
-        given = self._own(params)
-        rendered = rendering(self.own_name, given.include_path, given.num_fewshot, given.limit)
+        wanted = self._own(params)
+        rendered = rendering(self.own_name, wanted.include_path, wanted.num_fewshot, wanted.limit)
         filters = cast("Mapping[str, Mapping[str, Any]]", rendered["filters"]) or {"": {"scores": {"": 1.0}}}
-        chosen = _known(given.filter, list(filters), "filter")
+        chosen = _choose(wanted.filter, list(filters), "filter")
         scores = filters[chosen]["scores"]
-        metric = _known(given.metric, list(scores), "metric")
+        metric = _choose(wanted.metric, list(scores), "metric")
         if scores[metric] is None or not 0 <= scores[metric] <= 1:
             raise TaskError(
                 f"metric {metric} of {self.name} scores no single reply from 0 to 1; there are {', '.join(scores)}",
@@ -117,22 +117,26 @@ class LmEval(Dataset):
                 value=metric,
             )
         sha256 = rendered["sha256"]
-        if given.sha256 not in ("", sha256):
+        if wanted.sha256 not in ("", sha256):
             raise TaskError(
                 f"{self.name} renders to the SHA-256 {sha256} now, and not to the one that is given: lm-eval, the "
                 "task or its data are others",
                 field="sha256",
-                value=given.sha256,
+                value=wanted.sha256,
             )
-        found: dict[str, object] = {"file": str(shelf.content(sha256)), "sha256": sha256, "format": "jsonl"}
-        found |= {"id": "doc_id", "filter": chosen, "metric": metric}
+        rendered_params: dict[str, object] = {
+            "file": str(shelf.content(sha256)),
+            "sha256": sha256,
+            "format": "jsonl",
+        }
+        rendered_params |= {"id": "doc_id", "filter": chosen, "metric": metric}
         readers = ["choice"] if rendered["letters"] else []
         if filters.keys() != {""}:
             own = bool(rendered["own"]) or metric != "exact_match"
             readers += [DOOR] if own else ["number", "text", DOOR]
-        return self._read(given.model_copy(update=found), readers)
+        return self._with_reader(wanted.model_copy(update=rendered_params), readers)
 
-    def _read(self, params: LmEvalParams, readers: Sequence[str]) -> TaskParams:
+    def _with_reader(self, params: LmEvalParams, readers: Sequence[str]) -> TaskParams:
         """The params with the reader that is asked for, or else the first one that reads all references."""
         asked = params.graded_by
         if asked == "choice" and asked not in readers:
@@ -166,7 +170,7 @@ class LmEval(Dataset):
         if not p.include_path:
             return p
         folder = str(Path(p.include_path).absolute())
-        _allowed(folder)
+        _check_folder(folder)
         if not Path(folder).is_dir():
             raise TaskError(f"{folder} is no folder", field="include_path", value=p.include_path)
         return p.model_copy(update={"include_path": folder})
@@ -214,24 +218,24 @@ class LmEval(Dataset):
 
     def _counting(self, text: str, params: LmEvalParams, trial: Trial) -> tuple[float | None, str]:
         """The score that counts, and what the filter that counts leaves; graded once, which takes long."""
-        found = (self.scores(text, params, trial) or {}).get(params.filter)
-        if found is None or found["left"].strip() in ("", "[invalid]"):
+        filtered = (self.scores(text, params, trial) or {}).get(params.filter)
+        if filtered is None or filtered["left"].strip() in ("", "[invalid]"):
             return None, ""
-        score = found["scores"][params.metric]
-        return None if score is None else min(1.0, max(0.0, score)), found["left"][:_LONGEST]
+        score = filtered["scores"][params.metric]
+        return None if score is None else min(1.0, max(0.0, score)), filtered["left"][:_LONGEST]
 
     def scores(self, text: str, params: TaskParams, trial: Trial) -> Mapping[str, Any] | None:
         """By filter what it leaves of a reply, and its score by each metric; None if grading it does not end."""
         root = LmEvalParams.of(params).include_path
         if root:
-            _allowed(root)
-        given = {
+            _check_folder(root)
+        request = {
             **cast("Mapping[str, object]", trial.extras["lm_eval"]),
             "root": root,
             "text": _cut(text, trial),
         }
-        said = ask(DOOR, given, _GRADING)
-        return None if isinstance(said, Failure) else cast("Mapping[str, Any]", said)
+        scored = ask(DOOR, request, _GRADING)
+        return None if isinstance(scored, Failure) else cast("Mapping[str, Any]", scored)
 
     def parse_reply(self, text: str, params: TaskParams, trial: Trial) -> str | None:
         """What the reader finds; where that is lm-eval, the reference if it is right, else what its filter leaves."""
@@ -264,20 +268,20 @@ def members_of(name: str, folder: str) -> list[str]:
     return [f"{DOOR}:{kind}{member}" for member in members(own_name.removeprefix(kind), root)]
 
 
-def _allowed(folder: str) -> None:
+def _check_folder(folder: str) -> None:
     if not may_run(folder_code(folder)):
         raise CodeError(withheld(folder_code(folder)), field="include_path", value=folder)
 
 
 def _cut(text: str, trial: Trial) -> str:
     """A reply up to the first stop sequence."""
-    said = cast("Mapping[str, Any]", trial.extras["lm_eval"])["task"]
-    for stop in said["sampler"]["stop"]:
+    rendered_task = cast("Mapping[str, Any]", trial.extras["lm_eval"])["task"]
+    for stop in rendered_task["sampler"]["stop"]:
         text = text.split(stop, 1)[0]
     return text
 
 
-def _known(asked: str, names: Sequence[str], field: str) -> str:
+def _choose(asked: str, names: Sequence[str], field: str) -> str:
     if asked and asked not in names:
         raise TaskError(
             f"there is no {field} {asked}; the task has {', '.join(names)}", field=field, value=asked

@@ -37,7 +37,7 @@ def warm() -> None:
 
 def answer(given: dict[str, Any]) -> object:
     """The groups of tasks, the rows of one, or the scores of a reply to one of them."""
-    root = Path(given.pop("root") or _packaged())
+    root = Path(given.pop("root") or _package_folder())
     if "text" in given:
         return _scores(root, given)
     try:
@@ -49,7 +49,7 @@ def answer(given: dict[str, Any]) -> object:
         return {"refused": str(refusal)}
 
 
-def _packaged() -> Path:
+def _package_folder() -> Path:
     import lm_eval.tasks
 
     return Path(lm_eval.tasks.__file__).parent
@@ -79,7 +79,7 @@ def _index(root: Path) -> dict[str, dict[str, Any]]:
         except Exception:  # noqa: BLE001, S112 - lm-eval skips what it cannot read, too
             continue
         if "group" in config:
-            lists.setdefault(config["group"], list(_listed(config)))
+            lists.setdefault(config["group"], list(_members(config)))
         elif isinstance(config.get("task"), str):
             tasks.setdefault(config["task"], path.relative_to(root).as_posix())
             for tag in _tags(config):
@@ -87,11 +87,11 @@ def _index(root: Path) -> dict[str, dict[str, Any]]:
     return {"tasks": tasks, "lists": lists}
 
 
-def _listed(group: dict[str, Any]) -> Iterator[str]:
+def _members(group: dict[str, Any]) -> Iterator[str]:
     """Names of what a group lists."""
     for member in group.get("task") or ():
         if isinstance(member, dict) and "group" in member:
-            yield from _listed(member)
+            yield from _members(member)
         elif isinstance(member, dict) and (changes := sorted(member.keys() - _PLAIN_MEMBER)):
             yield f"{member.get('task')}, with {', '.join(changes)} of its own"
         else:
@@ -156,7 +156,7 @@ class _Rows(list[dict[str, Any]]):
         return dict.fromkeys(self[0]) if self else {}
 
 
-def _made(config: dict[str, Any], doc: dict[str, Any] | None = None) -> Any:  # noqa: ANN401 - lm-eval has no types
+def _make_task(config: dict[str, Any], doc: dict[str, Any] | None = None) -> Any:  # noqa: ANN401 - lm-eval has no types
     """The task; with a `doc`, which has been processed, one that has no other and reads no data."""
     from lm_eval.api.task import ConfigurableTask
 
@@ -178,7 +178,7 @@ def _made(config: dict[str, Any], doc: dict[str, Any] | None = None) -> Any:  # 
 
 def _rows(root: Path, given: dict[str, Any]) -> dict[str, object]:
     lettered, path = given["lettered"], root / given["yaml"]
-    task = lettered_task(_config(path, lettered=True)) if lettered else _made(_config(path))
+    task = lettered_task(_config(path, lettered=True)) if lettered else _make_task(_config(path))
     _draw_examples(task, given["num_fewshot"])
     random.seed(0)
     task.build_all_requests(limit=given["limit"] or None, rank=0, world_size=1)
@@ -250,7 +250,7 @@ def _sampler(asked: dict[str, Any]) -> dict[str, object]:
     most = [asked.pop(name, None) for name in ("max_tokens", "max_gen_toks")]
     return {
         "stop": [stop for stop in ([until] if isinstance(until, str) else until) if stop],
-        "max_tokens": next((one for one in most if one), MOST_TOKENS),
+        "max_tokens": next((number for number in most if number), MOST_TOKENS),
         "temperature": asked.pop("temperature", 0),
         **asked,
     }
@@ -261,7 +261,7 @@ def _texts(task: Any, doc: Any) -> list[str]:  # noqa: ANN401
     target = task.doc_to_target(doc)
     if task.config.doc_to_choice is not None and isinstance(target, int):
         target = task.doc_to_choice(doc)[target]
-    return [str(one) for one in target] if isinstance(target, list) else [str(target)]
+    return [str(text) for text in target] if isinstance(target, list) else [str(target)]
 
 
 def _plain(doc: dict[str, Any]) -> object:
@@ -280,16 +280,16 @@ def _scores(root: Path, given: dict[str, Any]) -> dict[str, object]:
 
     task, doc = _grader(root, given), given["doc"]
     reply = Instance("generate_until", doc, ("", {}), 0, resps=[given["text"]])
-    found: dict[str, object] = {}
+    by_filter: dict[str, object] = {}
     for ensemble in task._filters:  # noqa: SLF001 - lm-eval has no other way to them
         ensemble.apply([reply])
         left = reply.filtered_resps[ensemble.name]
         scores = task.process_results(doc, [left])
-        found[ensemble.name] = {
+        by_filter[ensemble.name] = {
             "left": left if isinstance(left, str) else str(left),
             "scores": {name: _number(score) for name, score in scores.items()},
         }
-    return found
+    return by_filter
 
 
 _graders: dict[str, Any] = {}
@@ -297,16 +297,16 @@ _graders: dict[str, Any] = {}
 
 def _grader(root: Path, given: dict[str, Any]) -> Any:  # noqa: ANN401
     """The task as it grades a reply, built once in a process unless its files are changed."""
-    said = given["task"]
-    path = (root / said["yaml"]).resolve()
+    rendered = given["task"]
+    path = (root / rendered["yaml"]).resolve()
     written = [code.stat().st_mtime_ns for code in (path, *path.parent.glob("*.py"))]
-    key = json.dumps([str(path), said, written])
+    key = json.dumps([str(path), rendered, written])
     if key not in _graders:
         if not path.is_relative_to(root.resolve()):
-            raise RefusedError(f"{said['yaml']} is not in {root}")
-        task = _made(_config(path), given["doc"])
-        task.features = said["features"]
-        task.multiple_target, task.multiple_input = said["targets"], said["inputs"]
+            raise RefusedError(f"{rendered['yaml']} is not in {root}")
+        task = _make_task(_config(path), given["doc"])
+        task.features = rendered["features"]
+        task.multiple_target, task.multiple_input = rendered["targets"], rendered["inputs"]
         _graders[key] = task
     return _graders[key]
 

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import cast
 
 from evalcube.stages.generate.answers.final import REFUSED
-from evalcube.stages.generate.answers.passages import Passage, cleaned, in_box, passages
+from evalcube.stages.generate.answers.passages import Passage, clean, in_box, passages
 from evalcube.stages.generate.answers.texts import TextForm
 from evalcube.stages.generate.answers.values import read_final
 from evalcube.stages.generate.answers.wording import declines
@@ -51,13 +51,13 @@ def read_math(text: str, accepted: Sequence[str]) -> str | None:
     math-verify as it is written, without a pair of delimiters around all of it. A reply without any mark is left to
     math-verify's own rules, which take its last formula or number.
     """
-    text = cleaned(_ROWS.sub(lambda found: f"{found[1] or ''} ", text[-_MOST_TEXT:]))
+    text = clean(_ROWS.sub(lambda found: f"{found[1] or ''} ", text[-_MOST_TEXT:]))
     marked = next(passages(text), None) is not None
     line = read_final(text, _FORMULAS) if marked or len(text.split()) <= _FEW_WORDS else None
     if line is None and marked:
         return None  # it has marks, and takes back what it says there
-    said = ask("math", {"line": line, "text": "" if line else text, "accepted": list(accepted)})
-    return None if isinstance(said, Failure) else cast("dict[str, str | None]", said)["read"]
+    response = ask("math", {"line": line, "text": "" if line else text, "accepted": list(accepted)})
+    return None if isinstance(response, Failure) else cast("dict[str, str | None]", response)["read"]
 
 
 class _Formulas(TextForm):

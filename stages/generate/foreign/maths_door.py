@@ -17,21 +17,21 @@ def warm() -> None:
     answer({"line": None, "text": "so $x = 2$", "accepted": ["\\{1, 2\\}"]})
 
 
-def answer(given: dict[str, Any]) -> dict[str, object]:
+def answer(request: dict[str, Any]) -> dict[str, object]:
     """Which accepted answer a reply gives, or None; and whether it gives any."""
     # Its own time limits need signals and are off: this process has limits, and from outside.
     from math_verify import parse, verify
 
-    line = given["line"]
-    said = parse(given["text"][-MOST_TEXT:] if line is None else _boxed(line), parsing_timeout=None)
-    if not said:
+    line = request["line"]
+    parsed = parse(request["text"][-MOST_TEXT:] if line is None else _box(line), parsing_timeout=None)
+    if not parsed:
         return {"read": line, "right": None}
-    for accepted in given["accepted"]:
-        right = parse(_boxed(accepted), parsing_timeout=None)
-        same = _BASE.findall(line or "") == _BASE.findall(accepted) and not _differ(right, said)
-        if same and verify(right, said, timeout_seconds=None):
+    for accepted in request["accepted"]:
+        right = parse(_box(accepted), parsing_timeout=None)
+        same = _BASE.findall(line or "") == _BASE.findall(accepted) and not _differ(right, parsed)
+        if same and verify(right, parsed, timeout_seconds=None):
             return {"read": accepted, "right": accepted}
-    return {"read": line or str(said[-1])[:300], "right": None}
+    return {"read": line or str(parsed[-1])[:300], "right": None}
 
 
 _BASE = re.compile(r"[0-9]_\{?[0-9]+")
@@ -40,15 +40,15 @@ _TINY = 1e-3
 """Values below which math-verify's rounding to six places takes different ones for the same."""
 
 
-def _differ(right: list[Any], said: list[Any]) -> bool:
+def _differ(right: list[Any], parsed: list[Any]) -> bool:
     """Whether second answers are small numbers that are not the same."""
     try:
-        first, second = float(right[0]), float(said[0])
+        first, second = float(right[0]), float(parsed[0])
     except (TypeError, ValueError, IndexError, AttributeError, OverflowError):
         return False
     return max(abs(first), abs(second)) < _TINY and abs(first - second) > 1e-6 * max(abs(first), abs(second))
 
 
-def _boxed(text: str) -> str:
+def _box(text: str) -> str:
     """A text as one answer: so that brackets, several values and words are part of it."""
     return f"\\boxed{{{text}}}"

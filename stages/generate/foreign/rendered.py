@@ -52,25 +52,27 @@ class RenderedTask(Task[P]):
 
     def generate_at(self, params: P, index: int, key: bytes, stream: Stream) -> Trial:  # noqa: ARG002
         """The trial of a row of its block."""
-        number, place = divmod(index, BLOCK)
-        return self.trial(params, self._rows(params, key, number)[place])
+        number, position = divmod(index, BLOCK)
+        return self.trial(params, self._rows(params, key, number)[position])
 
     def block(self, cell: Cell, number: int) -> bytes:
         """A block as it is to be kept: rendered here, whatever any cube has of it."""
-        return _as_kept(self._rendered(self.Params.of(cell.params), cell.key, number))  # type: ignore[arg-type]
+        return _as_kept(self._render_block(self.Params.of(cell.params), cell.key, number))  # type: ignore[arg-type]
 
     def _rows(self, params: P, key: bytes, number: int) -> Sequence[Row]:
         name = _name(key, number)
 
-        def kept() -> Sequence[Row]:
+        def load() -> Sequence[Row]:
             copies = (copy for cube in self.cubes if (copy := cube(name)) is not None)
-            found = (rows for copy in copies if (rows := rows_of_block(b"".join(copy))) is not None)
-            return next(found, None) or self._rendered(params, key, number)
+            blocks = (rows for copy in copies if (rows := rows_of_block(b"".join(copy))) is not None)
+            return next(blocks, None) or self._render_block(params, key, number)
 
-        return _HELD.made((self.cubes, name), kept) if self.cubes else self._rendered(params, key, number)
+        return (
+            _HELD.obtain((self.cubes, name), load) if self.cubes else self._render_block(params, key, number)
+        )
 
-    def _rendered(self, params: P, key: bytes, number: int) -> Sequence[Row]:
-        def made() -> Sequence[Row]:
+    def _render_block(self, params: P, key: bytes, number: int) -> Sequence[Row]:
+        def make() -> Sequence[Row]:
             rows = self.render(params, [_seed(key, number * BLOCK + i) for i in range(BLOCK)])
             if rows_of_block(_as_kept(rows)) is None:
                 raise TaskError(
@@ -78,7 +80,7 @@ class RenderedTask(Task[P]):
                 )
             return rows
 
-        return _HELD.made(((), _name(key, number)), made)
+        return _HELD.obtain(((), _name(key, number)), make)
 
 
 def block_names(cell: Cell, trials: int) -> list[str]:

@@ -36,13 +36,15 @@ def workdays(day: date, count: int) -> date:
     '2021-03-08'
     """
     step = 1 if count > 0 else -1
-    weeks, rest = divmod(abs(count), 5)
-    if rest == 0:  # the last working day of a whole week is found by walking, as weekends are skipped there
-        weeks, rest = weeks - 1, 5
+    weeks, remaining = divmod(abs(count), 5)
+    if (
+        remaining == 0
+    ):  # the last working day of a whole week is found by walking, as weekends are skipped there
+        weeks, remaining = weeks - 1, 5
     day += timedelta(days=7 * weeks * step)
-    while rest:
+    while remaining:
         day += timedelta(days=step)
-        rest -= day.weekday() < 5
+        remaining -= day.weekday() < 5
     return day
 
 

@@ -28,15 +28,15 @@ def draw_shape(stream: Stream, terms: int, depth: int) -> Shape:
         return [None] * terms
     inner = stream.between(depth + 1, terms - 1)
     level: Shape = [draw_shape(stream, inner, depth - 1)]
-    rest = terms - inner
-    while rest:
-        if rest > 1 and stream.chance(_SIDE_GROUP_CHANCE):
-            size = stream.between(2, min(rest, _SIDE_GROUP_TERMS))
+    remaining = terms - inner
+    while remaining:
+        if remaining > 1 and stream.chance(_SIDE_GROUP_CHANCE):
+            size = stream.between(2, min(remaining, _SIDE_GROUP_TERMS))
             level.append(draw_shape(stream, size, stream.below(depth)))
-            rest -= size
+            remaining -= size
         else:
             level.append(None)
-            rest -= 1
+            remaining -= 1
     stream.shuffle(level)
     return level
 
@@ -48,5 +48,5 @@ def drop_spaces(stream: Stream, text: str, spaces: re.Pattern[str], probability:
     if probability >= 1:
         return spaces.sub("", text)
     chance = stream.chance
-    first, *rest = spaces.split(text)
-    return first + "".join([piece if chance(probability) else f" {piece}" for piece in rest])
+    first, *pieces = spaces.split(text)
+    return first + "".join([piece if chance(probability) else f" {piece}" for piece in pieces])

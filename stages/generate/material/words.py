@@ -36,6 +36,6 @@ def with_article(noun: str) -> str:
     return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
 
 
-def joined(items: Sequence[str]) -> str:
+def join(items: Sequence[str]) -> str:
     """Texts with commas between them, and "and" before the last one."""
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"

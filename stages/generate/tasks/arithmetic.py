@@ -7,7 +7,7 @@ from math import log10
 from pydantic import ValidationInfo, field_validator
 
 from evalcube.stages.generate.answers.numbers import last_integer
-from evalcube.stages.generate.base import Task, TaskParams, Trial, given, ranged
+from evalcube.stages.generate.base import Task, TaskParams, Trial, param, second_paragraph
 from evalcube.stages.generate.material import wordings
 from evalcube.stages.generate.material.expressions import ANY_SPACE, Shape, draw_shape, drop_spaces
 from evalcube.stages.generate.stream import Stream
@@ -21,13 +21,13 @@ _SAY = wordings("arithmetic")
 class ArithmeticParams(TaskParams):
     """Params of `Arithmetic`."""
 
-    length: int = ranged(8, 3, 50, "Terms in the expression; more terms, more operations.")
-    max_depth: int = ranged(
+    length: int = param(8, 3, 50, "Terms in the expression; more terms, more operations.")
+    max_depth: int = param(
         0, 0, 8, "Levels of nested brackets, at most length - 2; deeper means more to keep in mind."
     )
-    min_number: int = ranged(-9, -999, 998, "Smallest term; a wider range has more digits.")
-    max_number: int = ranged(9, -998, 999, "Largest term, above min_number; a wider range has more digits.")
-    prob_dewhitespace: float = ranged(0.0, 0, 1, "Chance that a space is left out; tokens run together.")
+    min_number: int = param(-9, -999, 998, "Smallest term; a wider range has more digits.")
+    max_number: int = param(9, -998, 999, "Largest term, above min_number; a wider range has more digits.")
+    prob_dewhitespace: float = param(0.0, 0, 1, "Chance that a space is left out; tokens run together.")
 
     @field_validator("max_number")
     @classmethod
@@ -65,7 +65,7 @@ class Arithmetic(Task[ArithmeticParams]):
     parse = staticmethod(last_integer)
     """Read the last integer, an explicit answer first."""
 
-    problem = staticmethod(given)
+    problem = staticmethod(second_paragraph)
     """What is given, however it is introduced."""
 
     def difficulty(self, params: ArithmeticParams) -> float:

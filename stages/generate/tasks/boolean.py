@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from evalcube.stages.generate.answers.choices import truth_value
-from evalcube.stages.generate.base import Task, TaskParams, Trial, given, ranged
+from evalcube.stages.generate.base import Task, TaskParams, Trial, param, second_paragraph
 from evalcube.stages.generate.material import wordings
 from evalcube.stages.generate.material.expressions import SPACE_AT_BRACKET, Shape, draw_shape, drop_spaces
 from evalcube.stages.generate.stream import Stream
@@ -25,15 +25,15 @@ _SAY = wordings("boolean")
 class BooleanParams(TaskParams):
     """Params of `Boolean`."""
 
-    length: int = ranged(8, 3, 40, "Truth values in the expression; more means more operations.")
-    max_depth: int = ranged(
+    length: int = param(8, 3, 40, "Truth values in the expression; more means more operations.")
+    max_depth: int = param(
         0, 0, 8, "Levels of nested brackets, at most length - 2; deeper means more to keep in mind."
     )
-    prob_not: float = ranged(0.3, 0, 1, "Chance of a not before each operand; each is one more operation.")
+    prob_not: float = param(0.3, 0, 1, "Chance of a not before each operand; each is one more operation.")
     format: Literal["True/False", "T/F", "on/off", "1/0", "yes/no"] = Field(
         "True/False", description="The two words for true and false; unusual ones are harder to read."
     )
-    prob_dewhitespace: float = ranged(
+    prob_dewhitespace: float = param(
         0.0, 0, 1, "Chance that a space at a bracket is left out; tokens run together."
     )
 
@@ -83,7 +83,7 @@ class Boolean(Task[BooleanParams]):
     parse = staticmethod(truth_value)
     """Read a truth value in any of the five formats."""
 
-    problem = staticmethod(given)
+    problem = staticmethod(second_paragraph)
     """What is given, however it is introduced."""
 
     def difficulty(self, params: BooleanParams) -> float:

@@ -6,7 +6,7 @@ from bisect import bisect
 from itertools import accumulate
 
 from evalcube.stages.generate.answers.brackets import closing_brackets
-from evalcube.stages.generate.base import Task, TaskParams, Trial, given, ranged
+from evalcube.stages.generate.base import Task, TaskParams, Trial, param, second_paragraph
 from evalcube.stages.generate.material import wordings
 from evalcube.stages.generate.stream import Stream
 
@@ -21,13 +21,11 @@ _SAY = wordings("brackets")
 class BracketsParams(TaskParams):
     """Params of `Brackets`."""
 
-    length: int = ranged(8, 1, 60, "Pairs of brackets, closed ones included; more to go through.")
-    max_depth: int = ranged(
+    length: int = param(8, 1, 60, "Pairs of brackets, closed ones included; more to go through.")
+    max_depth: int = param(
         4, 1, 20, "Deepest nesting, in brackets open at once, at most length; more to remember."
     )
-    kinds: int = ranged(
-        3, 1, 4, "Kinds of brackets: round, then square, curly and angle; more to tell apart."
-    )
+    kinds: int = param(3, 1, 4, "Kinds of brackets: round, then square, curly and angle; more to tell apart.")
 
 
 class Brackets(Task[BracketsParams]):
@@ -70,7 +68,7 @@ class Brackets(Task[BracketsParams]):
     parse = staticmethod(closing_brackets)
     """Read the last sequence of closing brackets, an explicit answer first; spaces do not matter."""
 
-    problem = staticmethod(given)
+    problem = staticmethod(second_paragraph)
     """What is given, however it is introduced."""
 
     def difficulty(self, params: BracketsParams) -> float:

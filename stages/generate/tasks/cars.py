@@ -10,9 +10,9 @@ from pydantic import Field
 
 from evalcube.stages.generate.answers.choices import ChoiceReader
 from evalcube.stages.generate.answers.final import Mention
-from evalcube.stages.generate.answers.numbers import WORD, spelled
+from evalcube.stages.generate.answers.numbers import WORD, digits_of_words
 from evalcube.stages.generate.answers.values import Form, read_value
-from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
+from evalcube.stages.generate.base import Task, TaskParams, Trial, param
 from evalcube.stages.generate.material import wordings
 from evalcube.stages.generate.material.words import NAMES, with_article
 from evalcube.stages.generate.stream import Stream
@@ -56,7 +56,7 @@ class _Either(Form):
 def _position(match: re.Match[str]) -> Mention:
     word = match[0].lower()
     if match["spelled"]:
-        return Mention(match.start(), match.end(), spelled(word), weak=True)
+        return Mention(match.start(), match.end(), digits_of_words(word), weak=True)
     value = _PLACES[word] if match["ordinal"] else str(int(word))
     # "first" is an ordinary word too
     return Mention(match.start(), match.end(), value, weak=word in _ORDINALS)
@@ -72,9 +72,9 @@ _FORMS = {"position": "number of the position", "car": "color"}
 class CarsParams(TaskParams):
     """Params of `Cars`."""
 
-    cars: int = ranged(4, 3, 12, "Cars in the line; more to keep in mind.")
-    moves: int = ranged(4, 1, 30, "Moves in the line; each is a step to follow.")
-    confounders: int = ranged(0, 0, 10, "Events that change nothing; each is to be seen through.")
+    cars: int = param(4, 3, 12, "Cars in the line; more to keep in mind.")
+    moves: int = param(4, 1, 30, "Moves in the line; each is a step to follow.")
+    confounders: int = param(0, 0, 10, "Events that change nothing; each is to be seen through.")
     reference: Literal["absolute", "relative", "attribute"] = Field(
         "absolute",
         description="How moves are told: by position numbers, by places relative to another car, or with cars "
@@ -102,13 +102,13 @@ class Cars(Task[CarsParams]):
         lines = [_move(line, names, params.reference, stream) for _ in range(params.moves)]
         for _ in range(params.confounders):
             lines.insert(stream.below(len(lines) + 1), _confounder(names, stream))
-        place = stream.below(params.cars)
+        position = stream.below(params.cars)
         if params.question == "position":
-            question = stream.choice(_SAY.ask_place).format(a=names[line[place]])
-            answer, options = str(place + 1), tuple(map(str, range(1, params.cars + 1)))
+            question = stream.choice(_SAY.ask_place).format(a=names[line[position]])
+            answer, options = str(position + 1), tuple(map(str, range(1, params.cars + 1)))
         else:
-            question = stream.choice(_SAY.ask_car).format(k=place + 1)
-            answer, options = colors[line[place]], tuple(colors)
+            question = stream.choice(_SAY.ask_car).format(k=position + 1)
+            answer, options = colors[line[position]], tuple(colors)
         opening = stream.choice(_SAY.openings).format(n=params.cars)
         cars = stream.choice(_SAY.lineups).format(cars=lineup)
         rules = stream.choice(_SAY.rules).format(n=params.cars)

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
+from evalcube.stages.generate.base import Task, TaskParams, Trial, param
 from evalcube.stages.generate.material import wordings
 from evalcube.stages.generate.material.words import ITEMS, WORDS
 from evalcube.stages.generate.stream import Stream
@@ -38,7 +38,7 @@ _KINDS: Mapping[Kind, tuple[str, ...]] = {
 class ConstraintsParams(TaskParams):
     """Params of `Constraints`."""
 
-    rules: int = ranged(3, 2, 6, "Rules to keep at once; more to watch while writing.")
+    rules: int = param(3, 2, 6, "Rules to keep at once; more to watch while writing.")
     kind: Kind = Field(
         "mixed",
         description="What rules are about, beside a number of words and one to use: words, letters, layout, or any.",
@@ -63,7 +63,7 @@ class Constraints(Task[ConstraintsParams]):
     def generate(self, params: ConstraintsParams, stream: Stream) -> Trial:
         """Draw the rules, then their values and a text that keeps them."""
         names = ["count", "topic", *stream.sample(_KINDS[params.kind], params.rules - 2)]
-        values, text = _written(stream, names)
+        values, text = _write(stream, names)
         rules = [(name, values[name]) for name in names]
         stream.shuffle(rules)
         listed = "\n".join(
@@ -78,10 +78,10 @@ class Constraints(Task[ConstraintsParams]):
     def parse(self, text: str) -> str | None:
         """Take all behind the last "Answer:" that begins a line, without a fence around it."""
         *_, begins = 0, *(mark.end() for mark in _ANSWER.finditer(text))
-        found = text[begins:].strip() if begins else ""
-        if found.startswith("```") and found.endswith("```") and "\n" in found:
-            found = found.partition("\n")[2].removesuffix("```").strip()
-        return found if 0 < len(found) <= MOST_TEXT and not _ASKED_FORM.fullmatch(found) else None
+        answer = text[begins:].strip() if begins else ""
+        if answer.startswith("```") and answer.endswith("```") and "\n" in answer:
+            answer = answer.partition("\n")[2].removesuffix("```").strip()
+        return answer if 0 < len(answer) <= MOST_TEXT and not _ASKED_FORM.fullmatch(answer) else None
 
     def grade_reply(self, answer: str, params: ConstraintsParams, trial: Trial) -> bool:  # noqa: ARG002
         """Whether the text keeps every rule."""
@@ -129,7 +129,7 @@ _KEPT: Mapping[str, Callable[[str, object], bool]] = {
 }
 
 
-def _written(stream: Stream, names: list[str]) -> tuple[dict[str, object], str]:
+def _write(stream: Stream, names: list[str]) -> tuple[dict[str, object], str]:
     """A value for each rule, and a text that keeps all of them."""
     topic, twice = stream.sample(ITEMS, 2)
     first, last, avoid = stream.sample([word for word in WORDS if word not in (topic, twice)], 3)
@@ -153,23 +153,23 @@ def _written(stream: Stream, names: list[str]) -> tuple[dict[str, object], str]:
         "quoted": "",
         "title": "",
     }
-    return values, _composed(stream, values, set(names))
+    return values, _compose(stream, values, set(names))
 
 
-def _composed(stream: Stream, values: Mapping[str, object], names: set[str]) -> str:
+def _compose(stream: Stream, values: Mapping[str, object], names: set[str]) -> str:
     count, lines, bullets = (int(str(values[name])) for name in ("count", "lines", "bullets"))
     special = {str(values[name]) for name in ("topic", "first", "last", "avoid", "twice")}
     letter = str(values["without"]) if "without" in names else " "
     plain = [word for word in WORDS if word not in special and letter not in word]
     words = [stream.choice(plain) for _ in range(count)]
     places = stream.sample(range(1, count - 1), 3)
-    for place, name in zip((*places, 0, -1), ("topic", "twice", "twice", "first", "last"), strict=True):
+    for position, name in zip((*places, 0, -1), ("topic", "twice", "twice", "first", "last"), strict=True):
         if name in names:
-            words[place] = str(values[name])
+            words[position] = str(values[name])
     marked = stream.sample(range(count), 11)
     commas, marks = (int(str(values[name])) if name in names else 0 for name in ("commas", "marks"))
-    for i, place in enumerate(marked[: commas + marks]):
-        words[place] += "," if i < commas else "!"
+    for i, position in enumerate(marked[: commas + marks]):
+        words[position] += "," if i < commas else "!"
     ends = [count * (i + 1) // lines for i in range(lines)]
     rows = [" ".join(words[start:end]) for start, end in zip([0, *ends], ends, strict=False)]
     if "title" in names:

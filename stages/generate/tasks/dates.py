@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from evalcube.stages.generate.answers.dates import MONTHS, last_date
-from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
+from evalcube.stages.generate.base import Task, TaskParams, Trial, param
 from evalcube.stages.generate.material import wordings
 from evalcube.stages.generate.material.date_stories import ORDINALS, STORIES, WEEKDAYS, Draw
 from evalcube.stages.generate.material.words import NAMES
@@ -36,14 +36,14 @@ class DatesParams(TaskParams):
     """Params of `Dates`."""
 
     kind: Kind = Field("any", description="One kind of story, or any one of the level.")
-    level: int = ranged(
+    level: int = param(
         1,
         1,
         4,
         "Level of the kinds: one step of days or weeks (1), inclusive counts, months and years (2), "
         "weekdays and working days (3), several steps (4). A named kind has its own level.",
     )
-    offset: int = ranged(
+    offset: int = param(
         10,
         1,
         LARGEST_OFFSET,
@@ -92,12 +92,12 @@ class Dates(Task[DatesParams]):
         first = date(EARLIEST + margin, 1, 1).toordinal()
         day = date.fromordinal(first + stream.below(date(LATEST - margin, 12, 31).toordinal() - first + 1))
         draw = Draw(day, n, stream.between(2, 9), stream.between(1, 4), stream.below(7))
-        what = stream.choice(_EVENTS)
+        event = stream.choice(_EVENTS)
         text = stream.choice(story.wordings).format_map(
-            _words(draw, params.format, stream.choice(NAMES), what)
+            _words(draw, params.format, stream.choice(NAMES), event)
         )
         note = f" {story.note}" if story.note else ""
-        question = stream.choice(_SAY.questions).format(what=what)
+        question = stream.choice(_SAY.questions).format(what=event)
         prompt = (
             f"{_SAY.stated.get(params.format, '')}{text}{note}\n{question} {stream.choice(_SAY.closings)}"
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evalcube.stages.generate.answers.numbers import last_integer
-from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
+from evalcube.stages.generate.base import Task, TaskParams, Trial, param
 from evalcube.stages.generate.material import wordings
 from evalcube.stages.generate.material.words import ADJECTIVES, ITEMS, NAMES, SENTENCES
 from evalcube.stages.generate.stream import Stream, distinct
@@ -20,9 +20,9 @@ _SAY = wordings("haystack")
 class HaystackParams(TaskParams):
     """Params of `Haystack`."""
 
-    length: int = ranged(1000, 300, 1_000_000, "Tokens of the text, four bytes each; more to read.")
-    depth: int = ranged(50, 0, 100, "Where in the text the fact stands, in percent; 0 is its beginning.")
-    distractors: int = ranged(
+    length: int = param(1000, 300, 1_000_000, "Tokens of the text, four bytes each; more to read.")
+    depth: int = param(50, 0, 100, "Where in the text the fact stands, in percent; 0 is its beginning.")
+    distractors: int = param(
         0, 0, 50, "Facts that differ from the asked one in one word; more to tell apart."
     )
 
@@ -54,12 +54,12 @@ class Haystack(Task[HaystackParams]):
         stream.shuffle(close := facts[:TOGETHER])
         left = params.length * BYTES_PER_TOKEN - sum(map(len, facts))
         text = [_filler(stream) for _ in range(max(0, left // _SENTENCE_BYTES))]
-        place = len(text) * params.depth // 100
+        position = len(text) * params.depth // 100
         for fact in facts[TOGETHER:]:
             at = stream.below(len(text) + 1)
             text.insert(at, fact)
-            place += at <= place
-        text[place:place] = close
+            position += at <= position
+        text[position:position] = close
         adjective, item, owner = asked
         question = stream.choice(_SAY.questions).format(thing=f"{adjective} {item} of {owner}")
         prompt = (
@@ -77,17 +77,17 @@ class Haystack(Task[HaystackParams]):
 
 def _near(stream: Stream, asked: tuple[str, str, str], count: int) -> list[tuple[str, str, str]]:
     """Different keys that share two words with the asked one."""
-    found: dict[tuple[str, str, str], None] = {}
-    while len(found) < count:
+    keys: dict[tuple[str, str, str], None] = {}
+    while len(keys) < count:
         changed = list(asked)
-        place = stream.below(3)
-        changed[place] = stream.choice((ADJECTIVES, ITEMS, NAMES)[place])
+        part = stream.below(3)
+        changed[part] = stream.choice((ADJECTIVES, ITEMS, NAMES)[part])
         key = (changed[0], changed[1], changed[2])
         if key != asked:
-            found[key] = None
-    return list(found)
+            keys[key] = None
+    return list(keys)
 
 
 def _filler(stream: Stream) -> str:
-    who, did, what, where, when = map(stream.choice, SENTENCES.values())
-    return f"{when.capitalize()} {who} {did} {what} {where}."
+    who, did, item, where, when = map(stream.choice, SENTENCES.values())
+    return f"{when.capitalize()} {who} {did} {item} {where}."

@@ -11,7 +11,7 @@ from pydantic import ValidationInfo, field_validator
 
 from evalcube.stages.generate.answers.final import Mention
 from evalcube.stages.generate.answers.values import Form, read_value
-from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
+from evalcube.stages.generate.base import Task, TaskParams, Trial, param
 from evalcube.stages.generate.material import wordings
 from evalcube.stages.generate.material.words import ITEMS
 from evalcube.stages.generate.stream import Stream
@@ -35,12 +35,10 @@ _SAY = wordings("jsonpath")
 class JsonpathParams(TaskParams):
     """Params of `Jsonpath`."""
 
-    depth: int = ranged(3, 1, 8, "Steps of the path; deeper nesting.")
-    width: int = ranged(3, 1, 8, "Members of each container; more to look through.")
-    wildcards: int = ranged(0, 0, 3, "Steps that take all members; more values to follow at the same time.")
-    filters: int = ranged(
-        0, 0, 2, "Steps that take the members that meet a condition; each is to be checked."
-    )
+    depth: int = param(3, 1, 8, "Steps of the path; deeper nesting.")
+    width: int = param(3, 1, 8, "Members of each container; more to look through.")
+    wildcards: int = param(0, 0, 3, "Steps that take all members; more values to follow at the same time.")
+    filters: int = param(0, 0, 2, "Steps that take the members that meet a condition; each is to be checked.")
 
     @field_validator("filters")
     @classmethod
@@ -75,16 +73,16 @@ class Jsonpath(Task[JsonpathParams]):
         keys = stream.sample(KEYS, 20)
         steps = _steps(params, keys, stream)
         document = _PathBuilder(params.width, keys, steps, stream).container(0, anchor=True)
-        found = _follow(document, steps)
+        values = _follow(document, steps)
         several = params.wildcards + params.filters > 0
-        answer = json.dumps(found if several else found[0])
+        answer = json.dumps(values if several else values[0])
         rules = [
             _SAY.basis,
             *[_SAY.wildcard] * (params.wildcards > 0),
             *[_SAY.filter] * (params.filters > 0),
             *[_SAY.several] * several,
         ]
-        path = "$" + "".join([_written(step, last=step is steps[-1]) for step in steps])
+        path = "$" + "".join([_write_step(step, last=step is steps[-1]) for step in steps])
         question = stream.choice(_SAY.questions).format(path=path)
         text = json.dumps(document)
         opening, closing = stream.choice(_SAY.openings), stream.choice(_SAY.closings)
@@ -136,15 +134,15 @@ class _PathBuilder:
         if i + 1 == len(self._steps):
             values = self._scalars(width)
             if step.kind == "filter":
-                for place in places:
-                    values[place] = self._number(step, passes=anchor and place == places[0])
+                for position in places:
+                    values[position] = self._number(step, passes=anchor and position == places[0])
         else:
             # Beside the path: scalars, and small arrays and objects.
             below, size = self._stream.below, len(_SCALARS)
             draws = [below(_FILLERS) for _ in range(width)]
             values = [_SCALARS[draw] if draw < size else self._small(draw % 2 == 1) for draw in draws]
-            for place in places:
-                values[place] = self.container(i + 1, anchor=anchor and place == places[0])
+            for position in places:
+                values[position] = self.container(i + 1, anchor=anchor and position == places[0])
         before = self._steps[i - 1] if i and self._steps[i - 1].kind == "filter" else None
         if step.kind == "index" or (before is None and step.kind != "name" and stream.below(2)):
             return values
@@ -182,7 +180,7 @@ class _PathBuilder:
         return values if array else self._object(values, None, None, anchor=False)
 
 
-def _written(step: _Step, *, last: bool) -> str:
+def _write_step(step: _Step, *, last: bool) -> str:
     member = "" if last else f".{step.name}"
     return {
         "name": f".{step.name}",
@@ -194,13 +192,13 @@ def _written(step: _Step, *, last: bool) -> str:
 
 def _follow(document: _Json, steps: list[_Step]) -> list[_Json]:
     """The values at the path, in order."""
-    found = [document]
+    values = [document]
     for step in steps:
-        found = [value for container in found for value in _taken(container, step, last=step is steps[-1])]
-    return found
+        values = [value for container in values for value in _take(container, step, last=step is steps[-1])]
+    return values
 
 
-def _taken(value: _Json, step: _Step, *, last: bool) -> list[_Json]:
+def _take(value: _Json, step: _Step, *, last: bool) -> list[_Json]:
     if step.kind == "name":
         return [value[step.name]] if isinstance(value, dict) and step.name in value else []
     if step.kind == "index":
@@ -237,14 +235,14 @@ class _Values(Form):
 
     def mentions(self, line: str) -> Sequence[Mention]:
         """Arrays and scalars; words that are no value of a document are left out."""
-        found = []
+        mentions = []
         line = _QUOTED_ARRAY.sub(lambda match: " " * len(match[0]), line)
         for match in _VALUE.finditer(line):
             value = _canonical(match[0])
             if value is not None or match[0][0] in "[\"'":
                 weak = match[0].lower() in _LITERALS
-                found.append(Mention(match.start(), match.end(), value, weak))
-        return found
+                mentions.append(Mention(match.start(), match.end(), value, weak))
+        return mentions
 
     def first_line(self, tail: str) -> str:
         """The first line; an array may go over several."""
@@ -268,7 +266,7 @@ def _canonical(text: str) -> str | None:
 
 def _scalar_text(text: str) -> str | None:
     if text[0] in "\"'":
-        inner = _unquoted(text)
+        inner = _unquote(text)
         # no document has a number in quotes
         return _scalar_text(inner) if _NUMBER.fullmatch(inner) else json.dumps(inner)
     if text[0].isalpha():
@@ -280,7 +278,7 @@ def _scalar_text(text: str) -> str | None:
     return f"-{number}" if text[0] == "-" and number != "0" else number
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     try:
         return str(json.loads(text))
     except ValueError:  # single quotes, or an escape that JSON does not know

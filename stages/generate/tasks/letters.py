@@ -8,9 +8,9 @@ from typing import Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from evalcube.stages.generate.answers.numbers import last_integer
-from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
+from evalcube.stages.generate.base import Task, TaskParams, Trial, param
 from evalcube.stages.generate.material import wordings
-from evalcube.stages.generate.material.words import WORDS, joined
+from evalcube.stages.generate.material.words import WORDS, join
 from evalcube.stages.generate.stream import Stream, distinct, parts
 
 LETTERS = {"common": "etaoinsr", "uncommon": "dlcumpgh", "rare": "wybvkxjqz"}
@@ -31,13 +31,13 @@ class LettersParams(TaskParams):
         "common",
         description="Which letters are counted; common ones occur more often, so there is more to count.",
     )
-    target_letters: int = ranged(1, 1, 4, "Different letters to count; more to watch for.")
-    min_word_length: int = ranged(4, 3, 12, "Letters in the shortest word; longer is harder.")
-    max_word_length: int = ranged(
+    target_letters: int = param(1, 1, 4, "Different letters to count; more to watch for.")
+    min_word_length: int = param(4, 3, 12, "Letters in the shortest word; longer is harder.")
+    max_word_length: int = param(
         8, 3, 12, "Letters in the longest word, not below min_word_length; longer is harder."
     )
-    target_words: int = ranged(3, 1, 30, "Words that may have some of the letters; more to count.")
-    confounder_words: int = ranged(0, 0, 30, "More words without the letters; more to read.")
+    target_words: int = param(3, 1, 30, "Words that may have some of the letters; more to count.")
+    confounder_words: int = param(0, 0, 30, "More words without the letters; more to read.")
 
     @field_validator("max_word_length")
     @classmethod
@@ -74,7 +74,7 @@ class Letters(Task[LettersParams]):
         stream.shuffle(words)
         text = ", ".join(words)
         question = stream.choice(_SAY.one if len(letters) == 1 else _SAY.several)
-        question = question.format(letters=joined([f'"{letter}"' for letter in letters]))
+        question = question.format(letters=join([f'"{letter}"' for letter in letters]))
         prompt = f"{question}\n\n{text}\n\n{stream.choice(_SAY.closings)}"
         return Trial(prompt, str(sum(map(text.count, letters))), 1 / counts)
 
@@ -111,6 +111,6 @@ def _draw(stream: Stream, pool: tuple[str, ...], count: int) -> list[str]:
     if not count:
         return []
     if 2 * count > len(pool):
-        rounds, rest = divmod(count, len(pool))
-        return list(pool) * rounds + stream.sample(pool, rest)
+        rounds, remainder = divmod(count, len(pool))
+        return list(pool) * rounds + stream.sample(pool, remainder)
     return distinct(count, lambda: stream.choice(pool))

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from evalcube.stages.generate.answers.choices import ChoiceReader
-from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
+from evalcube.stages.generate.base import Task, TaskParams, Trial, param
 from evalcube.stages.generate.material import material, wordings
 from evalcube.stages.generate.stream import Stream
 
@@ -33,10 +33,10 @@ _LIST_TEXTS = tuple(text.format(genres=", ".join(_GENRES), themes=", ".join(_THE
 class MoviesParams(TaskParams):
     """Params of `Movies`."""
 
-    reference_count: int = ranged(
+    reference_count: int = param(
         3, 1, 8, "Films that set genre and theme; the more, the easier: one misread is outvoted."
     )
-    choice_count: int = ranged(4, 2, 12, "Films to choose from; more to compare, less to guess.")
+    choice_count: int = param(4, 2, 12, "Films to choose from; more to compare, less to guess.")
     hint: Literal["labels", "lists", "none"] = Field(
         "lists",
         description="Help with reading the descriptions: genre and theme of each film as labels, only lists of "
@@ -61,12 +61,12 @@ class Movies(Task[MoviesParams]):
     def generate(self, params: MoviesParams, stream: Stream) -> Trial:
         """Draw genre and theme, films that have both, and films that do not."""
         kinds = _kinds(params.choice_count, stream)
-        place = stream.below(params.choice_count)
+        position = stream.below(params.choice_count)
         titles = stream.sample(TITLES, params.reference_count + params.choice_count)
         references, choices = titles[: params.reference_count], titles[params.reference_count :]
         labels = params.hint == "labels"
         turn = stream.below(_WORDINGS)
-        liked = "\n".join([_film(title, kinds[place], labels, turn, 3, stream) for title in references])
+        liked = "\n".join([_film(title, kinds[position], labels, turn, 3, stream) for title in references])
         # the choices have wordings of their own, so that none can be found by comparing sentences
         offered = "\n".join(
             [
@@ -78,9 +78,9 @@ class Movies(Task[MoviesParams]):
         hint = f"\n\n{stream.choice(_LIST_TEXTS)}" if params.hint == "lists" else ""
         question, closing = stream.choice(_SAY.choices), stream.choice(_SAY.closings)
         prompt = f"{opening}\n{liked}\n\n{question}\n{offered}{hint}\n\n{closing}"
-        return Trial(prompt, choices[place], 1 / params.choice_count, tuple(choices))
+        return Trial(prompt, choices[position], 1 / params.choice_count, tuple(choices))
 
-    parse = staticmethod(_READER.read)
+    parse = staticmethod(_READER.read_option)
     """Read the last known title, an explicit answer first."""
 
     def difficulty(self, params: MoviesParams) -> float:

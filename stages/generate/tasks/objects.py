@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 from evalcube.stages.generate.answers.numbers import last_integer
-from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
+from evalcube.stages.generate.base import Task, TaskParams, Trial, param
 from evalcube.stages.generate.material import wordings, words
-from evalcube.stages.generate.material.words import ADJECTIVES, joined, with_article
+from evalcube.stages.generate.material.words import ADJECTIVES, join, with_article
 from evalcube.stages.generate.stream import Stream, distinct, parts
 
 _IN_OES = frozenset({"mango", "mosquito", "potato"})
@@ -51,11 +51,11 @@ _SAY = wordings("objects")
 class ObjectsParams(TaskParams):
     """Params of `Objects`."""
 
-    target_items: int = ranged(3, 1, 14, "Kinds of things from each target group; more numbers to add.")
-    target_groups: int = ranged(1, 1, 4, "Groups to count together; more to watch for.")
-    max_count: int = ranged(5, 1, 99, "Largest number of things of one kind; larger numbers to add.")
-    distractor_count: int = ranged(4, 0, 40, "Kinds of things from other groups; each is to be left out.")
-    prob_adjective: float = ranged(0.0, 0, 1, "Chance of an adjective before a thing; more to read.")
+    target_items: int = param(3, 1, 14, "Kinds of things from each target group; more numbers to add.")
+    target_groups: int = param(1, 1, 4, "Groups to count together; more to watch for.")
+    max_count: int = param(5, 1, 99, "Largest number of things of one kind; larger numbers to add.")
+    distractor_count: int = param(4, 0, 40, "Kinds of things from other groups; each is to be left out.")
+    prob_adjective: float = param(0.0, 0, 1, "Chance of an adjective before a thing; more to read.")
 
 
 class Objects(Task[ObjectsParams]):
@@ -73,9 +73,9 @@ class Objects(Task[ObjectsParams]):
     def generate(self, params: ObjectsParams, stream: Stream) -> Trial:
         """Draw things of the target groups and of others, count them and name them in random order."""
         groups = stream.sample(_NAMES, len(_NAMES))
-        targets, others = groups[: params.target_groups], groups[params.target_groups :]
+        targets, remaining = groups[: params.target_groups], groups[params.target_groups :]
         chosen = [thing for group in targets for thing in stream.sample(GROUPS[group], params.target_items)]
-        chosen += _distractors(params.distractor_count, others, stream)
+        chosen += _distractors(params.distractor_count, remaining, stream)
         kinds = params.target_groups * params.target_items
         totals = kinds * (params.max_count - 1) + 1
         total = kinds + stream.below(totals)
@@ -84,10 +84,11 @@ class Objects(Task[ObjectsParams]):
             *[stream.between(1, params.max_count) for _ in range(params.distractor_count)],
         ]
         items = [
-            _told(thing, n, params.prob_adjective, stream) for thing, n in zip(chosen, counts, strict=True)
+            _describe(thing, n, params.prob_adjective, stream)
+            for thing, n in zip(chosen, counts, strict=True)
         ]
         stream.shuffle(items)
-        question = stream.choice(_SAY.questions).format(groups=joined(targets))
+        question = stream.choice(_SAY.questions).format(groups=join(targets))
         prompt = f"{_story(items, stream)}\n\n{question} {stream.choice(_SAY.closings)}"
         return Trial(prompt, str(total), 1 / totals)
 
@@ -105,10 +106,10 @@ class Objects(Task[ObjectsParams]):
 def _distractors(count: int, groups: list[str], stream: Stream) -> list[tuple[str, str]]:
     size = len(GROUPS[groups[0]])
     chosen = distinct(count, lambda: stream.below(len(groups) * size))  # at most 40 of the 98 of seven groups
-    return [GROUPS[groups[place // size]][place % size] for place in chosen]
+    return [GROUPS[groups[index // size]][index % size] for index in chosen]
 
 
-def _told(thing: tuple[str, str], count: int, prob_adjective: float, stream: Stream) -> str:
+def _describe(thing: tuple[str, str], count: int, prob_adjective: float, stream: Stream) -> str:
     noun = thing[count > 1]
     if prob_adjective and stream.chance(prob_adjective):
         noun = f"{stream.choice(ADJECTIVES)} {noun}"
@@ -120,6 +121,6 @@ def _story(items: list[str], stream: Stream) -> str:
     sentences = -(-len(items) // _SENTENCE_ITEMS)
     cuts = [len(items) * i // sentences for i in range(sentences + 1)]
     return " ".join(
-        stream.choice(_SAY.next if start else _SAY.first).format(items=joined(items[start:end]))
+        stream.choice(_SAY.next if start else _SAY.first).format(items=join(items[start:end]))
         for start, end in pairwise(cuts)
     )

@@ -12,7 +12,7 @@ from functools import lru_cache
 from math import log2
 
 from evalcube.stages.generate.answers.lists import integer_list
-from evalcube.stages.generate.base import Task, TaskParams, Trial, given, ranged
+from evalcube.stages.generate.base import Task, TaskParams, Trial, param, second_paragraph
 from evalcube.stages.generate.material import wordings
 from evalcube.stages.generate.stream import Stream
 
@@ -25,9 +25,9 @@ _SAY = wordings("sequence")
 class SequenceParams(TaskParams):
     """Params of `Sequence`."""
 
-    rules: int = ranged(2, 1, 4, "The main rule and the interference rules on top of it; more to tell apart.")
-    terms: int = ranged(3, 1, 8, "Terms asked; each is another step to calculate.")
-    max_constant: int = ranged(9, 3, 99, "Largest fixed number in a rule; larger numbers to calculate with.")
+    rules: int = param(2, 1, 4, "The main rule and the interference rules on top of it; more to tell apart.")
+    terms: int = param(3, 1, 8, "Terms asked; each is another step to calculate.")
+    max_constant: int = param(9, 3, 99, "Largest fixed number in a rule; larger numbers to calculate with.")
 
 
 class Sequence(Task[SequenceParams]):
@@ -62,7 +62,7 @@ class Sequence(Task[SequenceParams]):
     parse = staticmethod(integer_list)
     """Read the last list of integers, an explicit answer first."""
 
-    problem = staticmethod(given)
+    problem = staticmethod(second_paragraph)
     """What is given, however it is introduced."""
 
     def difficulty(self, params: SequenceParams) -> float:
@@ -73,7 +73,7 @@ class Sequence(Task[SequenceParams]):
 
     def grade(self, answer: str, reference: str) -> bool:
         """Whether the integers are the same; one integer may be written with thousands separators."""
-        return answer == reference or ("," not in reference and _ungrouped(answer) == reference)
+        return answer == reference or ("," not in reference and _ungroup(answer) == reference)
 
 
 def shown_terms(rules: int) -> int:
@@ -122,7 +122,7 @@ def _ordinal(n: int) -> str:
     return f"{n}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(n, 'th') }"
 
 
-def _ungrouped(answer: str) -> str:
+def _ungroup(answer: str) -> str:
     """The integer that groups of digits make; the answer itself where they are no thousands."""
     first, *groups = answer.split(", ")
     if all(len(group) == 3 and group.isdigit() for group in groups) and 1 <= len(first.lstrip("-")) <= 3:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import atan, cos, pi, radians, sin
 
 from evalcube.stages.generate.answers.choices import ChoiceReader
-from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
+from evalcube.stages.generate.base import Task, TaskParams, Trial, param
 from evalcube.stages.generate.material import wordings
 from evalcube.stages.generate.stream import Stream
 
@@ -23,11 +23,11 @@ _Point = tuple[float, float]
 class ShapesParams(TaskParams):
     """Params of `Shapes`."""
 
-    choices: int = ranged(10, 2, 12, "Shapes to choose from; more to tell apart.")
-    rotation: int = ranged(45, 0, 180, "Largest rotation either way, in degrees; 0 keeps sides upright.")
-    scale: int = ranged(2, 1, 100, "Largest factor of the size; larger and odder numbers.")
-    offset: int = ranged(10, 0, 1000, "Largest distance from the origin in x and in y; hides symmetries.")
-    noise: float = ranged(0, 0, 2, "Error of points and radii, in percent of the size; hides equal sides.")
+    choices: int = param(10, 2, 12, "Shapes to choose from; more to tell apart.")
+    rotation: int = param(45, 0, 180, "Largest rotation either way, in degrees; 0 keeps sides upright.")
+    scale: int = param(2, 1, 100, "Largest factor of the size; larger and odder numbers.")
+    offset: int = param(10, 0, 1000, "Largest distance from the origin in x and in y; hides symmetries.")
+    noise: float = param(0, 0, 2, "Error of points and radii, in percent of the size; hides equal sides.")
 
 
 class Shapes(Task[ShapesParams]):
@@ -55,7 +55,7 @@ class Shapes(Task[ShapesParams]):
         prompt = f"{opening}\n\n{path}\n\n{question}{noise} {_SAY.terms}\nOptions: {', '.join(options)}.\n{closing}"
         return Trial(prompt, answer, 1 / params.choices, options)
 
-    parse = staticmethod(_READER.read)
+    parse = staticmethod(_READER.read_option)
     """Read one of the names of shapes."""
 
     def difficulty(self, params: ShapesParams) -> float:
@@ -83,8 +83,8 @@ class _Pen:
         if kind == "sector":
             return self._sector()
         if kind == "line":
-            return "M {} L {}".format(*[self._placed(point) for point in ((-1, 0), (1, 0))])
-        return self._closed(self._corners(kind))
+            return "M {} L {}".format(*[self._place(point) for point in ((-1, 0), (1, 0))])
+        return self._close_polygon(self._corners(kind))
 
     def _corners(self, kind: str) -> list[_Point]:
         """The corners of a polygon, in order, on or near the unit circle."""
@@ -102,13 +102,13 @@ class _Pen:
         turns = [2 * pi * (i + self._uniform(-0.2, 0.2)) / count for i in range(count)]
         return [(cos(turn), sin(turn)) for turn in turns]
 
-    def _closed(self, corners: list[_Point]) -> str:
+    def _close_polygon(self, corners: list[_Point]) -> str:
         """A polygon from any corner, either way round, closed by a command or by its first point."""
         start = self._stream.below(len(corners))
         corners = corners[start:] + corners[:start]
         if self._stream.below(2):
             corners.reverse()
-        points = [self._placed(point) for point in corners]
+        points = [self._place(point) for point in corners]
         end = "Z" if self._stream.below(2) else f"L {points[0]}"
         return f"M {' L '.join(points)} {end}"
 
@@ -116,7 +116,7 @@ class _Pen:
         """Two or three arcs around the center."""
         arcs, start = 2 + self._stream.below(2), self._uniform(0, 2 * pi)
         turns = [start + 2 * pi * i / arcs for i in range(arcs)]
-        points = [self._placed((cos(turn), ratio * sin(turn))) for turn in turns]
+        points = [self._place((cos(turn), ratio * sin(turn))) for turn in turns]
         radii = f"{self._radius(1)} {self._radius(ratio)} {_number(self._degrees)} 0 1"
         return f"M {points[0]} " + " ".join([f"A {radii} {point}" for point in [*points[1:], points[0]]])
 
@@ -124,12 +124,12 @@ class _Pen:
         """Two straight lines and an arc."""
         large = self._stream.below(2)
         turn = radians(self._uniform(210, 300) if large else self._uniform(40, 150))
-        center, first, last = (self._placed(point) for point in ((0, 0), (1, 0), (cos(turn), sin(turn))))
+        center, first, last = (self._place(point) for point in ((0, 0), (1, 0), (cos(turn), sin(turn))))
         radius = self._radius(1)
         end = "Z" if self._stream.below(2) else f"L {center}"
         return f"M {center} L {first} A {radius} {radius} 0 {large} 1 {last} {end}"
 
-    def _placed(self, point: _Point) -> str:
+    def _place(self, point: _Point) -> str:
         """The point after noise, rotation, scale and offset, as text."""
         x, y = point
         if self._noise:

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import Field
 
 from evalcube.stages.generate.answers.choices import ChoiceReader
-from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
+from evalcube.stages.generate.base import Task, TaskParams, Trial, param
 from evalcube.stages.generate.material import wordings
 from evalcube.stages.generate.material.words import ITEMS, NAMES, with_article
 from evalcube.stages.generate.stream import Stream
@@ -31,9 +31,9 @@ _MARKS = {
 class ShuffleParams(TaskParams):
     """Params of `Shuffle`."""
 
-    length: int = ranged(4, 3, 12, "People, each with one item; more to keep in mind.")
-    swaps: int = ranged(4, 1, 30, "Pairwise swaps; each is a step to follow.")
-    confounders: int = ranged(0, 0, 10, "Events that change nothing; each is to be seen through.")
+    length: int = param(4, 3, 12, "People, each with one item; more to keep in mind.")
+    swaps: int = param(4, 1, 30, "Pairwise swaps; each is a step to follow.")
+    confounders: int = param(0, 0, 10, "Events that change nothing; each is to be seen through.")
     anchors: Literal["none", "numbers", "roman", "letters", "hex"] = Field(
         "none", description="How the events are numbered; unusual marks distract."
     )
@@ -68,7 +68,7 @@ class Shuffle(Task[ShuffleParams]):
         )
         return Trial(prompt, holding[asked], 1 / params.length, tuple(items))
 
-    parse = staticmethod(_READER.read)
+    parse = staticmethod(_READER.read_option)
     """Read the last known item, an explicit answer first."""
 
     def difficulty(self, params: ShuffleParams) -> float:
@@ -89,8 +89,8 @@ def _swap_all(count: int, names: list[str], holding: dict[str, str], stream: Str
 
 
 def _confounder(names: list[str], items: list[str], stream: Stream) -> str:
-    (first, second), (item, other) = _pair(names, stream), _pair(items, stream)
-    return str(stream.choice(_SAY.confounders).format(a=first, b=second, item=item, other=other))
+    (first, second), (item, second_item) = _pair(names, stream), _pair(items, stream)
+    return str(stream.choice(_SAY.confounders).format(a=first, b=second, item=item, other=second_item))
 
 
 def _pair(pool: list[str], stream: Stream) -> tuple[str, str]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from math import factorial, log2, prod
 
 from evalcube.stages.generate.answers.lists import word_list
-from evalcube.stages.generate.base import Task, TaskParams, Trial, given, ranged
+from evalcube.stages.generate.base import Task, TaskParams, Trial, param, second_paragraph
 from evalcube.stages.generate.material import wordings
 from evalcube.stages.generate.material.words import WORDS
 from evalcube.stages.generate.stream import Stream, distinct
@@ -21,18 +21,18 @@ _SAY = wordings("sort")
 class SortParams(TaskParams):
     """Params of `Sort`."""
 
-    length: int = ranged(8, 3, 60, "Different words to sort; more words, more comparisons.")
-    run_length: int = ranged(
+    length: int = param(8, 3, 60, "Different words to sort; more words, more comparisons.")
+    run_length: int = param(
         1,
         1,
         20,
         "Words in a row, at most length, that are neighbours in the dictionary; "
         "neighbours differ in later letters.",
     )
-    prob_mutation: float = ranged(
+    prob_mutation: float = param(
         0.0, 0, 1, "Chance that a word's case is changed; upper case tempts to come first."
     )
-    prob_duplication: float = ranged(
+    prob_duplication: float = param(
         0.0, 0, 1, "Chance that a word occurs a second time; one more word to place."
     )
 
@@ -52,9 +52,7 @@ class Sort(Task[SortParams]):
         if params.prob_duplication:
             words += [word for word in words if stream.chance(params.prob_duplication)]
         if params.prob_mutation:
-            words = [
-                _mutated(word, stream) if stream.chance(params.prob_mutation) else word for word in words
-            ]
+            words = [_mutate(word, stream) if stream.chance(params.prob_mutation) else word for word in words]
         stream.shuffle(words)
         text = stream.choice(_SAY.layouts).join(words)
         prompt = (
@@ -67,7 +65,7 @@ class Sort(Task[SortParams]):
     parse = staticmethod(word_list)
     """Read the last list of words, an explicit answer first; joined with commas, case as given."""
 
-    problem = staticmethod(given)
+    problem = staticmethod(second_paragraph)
     """What is given, however it is introduced."""
 
     def difficulty(self, params: SortParams) -> float:
@@ -97,7 +95,7 @@ def _draw(count: int, run: int, stream: Stream) -> list[str]:
     return [word for begin in begins for word in DICTIONARY[begin : begin + run]][:count]
 
 
-def _mutated(word: str, stream: Stream) -> str:
+def _mutate(word: str, stream: Stream) -> str:
     """The word in another case: capitalised, all upper, or upper from or up to some letter or at one letter."""
     style = stream.below(5)
     if style < 2:

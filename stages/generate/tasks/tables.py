@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from evalcube.stages.generate.answers.numbers import WORD, NumberForm, spelled
+from evalcube.stages.generate.answers.numbers import WORD, NumberForm, digits_of_words
 from evalcube.stages.generate.answers.values import read_value
-from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
+from evalcube.stages.generate.base import Task, TaskParams, Trial, param
 from evalcube.stages.generate.material import wordings
 from evalcube.stages.generate.stream import Stream
 
@@ -141,31 +141,31 @@ _VALUE = re.compile(
 class TablesParams(TaskParams):
     """Params of `Tables`."""
 
-    columns: int = ranged(4, 2, 12, "Columns, the id included; more values to tell apart in each row.")
-    max_value: int = ranged(99, 9, 9999, "Largest number in the table; longer calculations.")
+    columns: int = param(4, 2, 12, "Columns, the id included; more values to tell apart in each row.")
+    max_value: int = param(99, 9, 9999, "Largest number in the table; longer calculations.")
     format: Literal["markdown", "csv", "json"] = Field("markdown", description="How the table is written.")
     operation: Literal["count", "sum", "min", "max", "mean", "top", "lookup"] = Field(
         "sum", description="What is asked; sums and means take a calculation, a lookup only finds one value."
     )
-    conditions: int = ranged(
+    conditions: int = param(
         1,
         0,
         4,
         "Conditions on the rows, all to hold; each is a check per row, but leaves fewer rows: sums and "
         "means get easier. A lookup names its row, so that it has none.",
     )
-    target_tokens: int = ranged(
+    target_tokens: int = param(
         0,
         0,
         32_000,
         "Length of the prompt in tokens, by an estimate that needs no tokenizer; it sets `rows`, so "
         "give either of them. 0 leaves the number of rows to `rows`.",
     )
-    rows: int = ranged(12, 4, MOST_ROWS, "Rows of the table; more to go through.")
+    rows: int = param(12, 4, MOST_ROWS, "Rows of the table; more to go through.")
 
     @model_validator(mode="before")
     @classmethod
-    def _derived(cls, data: Any) -> Any:  # noqa: ANN401 - whatever the caller passes
+    def _derive(cls, data: Any) -> Any:  # noqa: ANN401 - whatever the caller passes
         # one cell has one set of params, so that a lookup brings its conditions and a target its rows
         if not isinstance(data, dict):
             return data
@@ -186,8 +186,8 @@ class TablesParams(TaskParams):
     def _reachable(cls, value: int, info: ValidationInfo) -> int:
         rows = _target_rows({**info.data, "target_tokens": value})
         if rows is not None and not 4 <= rows <= MOST_ROWS:
-            rest = [info.data[name] for name in _TARGET[1:]]
-            low, high = tokens_for(4, *rest), tokens_for(MOST_ROWS, *rest)
+            settings = [info.data[name] for name in _TARGET[1:]]
+            low, high = tokens_for(4, *settings), tokens_for(MOST_ROWS, *settings)
             raise ValueError(
                 f"must be from {low} to {high} for these columns in this format (4 to {MOST_ROWS} rows), or 0"
             )
@@ -208,8 +208,8 @@ _TARGET = ("target_tokens", "format", "columns", "max_value", "conditions")
 def _target_rows(values: Mapping[str, Any]) -> int | None:
     """Rows for the target among some params; None if there is none, or if a value is not valid."""
     try:
-        tokens, *rest = [values[name] for name in _TARGET]
-        return rows_for(tokens, *rest) if tokens else None
+        tokens, *settings = [values[name] for name in _TARGET]
+        return rows_for(tokens, *settings) if tokens else None
     except (KeyError, TypeError, ValueError, ArithmeticError):
         return None  # the fields' own rules report what is wrong
 
@@ -234,10 +234,10 @@ class Tables(Task[TablesParams]):
             answer = values[anchor]
             rows = ""
         else:
-            conditions, kept = _filter(columns[1:], params.conditions, anchor, stream)
+            conditions, matching = _filter(columns[1:], params.conditions, anchor, stream)
             rows = f"the rows where {' and '.join(conditions)}" if conditions else "all rows of the table"
             name, values = stream.choice(numeric)
-            answer = _aggregate(params.operation, kept, values, ids)
+            answer = _aggregate(params.operation, matching, values, ids)
         question = stream.choice(_SAY.questions[params.operation]).format(c=name, rows=rows, id=ids[anchor])
         form = {"lookup": "value", "top": "id"}.get(params.operation, "number")
         closing = stream.choice(_SAY.closings).format(form=form)
@@ -296,28 +296,28 @@ def _draws(count: int, stream: Stream) -> tuple[int, ...]:
 
 def _filter(columns: list[Column], count: int, anchor: int, stream: Stream) -> tuple[list[str], list[int]]:
     """Conditions in words, spread over the columns, and the rows that meet them; `anchor` is one of them."""
-    conditions, kept = [], list(range(len(columns[0][1])))
+    conditions, matching = [], list(range(len(columns[0][1])))
     order = stream.sample(columns, len(columns))
     for turn in range(count):
         name, values = order[turn % len(order)]
-        words, kept = _condition(name, values, anchor, kept, stream)
+        words, matching = _condition(name, values, anchor, matching, stream)
         conditions.append(words)
-    return conditions, kept
+    return conditions, matching
 
 
 def _condition(
-    name: str, values: list[str], anchor: int, kept: list[int], stream: Stream
+    name: str, values: list[str], anchor: int, matching: list[int], stream: Stream
 ) -> tuple[str, list[int]]:
-    own, other = values[anchor], stream.choice(values)
+    own, drawn = values[anchor], stream.choice(values)
     if name in TEXTS:
-        if other == own:
-            return f"{name} is {own}", [row for row in kept if values[row] == own]
-        return f"{name} is not {other}", [row for row in kept if values[row] != other]
-    limit = int(other)
-    pair = ("at least", "at most") if other == own else _BELOW if int(own) < limit else _ABOVE
+        if drawn == own:
+            return f"{name} is {own}", [row for row in matching if values[row] == own]
+        return f"{name} is not {drawn}", [row for row in matching if values[row] != drawn]
+    limit = int(drawn)
+    pair = ("at least", "at most") if drawn == own else _BELOW if int(own) < limit else _ABOVE
     word = pair[stream.below(2)]
     holds = _COMPARE[word]
-    return f"{name} is {word} {other}", [row for row in kept if holds(int(values[row]), limit)]
+    return f"{name} is {word} {drawn}", [row for row in matching if holds(int(values[row]), limit)]
 
 
 _TEXT_NAMES = tuple(TEXTS)
@@ -330,22 +330,22 @@ _COMPARE: dict[str, Callable[[int, int], bool]] = {
 }
 
 
-def _aggregate(operation: str, kept: list[int], values: list[str], ids: list[str]) -> str:
+def _aggregate(operation: str, matching: list[int], values: list[str], ids: list[str]) -> str:
     if operation == "count":
-        return str(len(kept))
-    numbers = [int(values[row]) for row in kept]
+        return str(len(matching))
+    numbers = [int(values[row]) for row in matching]
     if operation == "top":
-        return ids[kept[numbers.index(max(numbers))]]
+        return ids[matching[numbers.index(max(numbers))]]
     if operation == "mean":
         # exact: no float comes near a tie
         hundredths = (200 * sum(numbers) + len(numbers)) // (2 * len(numbers))
-        return _trimmed(f"{hundredths // 100}.{hundredths % 100:02d}")
+        return _trim(f"{hundredths // 100}.{hundredths % 100:02d}")
     if operation == "sum":
         return str(sum(numbers))
     return str(min(numbers) if operation == "min" else max(numbers))
 
 
-def _trimmed(number: str) -> str:
+def _trim(number: str) -> str:
     return number.rstrip("0").rstrip(".") if "." in number else number
 
 
@@ -355,9 +355,9 @@ def _canonical(match: re.Match[str]) -> str:
     if match["word"]:
         return _WORDS.get(match["word"].lower(), match["word"])
     if match["spelled"]:
-        return spelled(match["spelled"])
+        return digits_of_words(match["spelled"])
     digits = re.sub("[^0-9.-]", "", re.sub(r",(?=[0-9]{1,2}\Z)", ".", match["number"]))
-    number = _trimmed(digits.lstrip("-").lstrip("0"))
+    number = _trim(digits.lstrip("-").lstrip("0"))
     number = f"0{number}" if number[:1] in ("", ".") else number
     return f"-{number}" if digits[0] == "-" and number != "0" else number
 

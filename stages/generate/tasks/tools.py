@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import Field
 
 from evalcube.stages.generate.answers.calls import canonical_calls, keeps_schema, read_calls
-from evalcube.stages.generate.base import Task, TaskParams, Trial, given, ranged
+from evalcube.stages.generate.base import Task, TaskParams, Trial, param, second_paragraph
 from evalcube.stages.generate.material import wordings, words
 from evalcube.stages.generate.stream import Stream
 
@@ -34,12 +34,12 @@ class _Argument(NamedTuple):
     values: Sequence[Any]
 
     def schema(self) -> dict[str, Any]:
-        told = {"description": self.about}
+        about = {"description": self.about}
         if self.kind == "enum":
-            return {"type": "string", "enum": list(self.values), **told}
+            return {"type": "string", "enum": list(self.values), **about}
         if self.kind in ("strings", "integers"):
-            return {"type": "array", "items": {"type": self.kind.removesuffix("s")}, **told}
-        return {"type": self.kind, **told}
+            return {"type": "array", "items": {"type": self.kind.removesuffix("s")}, **about}
+        return {"type": self.kind, **about}
 
     def draw(self, stream: Stream) -> object:
         if self.kind in ("strings", "integers"):
@@ -80,12 +80,12 @@ _SAY = wordings("tools")
 class ToolsParams(TaskParams):
     """Params of `Tools`."""
 
-    tools: int = ranged(4, 1, 16, "Tools that have no word in common; more to choose from.")
-    distractors: int = ranged(
+    tools: int = param(4, 1, 16, "Tools that have no word in common; more to choose from.")
+    distractors: int = param(
         0, 0, 32, "Tools beside them whose name differs from a needed one's in one word."
     )
-    nesting: int = ranged(0, 0, 3, "Levels of objects within the arguments; more to place.")
-    calls: int = ranged(1, 1, 6, "Calls that the request takes, in any order; more to keep.")
+    nesting: int = param(0, 0, 3, "Levels of objects within the arguments; more to place.")
+    calls: int = param(1, 1, 6, "Calls that the request takes, in any order; more to keep.")
     call: Literal["text", "api"] = Field(
         "text",
         description="How tools are offered and called: text has both in prompt and reply, as JSON, for every model; "
@@ -158,7 +158,7 @@ class Tools(Task[ToolsParams]):
             return "wrong tool"
         # The tools stand beside the prompt or in it.
         functions: Any = [tool["function"] for tool in trial.tools] or map(
-            json.loads, given(trial).splitlines()
+            json.loads, second_paragraph(trial).splitlines()
         )
         schemas = {function["name"]: function["parameters"] for function in functions}
         if not all(keeps_schema(call["arguments"], schemas[call["name"]]) for call in calls):
@@ -192,10 +192,10 @@ def _schema(stream: Stream, nesting: int) -> _Schema:
 
 
 def _function(key: Key, schema: _Schema) -> Function:
-    verb, place, thing = key
+    verb, location, thing = key
     inner: dict[str, Any] = {}
     for name, arguments in reversed(schema.levels):
-        fields = {one.name: one.schema() for one in arguments} | inner
+        fields = {argument.name: argument.schema() for argument in arguments} | inner
         whole: dict[str, Any] = {
             "type": "object",
             "properties": fields,
@@ -203,24 +203,24 @@ def _function(key: Key, schema: _Schema) -> Function:
             "additionalProperties": False,
         }
         inner = {name: {"description": _OBJECTS[name], **whole}} if name else whole
-    about = f"{verb.capitalize()} the {thing} of the {place}."
+    about = f"{verb.capitalize()} the {thing} of the {location}."
     return {"name": "_".join(key), "description": about, "parameters": inner}
 
 
 def _call(stream: Stream, key: Key, schema: _Schema) -> tuple[dict[str, Any], str]:
     """A call and the line that asks for it."""
     arguments: dict[str, Any] = {}
-    told: list[str] = []
+    clauses: list[str] = []
     left_out = schema.optional if stream.chance(0.5) else ""
     inner = arguments
     for name, fields in schema.levels:
         if name:
             inner[name] = inner = {}
-        for one in fields:
-            if one.name != left_out:
-                inner[one.name] = value = one.draw(stream)
-                told.append(one.say(value))
-    stream.shuffle(told)
-    verb, place, thing = key
-    line = f"- {verb.capitalize()} the {place} {thing}: {'; '.join(told)}."
+        for argument in fields:
+            if argument.name != left_out:
+                inner[argument.name] = value = argument.draw(stream)
+                clauses.append(argument.say(value))
+    stream.shuffle(clauses)
+    verb, location, thing = key
+    line = f"- {verb.capitalize()} the {location} {thing}: {'; '.join(clauses)}."
     return {"name": "_".join(key), "arguments": arguments}, line

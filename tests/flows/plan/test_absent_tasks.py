@@ -38,7 +38,7 @@ class Sums(Arithmetic):
 
 def installed(monkeypatch, *points):
     found = tuple(EntryPoint(name, value, plugins.GROUP) for name, value in points)
-    monkeypatch.setattr("evalcube.stages.generate.installed", lambda: found)
+    monkeypatch.setattr("evalcube.stages.generate.installed_plugins", lambda: found)
 
 
 @pytest.fixture

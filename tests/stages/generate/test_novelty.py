@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube.stages.generate import TASKS, Cell
-from evalcube.stages.generate.novelty import points_with_few, repeated
+from evalcube.stages.generate.novelty import find_repeats, points_with_few
 from evalcube.stages.reply.status import FEW_TRIALS
 from tests.stages.generate.family import FAMILY
 from tests.strategies import params_with, random_params
@@ -15,13 +15,13 @@ from tests.strategies import params_with, random_params
 
 @given(st.lists(st.text(max_size=2)))
 def test_repeated__flags_all_but_the_first_of_equal_prompts(prompts):
-    flags = repeated(prompts).tolist()
+    flags = find_repeats(prompts).tolist()
 
     assert flags == [int(text in prompts[:i]) for i, text in enumerate(prompts)]
 
 
 def test_repeated__takes_text_that_is_no_valid_unicode():
-    assert repeated(["\ud800", "\ud800", ""]).tolist() == [0, 1, 0]
+    assert find_repeats(["\ud800", "\ud800", ""]).tolist() == [0, 1, 0]
 
 
 def test_repeated__a_small_cell_repeats_and_a_longer_sample_keeps_the_flags():
@@ -29,10 +29,10 @@ def test_repeated__a_small_cell_repeats_and_a_longer_sample_keeps_the_flags():
     cell = Cell(task, task.Params(length=1, max_depth=1), 42)
     prompts = [cell.trial(i).prompt for i in range(400)]
 
-    flags = repeated(prompts)
+    flags = find_repeats(prompts)
 
     assert 0 < flags.sum() < 400
-    assert (repeated(prompts[:100]) == flags[:100]).all()
+    assert (find_repeats(prompts[:100]) == flags[:100]).all()
     assert 400 - flags.sum() == len(set(prompts))
 
 
@@ -44,7 +44,7 @@ def test_problem__is_one_in_other_words() -> None:
     problems = [task.problem(trial) for trial in made]
 
     assert len({trial.prompt for trial in made}) > 100
-    assert len(set(problems)) == int((1 - repeated(problems)).sum()) < 5
+    assert len(set(problems)) == int((1 - find_repeats(problems)).sum()) < 5
 
 
 @given(
@@ -58,7 +58,9 @@ def test_points_with_few__are_such_points(name, trials, seed):
 
     few = points_with_few(cells, trials)
 
-    made = [repeated(task.problem(cell.trial(i)) for i in range(trials)).sum() > trials / 2 for cell in cells]
+    made = [
+        find_repeats(task.problem(cell.trial(i)) for i in range(trials)).sum() > trials / 2 for cell in cells
+    ]
     assert few <= sum(made) * (trials >= FEW_TRIALS)
 
 

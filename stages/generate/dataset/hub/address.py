@@ -41,18 +41,18 @@ def with_files(params: Any, name: Callable[[Mapping[str, Any]], str]) -> Any:  #
     """Params as JSON with another name for each file that has a digest beside it."""
     if not isinstance(params, Mapping):
         return params
-    found = {key: with_files(value, name) for key, value in params.items()}
-    if "sha256" in found and isinstance(found.get("file"), str):
-        found["file"] = name(found) if found["file"] else ""
-    return found
+    renamed = {key: with_files(value, name) for key, value in params.items()}
+    if "sha256" in renamed and isinstance(renamed.get("file"), str):
+        renamed["file"] = name(renamed) if renamed["file"] else ""
+    return renamed
 
 
 def shareable(params: Any) -> Any:  # noqa: ANN401 - JSON values
     """Params as others may see them: a digest tells a file, and where it lies on this machine is nobody's business."""
-    found = with_files(params, lambda named: bare_name(named["file"]))
-    if isinstance(found, dict) and isinstance(found.get("include_path"), str):
-        found["include_path"] = PurePath(found["include_path"]).name
-    return found
+    shared = with_files(params, lambda named: bare_name(named["file"]))
+    if isinstance(shared, dict) and isinstance(shared.get("include_path"), str):
+        shared["include_path"] = PurePath(shared["include_path"]).name
+    return shared
 
 
 def bare_name(file: str) -> str:
@@ -99,15 +99,15 @@ class Address:
         """
         form = _FORM.fullmatch(text) if text.isprintable() and len(text) <= _LONGEST else None
         if form is None:
-            raise _refused(text, "is no address of a data set")
-        given: dict[str, str] = {}
+            raise _refusal(text, "is no address of a data set")
+        parts: dict[str, str] = {}
         for name, value in parse_qsl(form["query"] or "", keep_blank_values=True):
-            if name not in _PARTS or name in given or not value.isprintable() or not value:
-                raise _refused(text, f"has a part {name!r} that is unknown, empty or there twice")
-            given[name] = value
-        if not safe_path(given.get("path", "x")) or not safe_path(form["revision"] or "x"):
-            raise _refused(text, "has a path or a revision that is none")
-        return cls(form["repo"], form["revision"] or "", **given)
+            if name not in _PARTS or name in parts or not value.isprintable() or not value:
+                raise _refusal(text, f"has a part {name!r} that is unknown, empty or there twice")
+            parts[name] = value
+        if not safe_path(parts.get("path", "x")) or not safe_path(form["revision"] or "x"):
+            raise _refusal(text, "has a path or a revision that is none")
+        return cls(form["repo"], form["revision"] or "", **parts)
 
     def __str__(self) -> str:
         query = "&".join(
@@ -117,7 +117,7 @@ class Address:
         return f"{SCHEME}{self.repo}{revision}{'?' if query else ''}{query}"
 
     @property
-    def pinned(self) -> bool:
+    def is_pinned(self) -> bool:
         """Whether it names a commit, which never changes."""
         return bool(_COMMIT.fullmatch(self.revision))
 
@@ -126,7 +126,7 @@ class Address:
         return file_error(str(self), why)
 
 
-def _refused(text: str, why: str) -> TaskError:
+def _refusal(text: str, why: str) -> TaskError:
     return file_error(
         repr(text[:200]),
         f"{why}; write hf://OWNER/NAME, and behind it @REVISION and ?config=NAME&split=NAME or ?path=FILE where they "

@@ -43,25 +43,25 @@ def chosen(asked: Address, files: Sequence[str], configs: object) -> list[str]:
     if asked.path:
         if asked.path in there:
             return [asked.path]
-        raise asked.problem(f"names no file with rows; there are {_listed(there)}")
+        raise asked.problem(f"names no file with rows; there are {_list_files(there)}")
     if not there:
         raise asked.problem("has no Parquet, JSONL or CSV file; give a revision or a data set that has one")
-    declared = list(_declared(asked, there, configs))
+    declared = list(_declared_files(asked, there, configs))
     if len(declared) == 1:
         return declared[0]
-    found = list(chain(*declared)) or [file for file in there if _named(file, asked)]
-    if not found and asked.split == "train" and not any(_SPLITS & _words(file) for file in there):
+    matching = list(chain(*declared)) or [file for file in there if _is_named(file, asked)]
+    if not matching and asked.split == "train" and not any(_SPLITS & _words(file) for file in there):
         whole = replace(asked, split="")
-        found = [file for file in there if _named(file, whole)]
-    if found and not declared and len({re.sub(r"\d+", "0", file) for file in found}) == 1:
-        return found
-    what = "may mean several files" if found else "is in none of its files by name"
+        matching = [file for file in there if _is_named(file, whole)]
+    if matching and not declared and len({re.sub(r"\d+", "0", file) for file in matching}) == 1:
+        return matching
+    problem = "may mean several files" if matching else "is in none of its files by name"
     raise asked.problem(
-        f"{what}; say which with config=, split= or path=: {_listed(list(dict.fromkeys(found or there)))}"
+        f"{problem}; say which with config=, split= or path=: {_list_files(list(dict.fromkeys(matching or there)))}"
     )
 
 
-def _declared(asked: Address, there: Sequence[str], configs: object) -> Iterator[list[str]]:
+def _declared_files(asked: Address, there: Sequence[str], configs: object) -> Iterator[list[str]]:
     """The files of each split that the card declares and the address may mean."""
     rows = [row for row in _list(configs) if isinstance(row, dict)]
     if not asked.config and len(rows) > 1:
@@ -85,7 +85,7 @@ def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _named(file: str, asked: Address) -> bool:
+def _is_named(file: str, asked: Address) -> bool:
     stem = file.rpartition("/")[2].split(".")[0]
     return all(wanted in ("", stem) or wanted in _words(file) for wanted in (asked.config, asked.split))
 
@@ -94,6 +94,6 @@ def _words(file: str) -> set[str]:
     return {*file.split("/")[:-1], *_WORD.split(file)}
 
 
-def _listed(files: Sequence[str]) -> str:
+def _list_files(files: Sequence[str]) -> str:
     shown = ", ".join(file[:80] for file in files[:_LISTED])
     return (shown or "none") + (f" and {len(files) - _LISTED} more" if len(files) > _LISTED else "")

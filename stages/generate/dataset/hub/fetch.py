@@ -49,7 +49,7 @@ sleep = time.sleep
 def fetch(asked: Address) -> shelf.FetchedRows:
     """Bring the rows of an address here, whatever was here before."""
     try:
-        return _fetched(asked)
+        return _fetch(asked)
     except OSError as error:
         if error.errno not in _OF_DISK:
             raise
@@ -59,23 +59,23 @@ def fetch(asked: Address) -> shelf.FetchedRows:
         ) from None
 
 
-def _fetched(asked: Address) -> shelf.FetchedRows:
+def _fetch(asked: Address) -> shelf.FetchedRows:
     hub = _Hub(asked)
     info = hub.info()
-    names = [one.rfilename for one in info.siblings]
+    names = [sibling.rfilename for sibling in info.siblings]
     if not asked.path and not asked.revision and not any(map(form_of, names)):
         with suppress(TaskError):
             info = hub.info(_CONVERTED)
-            names = [one.rfilename for one in info.siblings]
+            names = [sibling.rfilename for sibling in info.siblings]
     card = info.card_data.to_dict() if info.card_data else {}
     files = chosen(asked, names, card.get("configs"))
     # it may be called otherwise now
     pinned = replace(asked, repo=Address.parse(f"hf://{info.id}").repo, revision=str(info.sha))
-    if not pinned.pinned:
+    if not pinned.is_pinned:
         raise asked.problem("has no commit that the hub names; try again later")
-    known = shelf.find(str(pinned))
-    if known is not None:
-        record = replace(known, asked=str(asked))
+    earlier = shelf.find(str(pinned))
+    if earlier is not None:
+        record = replace(earlier, asked=str(asked))
         shelf.note(record)
         return record
     with _parts(pinned) as parts:
@@ -147,7 +147,7 @@ class _Hub:
     def info(self, revision: str = "") -> Any:  # noqa: ANN401 - of a package that may be missing
         """What the hub says of the data set: commit, card and files."""
         wanted = revision or self.asked.revision or None
-        return self._said(
+        return self._request(
             lambda: self._api.dataset_info(
                 self.asked.repo, revision=wanted, files_metadata=True, timeout=_LONGEST_WAIT
             )
@@ -157,23 +157,23 @@ class _Hub:
         """The files, each compared with the digest that the hub gave."""
         if len(files) > MOST_PARTS:
             raise self.asked.problem(f"has {len(files):,} files; at most {MOST_PARTS:,} are taken")
-        listed = {one.rfilename: one for one in info.siblings}
+        listed = {sibling.rfilename: sibling for sibling in info.siblings}
         total = sum(listed[file].size or 0 for file in files)
         if total > MOST_BYTES:
             raise self.asked.problem(
                 f"has {total >> 20:,} MiB in {len(files)} files; at most {MOST_BYTES >> 20:,} are taken"
             )
-        found = []
+        paths = []
         for file in files:
             most = listed[file].size or MOST_BYTES
-            path = self._said(lambda file=file, most=most: self._file(pinned, file, parts, most))  # type: ignore[misc]
+            path = self._request(lambda file=file, most=most: self._file(pinned, file, parts, most))  # type: ignore[misc]
             if not _as_listed(path, listed[file]):
                 raise self.asked.problem(
                     f"{file} came with another content than the hub says it has; try again without a proxy, and if "
                     "that does not help tell its owners"
                 )
-            found.append(path)
-        return found
+            paths.append(path)
+        return paths
 
     def _file(self, pinned: Address, file: str, parts: Path, most: int) -> Path:
         return Path(
@@ -183,11 +183,11 @@ class _Hub:
                 repo_type="dataset",
                 revision=pinned.revision,
                 local_dir=parts,
-                tqdm_class=_bounded(self.asked, file, most),
+                tqdm_class=_bounded_bar(self.asked, file, most),
             )
         )
 
-    def _said(self, ask: Callable[[], _T]) -> _T:
+    def _request(self, ask: Callable[[], _T]) -> _T:
         """What the hub answers, after some patience with one that is busy."""
         errors = self._hub.errors
         logger = self._hub.utils.logging
@@ -200,7 +200,7 @@ class _Hub:
                 except errors.HfHubHTTPError as error:
                     status = error.response.status_code
                     if status not in _BUSY or tried == _TRIES - 1:
-                        raise self._told(error, status) from None
+                        raise self._refusal(error, status) from None
                     sleep(_wait(error.response.headers.get("retry-after"), tried))
                 except (errors.FileMetadataError, json.JSONDecodeError) as error:
                     raise self._no_hub() from error
@@ -210,7 +210,7 @@ class _Hub:
                     if getattr(error, "errno", None) in _OF_DISK:
                         raise
                     if os.environ.get("HF_HUB_OFFLINE") or tried == _TRIES - 1:
-                        raise self._unreached(error) from None
+                        raise self._unreachable(error) from None
                     sleep(_wait(None, tried))
         finally:
             logger.set_verbosity(before)
@@ -220,7 +220,7 @@ class _Hub:
         """The base of what the client of huggingface-hub raises where nothing answers."""
         return next(base for base in self._hub.errors.HfHubHTTPError.__mro__ if base.__name__ == "HTTPError")
 
-    def _unreached(self, error: Exception) -> TaskError:
+    def _unreachable(self, error: Exception) -> TaskError:
         cause = error.__cause__ or error
         return _BrokenOffError(
             f"the hub cannot be reached ({type(cause).__name__}), and these rows are not on this machine; where there "
@@ -235,7 +235,7 @@ class _Hub:
             "may stand in between. Open that address in a browser, and correct HTTPS_PROXY or HF_ENDPOINT"
         )
 
-    def _told(self, error: Exception, status: int) -> TaskError:
+    def _refusal(self, error: Exception, status: int) -> TaskError:
         errors, page = self._hub.errors, f"{self._api.endpoint}/datasets/{self.asked.repo}"
         if isinstance(error, errors.GatedRepoError):
             why = (
@@ -260,10 +260,10 @@ class _Hub:
         )
 
 
-def _wait(said: str | None, tried: int) -> float:
+def _wait(header: str | None, tried: int) -> float:
     """Seconds until the next try."""
-    if said is not None and said.isascii() and said.isdecimal():
-        return min(float(said), _LONGEST_WAIT)
+    if header is not None and header.isascii() and header.isdecimal():
+        return min(float(header), _LONGEST_WAIT)
     return 0.5 * float(2**tried)
 
 
@@ -280,7 +280,7 @@ def _as_listed(path: Path, listed: Any) -> bool:  # noqa: ANN401
     return digest.hexdigest() == str(listed.blob_id)
 
 
-def _bounded(asked: Address, file: str, most: int) -> type[Any]:
+def _bounded_bar(asked: Address, file: str, most: int) -> type[Any]:
     """A progress bar that shows itself when a download is slow, and ends one that is larger than announced."""
     from huggingface_hub.utils.tqdm import tqdm
 
@@ -312,7 +312,7 @@ def _bounded(asked: Address, file: str, most: int) -> type[Any]:
 
 def _as_one(asked: Address, paths: Sequence[Path], parts: Path) -> tuple[Path, str]:
     """The rows of all files in one, and its format."""
-    plain = _unpacked(asked, paths)
+    plain = _unpack(asked, paths)
     forms = [_jsonl(asked, path) if form_of(path.name) == "json" else form_of(path.name) for path in plain]
     if len(plain) == 1:
         return plain[0], forms[0]
@@ -338,7 +338,7 @@ def _plain(value: object) -> str | None:
     return None if isinstance(value, bytes) else str(value)
 
 
-def _unpacked(asked: Address, paths: Sequence[Path]) -> list[Path]:
+def _unpack(asked: Address, paths: Sequence[Path]) -> list[Path]:
     """The files, with those in place of packed ones that these unpack to."""
     plain, size = [], 0
     for path in paths:
@@ -374,7 +374,7 @@ def _jsonl(asked: Address, path: Path) -> str:
     return "jsonl"
 
 
-def located(params: DatasetParams) -> DatasetParams:
+def locate(params: DatasetParams) -> DatasetParams:
     """The params with a commit, a format and a digest, if their file is on the hub.
 
     What the sweep's own cube has asked comes first, then what was fetched before; the hub is asked for the rest.
@@ -383,10 +383,10 @@ def located(params: DatasetParams) -> DatasetParams:
         return params
     asked = Address.parse(params.file)
     params = params.model_copy(update={"file": str(asked)})
-    kept = kept_point(str(asked))
-    named = kept is not None and (not asked.pinned or kept["file"] == str(asked))
-    if kept is not None and named and params.sha256 in ("", kept["sha256"]):
-        return params.model_copy(update=dict(kept))
+    point = kept_point(str(asked))
+    named = point is not None and (not asked.is_pinned or point["file"] == str(asked))
+    if point is not None and named and params.sha256 in ("", point["sha256"]):
+        return params.model_copy(update=dict(point))
     record = shelf.find(str(asked)) or fetch(asked)
     if params.format not in ("auto", record.format):
         raise asked.problem(f"is {record.format} and not {params.format}; leave `format` out")
@@ -394,5 +394,5 @@ def located(params: DatasetParams) -> DatasetParams:
         raise asked.problem(
             f"has the SHA-256 {record.sha256}, and not the one that is given; correct `sha256`"
         )
-    found = {"file": record.address, "format": record.format, "sha256": record.sha256}
-    return params.model_copy(update=found)
+    pinned = {"file": record.address, "format": record.format, "sha256": record.sha256}
+    return params.model_copy(update=pinned)

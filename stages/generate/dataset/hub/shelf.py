@@ -42,7 +42,7 @@ class FetchedRows:
     """Date, UTC."""
 
     @property
-    def pinned(self) -> bool:
+    def is_pinned(self) -> bool:
         """Whether a commit was asked for; else it is the one that was the newest then."""
         return self.asked == self.address
 
@@ -55,14 +55,14 @@ def folder() -> Path:
 
 def content(sha256: str) -> Path | None:
     """The file with a digest, which is not compared; None if it is not here."""
-    places = (folder() / f"{sha256}.{form}" for form in _FORMATS)
-    return next((place for place in places if place.is_file()), None)
+    paths = (folder() / f"{sha256}.{form}" for form in _FORMATS)
+    return next((path for path in paths if path.is_file()), None)
 
 
 def find(address: str) -> FetchedRows | None:
     """What was fetched for an address; None if that is not here."""
-    found = _read(_record(address))
-    return found if found is not None and content(found.sha256) is not None else None
+    record = _read_record(_record(address))
+    return record if record is not None and content(record.sha256) is not None else None
 
 
 def records() -> Iterator[FetchedRows]:
@@ -70,7 +70,7 @@ def records() -> Iterator[FetchedRows]:
     read = {
         (record.address, record.asked): record
         for path in folder().glob("*.json")
-        if (record := _read(path)) is not None and content(record.sha256) is not None
+        if (record := _read_record(path)) is not None and content(record.sha256) is not None
     }
     return (read[key] for key in sorted(read))
 
@@ -100,9 +100,9 @@ def _record(address: str) -> Path:
     return folder() / f"{hashlib.sha256(address.encode()).hexdigest()[:32]}.json"
 
 
-def _read(path: Path) -> FetchedRows | None:
+def _read_record(path: Path) -> FetchedRows | None:
     with suppress(OSError, ValueError, TypeError, KeyError):
         with path.open("rb") as file:
-            given = json.loads(file.read(_LARGEST_RECORD))
-        return FetchedRows(**{field.name: given[field.name] for field in fields(FetchedRows)})
+            document = json.loads(file.read(_LARGEST_RECORD))
+        return FetchedRows(**{field.name: document[field.name] for field in fields(FetchedRows)})
     return None

@@ -93,4 +93,4 @@ def test_truth_value__reads(text: str, expected: str | None) -> None:
 
 @pytest.mark.parametrize(("text", "expected"), CHOICES)
 def test_choice_reader__reads(text: str, expected: str | None) -> None:
-    assert OPTIONS.read(text) == expected
+    assert OPTIONS.read_option(text) == expected

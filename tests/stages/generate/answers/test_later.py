@@ -24,7 +24,7 @@ KINDS: dict[str, tuple[Read, str, str]] = {
     "date": (last_date, "2003-11-09", "2003-11-10"),
     "words": (word_list, "fig, kiwi, plum", "kiwi, fig, plum"),
     "integers": (integer_list, "14, 17, 20", "14, 17, 21"),
-    "option": (ChoiceReader(["clock", "vase", "sofa"]).read, "vase", "sofa"),
+    "option": (ChoiceReader(["clock", "vase", "sofa"]).read_option, "vase", "sofa"),
     "label": (lambda text: read_choice(text, "ABCD", ["iron", "tin", "zinc", "lead"]), "C", "D"),
     "brackets": (closing_brackets, ")]>", "]>)"),
     "json": (read_json, "[3, 4]", "[4, 4]"),

@@ -8,7 +8,7 @@ from evalcube.stages.generate.answers.choices import ChoiceReader, truth_value
 from evalcube.stages.generate.answers.numbers import last_integer
 from tests.growth import grows_in_proportion
 
-READERS = [last_integer, truth_value, ChoiceReader(["drum", "drum kit", "lamp", "hat"]).read]
+READERS = [last_integer, truth_value, ChoiceReader(["drum", "drum kit", "lamp", "hat"]).read_option]
 
 HOSTILE = [
     "(",

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from evalcube.stages.generate import TASKS, Cell, Trial
 from evalcube.stages.generate.answers.texts import place_of_answer
 from evalcube.stages.generate.dataset import DatasetParams
-from evalcube.stages.generate.dataset.matching import GradingContext, judged, load_grader
+from evalcube.stages.generate.dataset.matching import GradingContext, load_grader, verdict_of
 from evalcube.stages.generate.errors import CodeError, TaskError
 from evalcube.stages.named_code import allow_code
 from tests.growth import grows_in_proportion
@@ -130,13 +130,13 @@ def test_grader__decides(tmp_path: Path) -> None:
     ("said", "meant"), [(True, True), (np.False_, False), (1, True), (0.0, False), (None, None)]
 )
 def test_judged__takes_truths(said: object, meant: bool | None) -> None:
-    assert judged("mine", said) is meant
+    assert verdict_of("mine", said) is meant
 
 
 @pytest.mark.parametrize("said", ["wrong", "", 0.5, 2, [True], {}, object()])
 def test_judged__refuses_what_is_no_truth(said: object) -> None:
     with pytest.raises(TaskError, match=r"'mine' returned .* none of True, False and None"):
-        judged("mine", said)
+        verdict_of("mine", said)
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def test_task__says_why_there_is_none(name, said):
 
 
 def test_render__says_how_the_package_is_installed(monkeypatch):
-    monkeypatch.setattr(gym, "_installed", lambda: "")
+    monkeypatch.setattr(gym, "_installed_version", lambda: "")
 
     with pytest.raises(TaskError, match=r"pip install 'evalcube\[gym\]'"):
         CHAINS.render(CHAINS.Params(), [1])
@@ -95,14 +95,14 @@ def test_resolve__refuses_another_version():
 
 @pytest.mark.parametrize(("there", "said"), [("0.1.24", "and 0.1.24 is installed"), ("", "is not installed")])
 def test_check_package__says_what_is_needed(monkeypatch, there, said):
-    monkeypatch.setattr(gym, "_installed", lambda: there)
+    monkeypatch.setattr(gym, "_installed_version", lambda: there)
 
     with pytest.raises(TaskError, match=said):
         CHAINS.check_package()
 
 
 def test_render__says_what_a_generator_says_against_its_params(monkeypatch):
-    monkeypatch.setattr(gym, "_installed", lambda: gym.catalogue()["version"])
+    monkeypatch.setattr(gym, "_installed_version", lambda: gym.catalogue()["version"])
     monkeypatch.setattr(gym, "ask", lambda *_: Failure("grader raised AssertionError: min_terms"))
 
     with pytest.raises(TaskError, match=r'no questions with \{"min_terms": 0\}: it raised AssertionError'):

@@ -85,7 +85,7 @@ def test_run__keeps_questions_for_who_has_not_the_package(tmp_path, monkeypatch)
     assert more.done == 80
     shown = prompts(config["cube"])
     monkeypatch.setattr(rendered, "_HELD", Recent(9))
-    monkeypatch.setattr(gym, "_installed", lambda: "")
+    monkeypatch.setattr(gym, "_installed_version", lambda: "")
 
     again = prompts(config["cube"])
 

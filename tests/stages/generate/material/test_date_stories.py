@@ -323,7 +323,7 @@ def test_last_date__explicit_last_line_wins(text: str, day: date) -> None:
 
 
 def test_choice_reader__survives_letters_that_only_look_alike() -> None:
-    assert ChoiceReader(["scarf"]).read("Answer: \u017fcarf") is None
+    assert ChoiceReader(["scarf"]).read_option("Answer: \u017fcarf") is None
     assert CARS.parse("Answer: \u017filver") is None
     assert MOVIES.parse("Answer: \u017filver Po\u017ftman") is None
 

@@ -60,7 +60,7 @@ def test_resolve__pins_the_newest_commit_and_needs_no_network_again(
     again = resolved("hf://acme/sums?split=test")
 
     assert first == again == resolved(first.file)
-    assert Address.parse(first.file).pinned
+    assert Address.parse(first.file).is_pinned
     assert questions(first) == asked_of(GSM[20:])
     assert first.sha256 == hashlib.sha256(parquet(GSM[20:])).hexdigest()
 
