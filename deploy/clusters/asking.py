@@ -102,15 +102,10 @@ async def ask_each(
 
 async def ask_scheduler(client: Client, function: Callable[..., T], *args: object) -> T:
     """What the scheduler returns; to be awaited on the client's loop."""
-    check_connected(client)
+    if is_gone(client):  # it would wait for another one
+        raise OSError("the scheduler is away")
     answer: T = await client._run_on_scheduler(function, *args)  # noqa: SLF001
     return answer
-
-
-def check_connected(client: Client) -> None:
-    """Raise an `OSError` if the client lost its scheduler: it would wait for another one."""
-    if is_gone(client):
-        raise OSError("the scheduler is away")
 
 
 def is_gone(client: Client) -> bool:

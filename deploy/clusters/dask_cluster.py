@@ -251,8 +251,7 @@ class _Tended(Connection):
         # Those that never came may wait in a queue.
         late = [key for key, seen in self._seen.items() if now - seen > _GONE_SECONDS]
         gone = [key for key in late if key in cluster.worker_spec]
-        missing = set(cluster.worker_spec).difference(cluster.workers)
-        if (not gone and not missing) or now < self._next_at:
+        if (not gone and not set(cluster.worker_spec).difference(cluster.workers)) or now < self._next_at:
             return ()
         for key in gone:
             del self._seen[key]

@@ -55,11 +55,10 @@ def setup() -> tuple[str, ...]:
     )
     invalidate_caches()  # another process installed them: this one has listed the folder already
     if done.returncode != 0 or not is_installed():
-        tail = "\n".join(done.stdout.decode(errors="replace").splitlines()[-10:])
         raise DeployError(
             f"could not install {' and '.join(wheels())} (code {done.returncode})",
             remedy="Check that the package index can be reached and has wheels for this platform.",
-            log=tail,
+            log="\n".join(done.stdout.decode(errors="replace").splitlines()[-10:]),
         )
     return wheels()
 

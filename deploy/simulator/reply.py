@@ -80,8 +80,7 @@ def completion_tokens(profile: Profile, difficulty: float, draw: float) -> int:
     120
     """
     factor = math.exp(profile.spread * _inverse_normal(draw))
-    wanted = profile.tokens * math.pow(difficulty, profile.growth) * factor
-    return round(min(max(wanted, 1.0), CONTEXT))
+    return round(min(max(profile.tokens * math.pow(difficulty, profile.growth) * factor, 1.0), CONTEXT))
 
 
 def delay(profile: Profile, tokens: int) -> float:
@@ -180,8 +179,7 @@ def _compose(style: str, filler: str, conclusion: str, tokens: int, finish: str)
     thought = min(tokens, len(filler) // CHARS_PER_TOKEN)
     if style == "think":
         return Text(f"{_OPEN}{filler}{_CLOSE}{conclusion}"[:size], None, tokens, thought, finish)
-    content = conclusion[: max(0, size - len(filler))]
-    return Text(content, filler[:size], tokens, thought, finish)
+    return Text(conclusion[: max(0, size - len(filler))], filler[:size], tokens, thought, finish)
 
 
 def _conclusion(profile: Profile, truth: Truth | None, draw: Draws) -> str:

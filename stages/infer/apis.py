@@ -73,10 +73,9 @@ def _flat(tool: object) -> object:
     function = tool.get("function") if isinstance(tool, Mapping) else None
     if not isinstance(function, Mapping):
         return tool
-    schema = function.get("parameters") or {"type": "object", "properties": {}}
     return {
         **{name: function[name] for name in ("name", "description") if name in function},
-        "input_schema": schema,
+        "input_schema": (function.get("parameters") or {"type": "object", "properties": {}}),
     }
 
 
@@ -199,67 +198,25 @@ class Api:
             )
 
 
-_CHAT_ONLY = frozenset(
-    {
-        "audio",
-        "chat_template_kwargs",
-        EFFORT,
-        "functions",
-        "function_call",
-        "modalities",
-        "parallel_tool_calls",
-        "prediction",
-        "prompt",
-        "reasoning",
-        "reasoning_effort",
-        "response_format",
-        "thinking",
-        "tool_choice",
-        "tools",
-        "top_logprobs",
-        "verbosity",
-        # Known there, but more than one answer, or the prompt among them, could not be graded.
-        "best_of",
-        "echo",
-        "suffix",
-    }
+# The last three are known there, but more than one answer, or the prompt among them, could not be graded.
+_CHAT_ONLY = frozenset({EFFORT}).union(
+    (
+        "audio chat_template_kwargs functions function_call modalities parallel_tool_calls prediction "
+        "prompt reasoning reasoning_effort response_format thinking tool_choice tools top_logprobs "
+        "verbosity best_of echo suffix"
+    ).split()
 )
-_MESSAGES_PARAMS = frozenset(
-    {
-        EFFORT,
-        "max_tokens",
-        "metadata",
-        "output_config",
-        "service_tier",
-        "stop_sequences",
-        "temperature",
-        "thinking",
-        "tools",
-        "top_k",
-        "top_p",
-    }
+_MESSAGES_PARAMS = frozenset({EFFORT}).union(
+    (
+        "max_tokens metadata output_config service_tier stop_sequences temperature thinking tools top_k top_p"
+    ).split()
 )
-_RESPONSES_PARAMS = frozenset(
-    {
-        EFFORT,
-        "include",
-        "max_output_tokens",
-        "max_tool_calls",
-        "metadata",
-        "parallel_tool_calls",
-        "prompt_cache_key",
-        "reasoning",
-        "safety_identifier",
-        "service_tier",
-        "store",
-        "temperature",
-        "text",
-        "tool_choice",
-        "tools",
-        "top_logprobs",
-        "top_p",
-        "truncation",
-    }
+_RESPONSES_PARAMS = frozenset({EFFORT}).union(
+    (
+        "include max_output_tokens max_tool_calls metadata parallel_tool_calls prompt_cache_key reasoning "
+        "safety_identifier service_tier store temperature text tool_choice tools top_logprobs top_p "
+        "truncation"
+    ).split()
 )
 
 APIS: Mapping[str, Api] = MappingProxyType(

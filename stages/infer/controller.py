@@ -196,8 +196,7 @@ class Controller:
         self._high = max(self._high, _SLOWEST)
         if span_known:
             refused = counts.all_refused - then.all_refused - self._chance * (counts.all_sent - then.all_sent)
-            span = max(refused / self._high + counts.pause, 0.0) / _COST
-            self._seconds = min(span, span_known, _LONG)
+            self._seconds = min(max(refused / self._high + counts.pause, 0.0) / _COST, span_known, _LONG)
         self._seconds = max(self._seconds, _SHORT, _ENOUGH / self._high)
         self._testing = not steady
         self._past, self._shut, self._steady, self._cut_at = 0.0, False, False, self._seen

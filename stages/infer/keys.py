@@ -317,8 +317,7 @@ class KeyMask:
         index = np.minimum(np.searchsorted(self._grams, grams[places]), len(self._grams) - 1)
         real = self._grams[index] == grams[places]
         places, runs = places[real], self._runs[index[real]]
-        starts = np.flatnonzero(np.diff(places, prepend=-2) != 1)
-        lengths = np.diff(starts, append=len(places))
+        lengths = np.diff(np.flatnonzero(np.diff(places, prepend=-2) != 1), append=len(places))
         places = places[runs <= np.repeat(lengths, lengths)]
         if not len(places):
             return None
@@ -373,8 +372,7 @@ def _encodings(secret: bytes) -> list[bytes]:
     """Base64 of the secret at each place in a group of three bytes, without what its neighbours decide."""
     texts = []
     for before in range(3):
-        encoded = base64.b64encode(bytes(before) + secret)
-        inner = encoded[-(-before * 8 // 6) :]
+        inner = base64.b64encode(bytes(before) + secret)[-(-before * 8 // 6) :]
         inner = inner[: (before + len(secret)) * 8 // 6 - -(-before * 8 // 6)]
         texts += [inner, inner.translate(bytes.maketrans(b"+/", b"-_"))]
     return list(dict.fromkeys(texts))

@@ -304,8 +304,7 @@ class HttpQueue(EndpointQueue):
 
     def _record_failure_of(self, model: ModelQueue, reply: Reply) -> None:
         """Give up the model, or the whole endpoint, where that was one failure too many."""
-        patience = model.endpoint.patience
-        if is_beyond_limit(reply) and 0.0 < patience <= self.feedback.shut_seconds:
+        if is_beyond_limit(reply) and 0.0 < model.endpoint.patience <= self.feedback.shut_seconds:
             # Nothing was let through for so long: others would only wait as long again.
             self._end_all(reply)
             return

@@ -291,8 +291,7 @@ def _classify_ok(headers: Mapping[str, str], body: bytes, now: float, form: Repl
     end = ending_of(first.get(form.finish))
     if first.get("error") or end.kind == "fault":
         return Reply(RetryClass.RETRY, "broken off", one_line(read_error(first).message) or end.word)
-    used = read_usage(document.get("usage"), form)
-    prompt, completion, _, cached = (max(count, 0) for count in used)
+    prompt, completion, _, cached = (max(count, 0) for count in read_usage(document.get("usage"), form))
     return Reply(
         RetryClass.FINAL,
         prompt_tokens=prompt,

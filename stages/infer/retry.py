@@ -132,8 +132,7 @@ def backoff(
         else:
             # Never before the endpoint's own time; from the second pause on not at once either, as some always say 0.
             asked, spread = min(reply.retry_after, longest), base if steady is None else steady
-            least = growing / 2.0 if attempt and steady is None else 0.0
-            reply = yield max(asked, least) + spread * jitter
+            reply = yield max(asked, growing / 2.0 if attempt and steady is None else 0.0) + spread * jitter
     return reply
 
 

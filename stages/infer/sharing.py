@@ -52,8 +52,7 @@ class Setting(NamedTuple):
     def report_unused(self, worker: str, stops: int) -> Report:
         """Return the report of a worker that has asked the endpoint nothing yet, and was stopped so often."""
         loan = self.loan(worker)
-        held = loan if loan.stops == stops else Loan(stops=stops)
-        return Report(0, held, self.number, astuple(Counts()))
+        return Report(0, loan if loan.stops == stops else Loan(stops=stops), self.number, astuple(Counts()))
 
 
 class Gate:

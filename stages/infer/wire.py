@@ -272,11 +272,10 @@ def get_document(endpoint: Endpoint, url: str) -> tuple[int, object]:
 def _open_session(endpoint: Endpoint, connections: Connector) -> aiohttp.ClientSession:
     """A session with an endpoint's timeouts, without its headers."""
     seconds = endpoint.timeout
-    timeout = aiohttp.ClientTimeout(seconds, connect=seconds, sock_connect=min(_CONNECT_SECONDS, seconds))
     return aiohttp.ClientSession(
         connector=connections,
         connector_owner=False,
-        timeout=timeout,
+        timeout=aiohttp.ClientTimeout(seconds, connect=seconds, sock_connect=min(_CONNECT_SECONDS, seconds)),
         # One reply must not change what is sent with the next request.
         cookie_jar=aiohttp.DummyCookieJar(),
         max_line_size=HEADER_BYTES,

@@ -87,8 +87,7 @@ def set_cost(
 ) -> None:
     """Set ``cost_sum`` in place from the token sums."""
     prompt, completion = (counters[..., COUNTERS.index(name)] for name in ("prompt_tokens_sum", "tokens_sum"))
-    cost = (prompt * price_prompt + completion * price_completion) / 1e6
-    counters[..., COUNTERS.index("cost_sum")] = cost
+    counters[..., COUNTERS.index("cost_sum")] = (prompt * price_prompt + completion * price_completion) / 1e6
 
 
 def add_counters(parts: Sequence[FloatArray]) -> FloatArray:

@@ -190,8 +190,7 @@ def _count_chunk(*blocks: npt.NDArray[Any], names: tuple[str, ...], options: dic
             arrays["planned"] = (trial[:, np.newaxis] < trials) & (repeat < repeats) & asked[..., None]
     if "duplicate" in arrays:
         arrays["duplicate"] = arrays["duplicate"][..., np.newaxis]
-    counted = count_trials(arrays, **options)
-    return counted[:, :, :, np.newaxis, np.newaxis]
+    return count_trials(arrays, **options)[:, :, :, np.newaxis, np.newaxis]
 
 
 def _price(counters: FloatArray, prompt: FloatArray, completion: FloatArray) -> FloatArray:

@@ -106,8 +106,7 @@ def _read_messages_batch(document: object) -> Batch | None:
     request_counts = _inner(document, "request_counts")
     counts = {kind: count for kind, count in request_counts.items() if isinstance(count, int)}
     if status == "ended":
-        unfinished = (end for kind, end in _UNFINISHED.items() if counts.get(kind))
-        status = next(unfinished, "completed")
+        status = next((end for kind, end in _UNFINISHED.items() if counts.get(kind)), "completed")
     address = document.get("results_url")
     return Batch(
         id=name,

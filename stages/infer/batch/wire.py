@@ -160,8 +160,7 @@ class BatchSender(Sender):
             return True
 
         reply = await self.download(batch.output, take, batch.size) if batch.output else _DONE
-        gone = reply.cause in _NO_LISTING
-        return _DONE if gone else reply, bool(first) and first[0] in digests
+        return _DONE if reply.cause in _NO_LISTING else reply, bool(first) and first[0] in digests
 
     async def download(self, file: str, take: Callable[[Line], bool | None], requests: int) -> Reply:
         """Have each line of a file taken that can be read; the reply is final if it came whole, or far enough."""
