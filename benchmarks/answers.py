@@ -127,7 +127,7 @@ def main() -> None:
                 for now, before, (*_, right) in zip(got, base, texts, strict=True)
             )
             print(f"{layer:34} {moved:8} {lost:6} {let_in:6}", flush=True)
-        except (AttributeError, TypeError, ValueError) as error:
+        except (AttributeError, TypeError, ValueError, re.error) as error:
             print(f"{layer:34} needed: {type(error).__name__}", flush=True)
         finally:
             for (module, name), value in zip(places, whole, strict=True):

@@ -50,8 +50,7 @@ DOORS = {
 
 @cache
 def _behind(door: str, name: str) -> Task:
-    module = import_module(f"{__name__}.foreign.{door.replace('-', '_')}")
-    task: Task = module.task(name)
+    task: Task = import_module(f"{__name__}.foreign.{door.replace('-', '_')}").task(name)
     return task
 
 

@@ -7,9 +7,8 @@ from typing import ClassVar, NoReturn
 
 from pydantic import ConfigDict
 
-from evalcube.stages.generate.base import Cell, Task, TaskParams, Trial
+from evalcube.stages.generate.base import Cell, Task, TaskParams
 from evalcube.stages.generate.errors import CodeError
-from evalcube.stages.generate.stream import Stream
 
 
 class AbsentParams(TaskParams):
@@ -39,20 +38,11 @@ class AbsentTask(Task):
     def __reduce__(self) -> tuple[type[AbsentTask], tuple[str, int, str]]:
         return AbsentTask, (self.name, self.version, self.reason)
 
-    def _refuse(self) -> NoReturn:
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        """Refuse, with the reason."""
         raise CodeError(self.reason, value=self.name)
 
-    def generate(self, params: TaskParams, stream: Stream) -> Trial:  # noqa: ARG002
-        """Refuse, with the reason."""
-        self._refuse()
-
-    def parse(self, text: str) -> str | None:  # noqa: ARG002
-        """Refuse, with the reason."""
-        self._refuse()
-
-    def grade(self, answer: str, reference: str) -> bool:  # noqa: ARG002
-        """Refuse, with the reason."""
-        self._refuse()
+    generate = parse = grade = _refuse
 
     def difficulty(self, params: TaskParams) -> float:  # noqa: ARG002
         """Not a number: it is not known."""

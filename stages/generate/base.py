@@ -383,8 +383,7 @@ class Cell:
             )
         # A digest and not seed + index: trial 1 of one seed must not be trial 0 of the next.
         digest = hashlib.sha256(self.key + str(index).encode()).digest()
-        stream = Stream(int.from_bytes(digest, "big"))
-        trial = self.task.generate_at(self.params, index, self.key, stream)
+        trial = self.task.generate_at(self.params, index, self.key, Stream(int.from_bytes(digest, "big")))
         prompt, answer = getattr(trial, "prompt", None), getattr(trial, "answer", None)
         if not (isinstance(prompt, str) and isinstance(answer, str)):
             raise TaskError(

@@ -94,9 +94,7 @@ def thin(indices: Sequence[int], density: Density) -> list[int]:
     """
     if density == "lowdef" and len(indices) > 3:
         return [indices[0], indices[(len(indices) - 1) // 2], indices[-1]]
-    if density == "corner" and len(indices) > 2:
-        return [indices[0], indices[-1]]
-    return list(indices)
+    return [indices[0], indices[-1]] if density == "corner" and len(indices) > 2 else list(indices)
 
 
 MAX_POINTS = 100_000
@@ -190,18 +188,19 @@ def _shape_flaws(task: Task, entry: Entry) -> list[TaskError]:
 
 
 def _name_flaws(task: Task, entry: Entry) -> list[TaskError]:
-    named: list[Placed] = [(name, value, ("params", name)) for name, value in entry.fixed.items()]
-    named += [(name, value, ("grid", name)) for name, value in (entry.grid or {}).items()]
-    for i, point in enumerate(entry.points or ()):
-        named += [(name, value, ("points", i, name)) for name, value in point.items()]
+    named = [*_placed(entry.fixed, "params"), *_placed(entry.grid or {}, "grid")]
+    named += [placed for i, point in enumerate(entry.points or ()) for placed in _placed(point, "points", i)]
     return [_unknown(task, *placed) for placed in named if placed[0] not in task.Params.model_fields]
 
 
+def _placed(values: Mapping[str, object], *where: str | int) -> list[Placed]:
+    return [(name, value, (*where, name)) for name, value in values.items()]
+
+
 def _axis_flaws(entry: Entry) -> list[TaskError]:
-    grid = entry.grid or {}
     flaws = [
         TaskError(f"{name} has no values; give at least one", field=name, value=value, where=("grid", name))
-        for name, value in grid.items()
+        for name, value in (entry.grid or {}).items()
         if not _axis(value).values
     ] or _window_flaws(entry)
     size = 0 if flaws else entry.size()
@@ -246,17 +245,11 @@ def _axes(entry: Entry) -> list[list[Placed]]:
 
 def _candidates(entry: Entry) -> Iterator[tuple[dict[str, object], dict[str, Where]]]:
     """Each point's raw values, and where in the entry each of them stands."""
-    fixed: list[Placed] = [(name, value, ("params", name)) for name, value in entry.fixed.items()]
-    if entry.grid is not None:
-        combinations: Iterator[tuple[Placed, ...]] = itertools.product(*_axes(entry))
-    else:
-        combinations = (
-            tuple((name, value, ("points", i, name)) for name, value in point.items())
-            for i, point in enumerate(entry.points or ())
-        )
-    for own in combinations:
+    points = (_placed(point, "points", i) for i, point in enumerate(entry.points or ()))
+    for own in points if entry.grid is None else itertools.product(*_axes(entry)):
         placed = {name: (value, where) for name, value, where in own}
         # after the point's own values: a rule between params is reported where the point is
+        fixed = _placed(entry.fixed, "params")
         placed |= {name: (value, where) for name, value, where in fixed if name not in placed}
         yield (
             {name: value for name, (value, _) in placed.items()},

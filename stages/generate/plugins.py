@@ -113,8 +113,7 @@ def _load(point: EntryPoint) -> Task:
         loaded = point.load()
         task = loaded() if isinstance(loaded, type) and issubclass(loaded, Task) else loaded
     except Exception as error:  # whatever a stranger's module raises when it is imported
-        why = f"cannot be loaded ({type(error).__name__}: {error}); repair or uninstall it"
-        raise wrong(why) from error
+        raise wrong(f"cannot be loaded ({type(error).__name__}: {error}); repair or uninstall it") from error
     if not isinstance(task, Task):
         kind = f"the class {loaded.__name__}" if isinstance(loaded, type) else f"a {type(task).__name__}"
         raise wrong(f"gives {kind}, which is no Task of evalcube; point it at a subclass of evalcube.Task")

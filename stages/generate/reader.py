@@ -50,9 +50,7 @@ class SecondReader:
         """The score of a text as a reply to one of a cell's trials; None where the reader finds no answer."""
         if self.described.get(OWN):
             return partial(cell.task.theirs, params=cell.params, trial=trial)
-        if self.grader:
-            return partial(_by_function, self.grader, trial)
-        return partial(self._by_pattern, trial)
+        return partial(_by_function, self.grader, trial) if self.grader else partial(self._by_pattern, trial)
 
     def _by_pattern(self, trial: Trial, text: str) -> float | None:
         answer = self.extract(text)
@@ -85,6 +83,5 @@ class SecondReader:
 
 
 def _by_function(name: str, trial: Trial, text: str) -> float | None:
-    context = context_of(trial)
-    right = verdict_of(name, load_grader(name)(text, context))
+    right = verdict_of(name, load_grader(name)(text, context_of(trial)))
     return None if right is None else float(right)

@@ -30,9 +30,7 @@ def _canonical(value: object) -> object:
         return int(value)
     if isinstance(value, Mapping):
         return canonical_params(value)
-    if isinstance(value, (list, tuple)):
-        return [_canonical(item) for item in value]
-    return value
+    return [_canonical(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def canonical_json(params: Mapping[str, object]) -> str:

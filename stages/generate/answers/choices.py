@@ -187,5 +187,4 @@ class _OptionReader(Form):
 
 def _undress(option: str) -> str:
     """An option without the differences that do not matter."""
-    text = plain_digits(normalise(option)).casefold()
-    return " ".join(text.split()).strip(" .!*_`\"'“”‘’$")
+    return " ".join(plain_digits(normalise(option)).casefold().split()).strip(" .!*_`\"'“”‘’$")

@@ -9,7 +9,8 @@ from importlib.resources import files
 
 
 @cache
-def _entries() -> dict[str, list[str]]:
+def entries() -> dict[str, list[str]]:
+    """The file's lists by name."""
     return tomllib.loads(files(__package__).joinpath("cues.toml").read_text("utf-8"))
 
 
@@ -22,6 +23,6 @@ def phrases(name: str) -> str:
     >>> phrases("switch")
     '(?:wait|actually|correction|scratch that|i mean|make that|sorry)'
     """
-    plain = "|".join(map(re.escape, _entries()[name])).replace(r"\ ", " ").replace(r"\-", "-")
+    plain = "|".join(map(re.escape, entries()[name])).replace(r"\ ", " ").replace(r"\-", "-")
     plain = plain.replace(r"\*", r"\w*").replace(r"\(", "(?:").replace(r"\)", ")?")
     return f"(?:{plain})".replace("'", "['’]")

@@ -6,18 +6,13 @@ import re
 from collections.abc import Sequence
 from datetime import date
 
+from evalcube.stages.generate.answers.cues import entries
 from evalcube.stages.generate.answers.final import Mention
 from evalcube.stages.generate.answers.values import Form, read_value
 
-MONTHS = "January February March April May June July August September October November December".split()
-_NAMES = (
-    *MONTHS,
-    *"Januar Februar März April Mai Juni Juli August September Oktober November Dezember".split(),
-    *"janvier février mars avril mai juin juillet août septembre octobre novembre décembre".split(),
-    *"enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre".split(),
-    *"gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre".split(),
-    *"janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro".split(),
-)
+_NAMES = entries()["month_names"]
+"""Of twelve months each, in six languages."""
+MONTHS = _NAMES[:12]
 _MONTH = r"[^\W\d_]{3,10}\.?"
 _DAY = r"[0-3]?[0-9]"
 _DATE = re.compile(
@@ -25,7 +20,7 @@ _DATE = re.compile(
     rf"(?P<y1>[0-9]{{4}})[-/.](?P<m1>[01]?[0-9])[-/.](?P<d1>{_DAY})(?:T[0-9:.]{{1,16}}Z?)?"
     rf"|(?P<y6>[12][0-9]{{3}})(?P<m6>[01][0-9])(?P<d6>[0-3][0-9])"
     rf"|(?P<y7>[0-9]{{4}})\s?[年년]\s?(?P<m7>[01]?[0-9])\s?[月월]\s?(?P<d7>{_DAY})\s?[日일号]?"
-    rf"|(?P<a2>{_DAY})(?P<between>[-/.])\s?(?P<b2>{_DAY})[-/.]\s?(?P<y2>[0-9]{{4}})"
+    rf"|(?P<a2>{_DAY})(?P<sign>[-/.])\s?(?P<b2>{_DAY})[-/.]\s?(?P<y2>[0-9]{{4}})"
     rf"|(?P<m3>{_MONTH})\s{{0,3}}(?:the\s)?(?P<d3>{_DAY})(?:st|nd|rd|th)?,?\s{{0,3}}(?P<y3>[0-9]{{4}})"
     rf"|(?P<d4>{_DAY})(?:st|nd|rd|th|er|\.|º)?[\s-]{{0,3}}(?:(?:day\s)?of\s|de\s)?(?P<m4>{_MONTH}),?[\s-]{{0,3}}(?:de\s|of\s)?(?P<y4>[0-9]{{4}})"
     rf"|(?P<y5>[0-9]{{4}}),?\s{{1,3}}(?P<m5>{_MONTH})\s{{1,3}}(?P<d5>{_DAY})"
@@ -76,15 +71,13 @@ def last_date(text: str) -> str | None:
 
 def _iso(match: re.Match[str]) -> str | None:
     """The date of a match in ISO form; None if the calendar has no such day or the order is unclear."""
-    if match["y2"]:
-        first, second, year = int(match["a2"]), int(match["b2"]), int(match["y2"])
-        return (match["between"] == "." and _valid(year, second, first)) or _numeric(first, second, year)
-    for n in "134567":
-        if match[f"y{n}"]:
-            month = match[f"m{n}"]
-            number = int(month) if n in "167" else _month(month)
-            return _valid(int(match[f"y{n}"]), number, int(match[f"d{n}"]))
-    return None
+    parts = {group[0]: text for group, text in match.groupdict().items() if text}
+    year = int(parts["y"])
+    if "a" in parts:
+        first, second = int(parts["a"]), int(parts["b"])
+        return (match["sign"] == "." and _valid(year, second, first)) or _numeric(first, second, year)
+    month = parts["m"]
+    return _valid(year, int(month) if month.isdecimal() else _month(month), int(parts["d"]))
 
 
 def _month(word: str) -> int:

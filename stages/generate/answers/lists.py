@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from evalcube.stages.generate.answers.final import Mention
-from evalcube.stages.generate.answers.numbers import WORD, digits_of_words
+from evalcube.stages.generate.answers.numbers import WORD, digits_of_words, plain_decimal
 from evalcube.stages.generate.answers.passages import normalise, plain_digits
 from evalcube.stages.generate.answers.values import Form, read_value
 
@@ -76,8 +76,7 @@ class _Words(_Lists):
 
     def _lists(self, line: str) -> Iterator[Mention]:
         for start, end in (run.span() for run in _RUN.finditer(line)):
-            matches = self.item.finditer(line, start, end)
-            words = [word for word in matches if not _JOINS.fullmatch(word[0])]
+            words = [word for word in self.item.finditer(line, start, end) if not _JOINS.fullmatch(word[0])]
             while words and words[0][0].lower() in _PROSE:
                 words = words[1:]
             while len(words) > 1 and words[-1][0].lower() in _PROSE and line[end : end + 1] == " ":
@@ -160,8 +159,7 @@ class _IntegerLists(_Lists):
 
 def _integer(match: re.Match[str]) -> str:
     digits = digits_of_words(match["word"]) if match["word"] else re.sub("[^0-9]", "", match["digits"])
-    negative = (match["sign"] or "").startswith("-")
-    return f"-{digits.lstrip('0')}" if negative and digits.strip("0") else digits.lstrip("0") or "0"
+    return plain_decimal(digits, negative=(match["sign"] or "").startswith("-"))
 
 
 _INTEGERS = _IntegerLists()

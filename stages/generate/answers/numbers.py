@@ -13,16 +13,16 @@ from evalcube.stages.generate.answers.final import Mention
 from evalcube.stages.generate.answers.passages import normalise, plain_digits
 from evalcube.stages.generate.answers.values import Form, read_value
 
-_UNITS = "zero one two three four five six seven eight nine ten eleven twelve".split()
-_UNITS += [f"{stem}teen" for stem in "thir four fif six seven eigh nine".split()]
-_TENS = [f"{stem}ty" for stem in "twen thir for fif six seven eigh nine".split()]
+UNITS = "zero one two three four five six seven eight nine ten eleven twelve".split()
+UNITS += [f"{stem}teen" for stem in "thir four fif six seven eigh nine".split()]
+TENS = [f"{stem}ty" for stem in "twen thir for fif six seven eigh nine".split()]
 _SCALES = {
     "dozen": 12, "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12,
     "万": 10**4, "萬": 10**4, "만": 10**4, "亿": 10**8, "億": 10**8, "억": 10**8,
 }  # fmt: skip
 _SHORT_SCALES = {"k": 10**3, "m": 10**6, "mn": 10**6, "b": 10**9, "bn": 10**9, "tn": 10**12}
 """Letters that may be units too, and multiply amounts of money alone."""
-_BELOW_HUNDRED = rf"(?:{'|'.join(_UNITS)}|(?:{'|'.join(_TENS)})(?:[ -](?:{'|'.join(_UNITS[1:10])}))?)"
+_BELOW_HUNDRED = rf"(?:{'|'.join(UNITS)}|(?:{'|'.join(TENS)})(?:[ -](?:{'|'.join(UNITS[1:10])}))?)"
 _SCALE_WORDS = "(?:hundred|thousand|million|billion|trillion)"
 WORD = (
     rf"(?=[aefhnostz]){_BELOW_HUNDRED}(?!\w)(?>(?:[ -]{_SCALE_WORDS}(?!\w)"
@@ -45,10 +45,10 @@ def digits_of_words(word: str) -> str:
             part *= 100
         elif word_part in _SCALES:
             whole, part = whole + part * _SCALES[word_part], 0
-        elif word_part in _TENS:
-            part += 10 * _TENS.index(word_part) + 20
-        elif word_part in _UNITS:
-            part += _UNITS.index(word_part)
+        elif word_part in TENS:
+            part += 10 * TENS.index(word_part) + 20
+        elif word_part in UNITS:
+            part += UNITS.index(word_part)
     return str(whole + part)
 
 
@@ -174,8 +174,7 @@ def number(match: re.Match[str]) -> str | None:
     else:
         whole = "".join(filter(str.isdecimal, match["whole"]))
         if not (match["decimals"] or match["under"] or match["exponent"] or match["scale"] or match["short"]):
-            digits = whole.lstrip("0")  # most numbers, for which fractions cost too much
-            return f"-{digits}" if digits and negative else digits or "0"
+            return plain_decimal(whole, negative=negative)  # most numbers, for which fractions cost too much
         amount = _amount(match, whole)
         if amount is None:
             return None
@@ -284,6 +283,19 @@ def same_number(answer: str, reference: str, tolerance: Fraction, relative: Frac
         return False  # of each number there is one form
     right = Fraction(reference)
     return abs(Fraction(answer) - right) <= max(tolerance, relative * abs(right))
+
+
+def plain_decimal(digits: str, *, negative: bool) -> str:
+    """A decimal number without zeros that say nothing; 0 is never negative.
+
+    Examples
+    --------
+    >>> plain_decimal("007.50", negative=True), plain_decimal(".0", negative=True)
+    ('-7.5', '0')
+    """
+    whole, _, decimals = digits.partition(".")
+    number = f"{whole.lstrip('0') or '0'}.{decimals.rstrip('0')}".rstrip(".")
+    return f"-{number}" if negative and number != "0" else number
 
 
 def number_text(value: Fraction) -> str:

@@ -74,6 +74,12 @@ def without_markup(line: str) -> str:
         line = stripped
 
 
+def without_fence(text: str) -> str:
+    """A text without a fence around all of it."""
+    fenced = text.startswith("```") and text.endswith("```") and "\n" in text
+    return text.partition("\n")[2].removesuffix("```").strip() if fenced else text
+
+
 class TextForm(Form):
     """Any words, which are the answer where a place or a statement gives them."""
 

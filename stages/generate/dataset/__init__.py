@@ -31,6 +31,7 @@ from evalcube.stages.generate.dataset.params import Comparison, DatasetParams
 from evalcube.stages.generate.dataset.rows import Item, draw_digest, labels
 from evalcube.stages.generate.dataset.tables import Row
 from evalcube.stages.generate.errors import TaskError
+from evalcube.stages.generate.material import wordings
 from evalcube.stages.generate.stream import Stream
 
 _ROUNDS = 5
@@ -157,14 +158,7 @@ EXAMPLE = Path(__file__).with_name("example.jsonl")
 
 _RIGHT, _WRONG = "right", "wrong"
 """What is read where a grader of the user's decides."""
-_HINTS = {
-    "exact": "Give nothing but the answer.",
-    "contains": "Give a short answer.",
-    "prefix": "Begin your reply with the answer.",
-    "regex": "",
-    "judge": "",
-    "math": "End with the final answer in \\boxed{}.",
-}
+_HINTS = wordings("dataset").hints
 """Last paragraph of prompts whose answers are not read from an answer line, by `match`."""
 _CLOSING = "End with a last line of the form\nAnswer: <{}>"
 
@@ -297,9 +291,7 @@ class Dataset(Task[DatasetParams]):
         if not name:
             return [str(view.rows[position] + 1) for position in places]
         book = self._library.book(params.file, format_of(params.file, params.format), params.digest())
-        if not book.has_column(name):
-            return []
-        return [view.value(position, name) for position in places]
+        return [] if not book.has_column(name) else [view.value(position, name) for position in places]
 
     def parse(self, text: str) -> str | None:
         """Read a text; the other kinds need to know the params."""
@@ -310,8 +302,7 @@ class Dataset(Task[DatasetParams]):
         if params.imported:
             return text.strip() or None
         if params.grader:
-            context = context_of(trial)
-            right = verdict_of(params.grader, load_grader(params.grader)(text, context))
+            right = verdict_of(params.grader, load_grader(params.grader)(text, context_of(trial)))
             return None if right is None else (_RIGHT if right else _WRONG)
         if not params.answer or params.match == "judge":
             return text.strip() or None
@@ -388,8 +379,7 @@ def _trial(params: DatasetParams, item: Item, stream: Stream) -> Trial:
         stream.shuffle(order)
     names, texts = labels(item.options), [item.options[i] for i in order]
     listed = "\n".join(f"{name}) {text}" for name, text in zip(names, texts, strict=True))
-    holder = "letter" if names[0] == "A" else "number"
-    prompt = _prompt(params, f"{item.question}\n\n{listed}", holder)
+    prompt = _prompt(params, f"{item.question}\n\n{listed}", "letter" if names[0] == "A" else "number")
     extras = {**item.extras, "choices": texts}
     return Trial(prompt, names[order.index(item.right)], 1 / len(names), names, extras)
 

@@ -199,8 +199,7 @@ class Library:
         # Trials of a cell come one after another, with one object as params: to find a view costs as much as to use it.
         view = latest[1]() if latest is not None and latest[0] is params else None
         if view is None or not view.source.table.unchanged():
-            form = format_of(params.file, params.format)
-            view = self.book(params.file, form, params.digest()).view(params)
+            view = self.book(params.file, format_of(params.file, params.format), params.digest()).view(params)
             self._latest = params, ref(view)
         return view
 

@@ -117,7 +117,7 @@ class Examples:
         if own:
             reply = view.source.read_row(index, lambda row: view.reader.fill(row, own, "fewshot"))
         else:
-            reply = trial.answer if trial.options else view.source.read_row(index, view.reader.written_answer)
+            reply = trial.answer if trial.options else view.source.read_row(index, view.reader.answers)[0]
             reply = f"\\boxed{{{reply}}}" if p.match == "math" else reply
             if p.instruction == "auto" and p.match in ("auto", "number"):
                 reply = f"Answer: {reply}"

@@ -257,8 +257,7 @@ class _Content:
                 try:
                     block = file.read(_BLOCK)
                 except (OSError, EOFError, zlib.error) as error:
-                    why = f"is no whole gzip file ({error}); pack it again"
-                    raise file_error(self._path, why) from error
+                    raise file_error(self._path, f"is no whole gzip file ({error}); pack it again") from error
                 if not block:
                     return
                 total += len(block)

@@ -110,8 +110,7 @@ def read_declared(
 ) -> str | None:
     """The answer in a reply; of those that are only looked for, the accepted one. None if there is none."""
     if match == "auto":
-        most = max([_FEW_WORDS, *(len(answer.split()) for answer in accepted)])
-        return read_text(text, most_words=most)
+        return read_text(text, most_words=max([_FEW_WORDS, *(len(answer.split()) for answer in accepted)]))
     if match == "math":
         from evalcube.stages.generate.foreign.maths import read_math
 

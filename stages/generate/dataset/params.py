@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import regex
 from pydantic import (
@@ -29,16 +29,8 @@ Kind = Literal["choice", "number", "text", "json"]
 Match = Literal["auto", "exact", "contains", "regex", "prefix", "number", "math", "judge"]
 Strictness = Literal["case", "whitespace", "punctuation", "articles", "unicode"]
 
-_LATER = {
-    "match": "auto",
-    "pattern": "",
-    "grader": "",
-    "imported": "",
-    "draws": "place",
-    "cluster": "",
-    "messages": "",
-    "fewshot": None,
-}
+_LATER: dict[str, object] = {"match": "auto", "draws": "place", "fewshot": None}
+_LATER |= dict.fromkeys(("pattern", "grader", "imported", "cluster", "messages"), "")
 PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 """The parts of a template: a doubled brace, a field in braces, or a stray brace."""
 
@@ -56,10 +48,6 @@ def _conditions(value: object) -> object:
     return tuple(sorted(pairs.items(), key=lambda pair: str(pair[0])))
 
 
-def _as_mapping(pairs: tuple[Condition, ...]) -> dict[str, list[Any]]:
-    return {field: list(values) for field, values in pairs}
-
-
 def _sorted_texts(value: object) -> object:
     if isinstance(value, str):
         return (value,)
@@ -69,15 +57,10 @@ def _sorted_texts(value: object) -> object:
 Conditions = Annotated[
     tuple[Condition, ...],
     BeforeValidator(_conditions),
-    PlainSerializer(_as_mapping),
+    PlainSerializer(lambda pairs: {field: list(values) for field, values in pairs}),
     WithJsonSchema({"type": "object"}),
 ]
 Format = Literal["auto", "jsonl", "csv", "tsv", "parquet"]
-
-
-def fields_of(template: str) -> list[str]:
-    """The fields that a template names."""
-    return list(dict.fromkeys(match[1].strip() for match in PLACEHOLDER.finditer(template) if match[1]))
 
 
 def _checked_template(template: str) -> str:
@@ -116,8 +99,7 @@ class FewShot(BaseModel):
 
     def identity(self) -> dict[str, object]:
         """What decides which examples there are: of their file the digest, and not the path."""
-        source = self.source.model_dump(mode="json", exclude={"file"})
-        return {**self.canonical(), "from": source}
+        return {**self.canonical(), "from": self.source.model_dump(mode="json", exclude={"file"})}
 
 
 class DatasetParams(TaskParams):
@@ -340,7 +322,8 @@ class DatasetParams(TaskParams):
 
     def template_fields(self) -> list[str]:
         """Fields that the question is made of."""
-        return fields_of(self.template) if self.template else [self.messages or self.prompt]
+        named = (match[1].strip() for match in PLACEHOLDER.finditer(self.template) if match[1])
+        return list(dict.fromkeys(named)) if self.template else [self.messages or self.prompt]
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,9 +112,7 @@ def plain(value: object) -> str | None:
         return "true" if value else "false"
     if isinstance(value, (int, float, Decimal)):
         return str(value) if math.isfinite(value) else None
-    if isinstance(value, (datetime.date, datetime.time)):
-        return value.isoformat()
-    return None
+    return value.isoformat() if isinstance(value, (datetime.date, datetime.time)) else None
 
 
 class RowReader:
@@ -174,7 +172,7 @@ class RowReader:
         extras = self._extras(row, number)
         if not p.answer:
             return Item(question, (), 0, (), extras)
-        answers = self._answers(row)
+        answers = self.answers(row)
         if not options:
             return Item(question, (), 0, self._accept_whole(answers), extras)
         places = [self._place(answer, options) for answer in answers]
@@ -191,10 +189,6 @@ class RowReader:
         if self.params.messages:
             question = Item(question, (), 0, (), {}, turns=self._turns(row)[:-1]).whole_question
         return draw_digest(key, question, self._options(row) if self.params.kind == "choice" else ())
-
-    def written_answer(self, row: Row) -> str:
-        """The first reference answer as it is written."""
-        return self._answers(row)[0]
 
     def _imported_item(self, row: Row, number: int, question: str) -> Item:
         """A question whose replies another tool graded: nothing is read as an answer here, and nothing refused."""
@@ -331,7 +325,7 @@ class RowReader:
 
     # ---- answers
 
-    def _answers(self, row: Row) -> list[str]:
+    def answers(self, row: Row) -> list[str]:
         """The reference answers as texts, at least one."""
         p = self.params
         value = lookup(row, p.answer)

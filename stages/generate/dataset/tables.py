@@ -232,8 +232,7 @@ def _csv_parser(columns: list[str], delimiter: str) -> Callable[[bytes], Row]:
             fields = next(csv.reader(lines, delimiter=delimiter, strict=True))
         except (csv.Error, StopIteration) as error:
             raise ValueError(f"no CSV record ({error})") from error
-        values = (field or None for field in fields)
-        return unambiguous(islice(zip_longest(columns, values), len(columns)))
+        return unambiguous(islice(zip_longest(columns, (field or None for field in fields)), len(columns)))
 
     return parse
 

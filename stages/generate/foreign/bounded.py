@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
 from typing import IO
 
 from evalcube.stages.generate.errors import CodeError, TaskError
@@ -78,6 +79,14 @@ def ask(
     """
     request = json.dumps({"given": given, "limits": asdict(limits or ProcessLimits())}).encode() + b"\n"
     return _child(door, fetches).ask(request)
+
+
+def version_of(package: str) -> str:
+    """Version of an installed package; empty if it is missing."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
 
 
 class _Child:

@@ -6,17 +6,16 @@ import json
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from typing import Any, cast
 
 from pydantic import Field, ValidationInfo, create_model, field_validator
 
 from evalcube.stages.generate.answers.passages import passages
-from evalcube.stages.generate.answers.texts import lines_after_marks
+from evalcube.stages.generate.answers.texts import lines_after_marks, without_fence
 from evalcube.stages.generate.base import Task, TaskParams, Trial
 from evalcube.stages.generate.errors import TaskError
-from evalcube.stages.generate.foreign.bounded import Failure, ProcessLimits, ask
+from evalcube.stages.generate.foreign.bounded import Failure, ProcessLimits, ask, version_of
 from evalcube.stages.generate.foreign.rendered import RenderedTask, Row
 
 PACKAGE = "reasoning-gym"
@@ -136,10 +135,7 @@ def read_answer(text: str, lines: int = 1) -> str | None:
         return "\n".join(passage.text.strip().splitlines()[:lines]).strip("` \n") or None if passage else None
     if begin < 0:
         return next(lines_after_marks(text), None)
-    inner = text[begin + len("<answer>") :].partition("</answer>")[0].strip()
-    if inner.startswith("```") and inner.endswith("```") and "\n" in inner:
-        inner = inner.partition("\n")[2].removesuffix("```").strip()
-    return inner or None
+    return without_fence(text[begin + len("<answer>") :].partition("</answer>")[0].strip()) or None
 
 
 class Gym(RenderedTask[GymParams]):
@@ -264,7 +260,4 @@ class Gym(RenderedTask[GymParams]):
 @cache
 def _installed_version() -> str:
     """Version of the package; empty if it is missing."""
-    try:
-        return version(PACKAGE)
-    except PackageNotFoundError:
-        return ""
+    return version_of(PACKAGE)

@@ -275,8 +275,7 @@ def _check_folder(folder: str) -> None:
 
 def _cut(text: str, trial: Trial) -> str:
     """A reply up to the first stop sequence."""
-    rendered_task = cast("Mapping[str, Any]", trial.extras["lm_eval"])["task"]
-    for stop in rendered_task["sampler"]["stop"]:
+    for stop in cast("Mapping[str, Any]", trial.extras["lm_eval"])["task"]["sampler"]["stop"]:
         text = text.split(stop, 1)[0]
     return text
 

@@ -37,7 +37,9 @@ def warm() -> None:
 
 def answer(given: dict[str, Any]) -> object:
     """The groups of tasks, the rows of one, or the scores of a reply to one of them."""
-    root = Path(given.pop("root") or _package_folder())
+    import lm_eval.tasks
+
+    root = Path(given.pop("root") or Path(lm_eval.tasks.__file__).parent)
     if "text" in given:
         return _scores(root, given)
     try:
@@ -47,12 +49,6 @@ def answer(given: dict[str, Any]) -> object:
         return _rows(root, given)
     except RefusedError as refusal:
         return {"refused": str(refusal)}
-
-
-def _package_folder() -> Path:
-    import lm_eval.tasks
-
-    return Path(lm_eval.tasks.__file__).parent
 
 
 # ---- the definition of a task
@@ -82,7 +78,8 @@ def _index(root: Path) -> dict[str, dict[str, Any]]:
             lists.setdefault(config["group"], list(_members(config)))
         elif isinstance(config.get("task"), str):
             tasks.setdefault(config["task"], path.relative_to(root).as_posix())
-            for tag in _tags(config):
+            tags = config.get("tag") or ()
+            for tag in [tags] if isinstance(tags, str) else tags:
                 lists.setdefault(tag, []).append(config["task"])
     return {"tasks": tasks, "lists": lists}
 
@@ -98,17 +95,11 @@ def _members(group: dict[str, Any]) -> Iterator[str]:
             yield member["task"] if isinstance(member, dict) else member
 
 
-def _tags(config: dict[str, Any]) -> Iterator[str]:
-    tags = config.get("tag") or ()
-    yield from [tags] if isinstance(tags, str) else tags
-
-
 def _config(path: Path, *, lettered: bool = False) -> dict[str, Any]:
     """The definition with the functions that it names, unless it is one that is not asked here."""
     from lm_eval.tasks._yaml_loader import load_yaml
 
-    plain = load_yaml(path, resolve_func=False)
-    for why in _reasons(plain, lettered=lettered):
+    for why in _reasons(load_yaml(path, resolve_func=False), lettered=lettered):
         raise RefusedError(why)
     config = load_yaml(path, resolve_func=True)
     return {key: value for key, value in config.items() if key not in ("tag", "group", "task_list")}
@@ -284,10 +275,9 @@ def _scores(root: Path, given: dict[str, Any]) -> dict[str, object]:
     for ensemble in task._filters:  # noqa: SLF001 - lm-eval has no other way to them
         ensemble.apply([reply])
         left = reply.filtered_resps[ensemble.name]
-        scores = task.process_results(doc, [left])
         by_filter[ensemble.name] = {
             "left": left if isinstance(left, str) else str(left),
-            "scores": {name: _number(score) for name, score in scores.items()},
+            "scores": {name: _number(score) for name, score in task.process_results(doc, [left]).items()},
         }
     return by_filter
 

@@ -7,14 +7,13 @@ import json
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
 from evalcube.stages.generate.dataset.hub import shelf
 from evalcube.stages.generate.errors import TaskError
-from evalcube.stages.generate.foreign.bounded import Failure, ProcessLimits, ask
+from evalcube.stages.generate.foreign.bounded import Failure, ProcessLimits, ask, version_of
 from evalcube.stages.generate.foreign.lm_eval_letters import LETTERED
 
 DOOR = "lm-eval"
@@ -89,7 +88,7 @@ def _once(
     request: Mapping[str, object], root: str, make: Callable[[], tuple[dict[str, Any], Iterable[str]]]
 ) -> Mapping[str, Any]:
     """What came of a request before, by this code and lm-eval, unless a file that it is made of has changed."""
-    makers = [_lm_eval(), _state(map(str, Path(__file__).parent.glob("lm_eval*.py"))), request]
+    makers = [_package(), _state(map(str, Path(__file__).parent.glob("lm_eval*.py"))), request]
     digest = hashlib.sha256(json.dumps(makers, sort_keys=True).encode()).hexdigest()
     record = shelf.folder() / "lm-eval" / f"{digest[:32]}.json"
     code = _state(str(path) for path in Path(root).rglob("*") if path.suffix in _CODE) if root else {}
@@ -104,22 +103,19 @@ def _once(
     return result
 
 
+def _package() -> str:
+    return f"lm_eval {version_of('lm_eval')}".strip()
+
+
 def _state(files: Iterable[str]) -> dict[str, list[int]]:
     """Size and time of change of files, none of those that are gone."""
     paths = (path for path in map(Path, files) if path.is_file())
     return {str(path): [path.stat().st_size, path.stat().st_mtime_ns] for path in paths}
 
 
-def _lm_eval() -> str:
-    try:
-        return f"lm_eval {version('lm_eval')}"
-    except PackageNotFoundError:
-        return "lm_eval"
-
-
 def _write(name: str, task: Mapping[str, object], rows: Iterable[Mapping[str, object]]) -> str:
     """Write the file of a task, each row of which says what made it, and return the digest that names it."""
-    maker = {**task, "name": name, "package": _lm_eval()}
+    maker = {**task, "name": name, "package": _package()}
     lines = (json.dumps({**row, "task": maker}, sort_keys=True, ensure_ascii=False) + "\n" for row in rows)
     shelf.folder().mkdir(parents=True, exist_ok=True)
     digest = hashlib.sha256()

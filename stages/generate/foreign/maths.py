@@ -88,6 +88,4 @@ def _formula_of(text: str) -> str | None:
     for mark in "`*_":
         line = line.strip(mark) if line.count(mark) % 2 or line[:1] == line[-1:] == mark else line
     plain = _ENCLOSED.sub(lambda formula: f" {next(filter(None, formula.groups()))} ", line).strip()
-    if plain.endswith("?"):
-        return REFUSED
-    return plain or None
+    return REFUSED if plain.endswith("?") else plain or None

@@ -66,13 +66,7 @@ def month_end(day: date, count: int) -> date:
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 ORDINALS = ("first", "second", "third", "fourth")
 
-_NOTES = {
-    "same_day": "(Months and years are counted to the same day of the month; if that month has no such day, its last "
-    "day is meant.)",
-    "working_days": "(Working days are Monday to Friday; there are no holidays, and the day you count from does not "
-    "count.)",
-    "not_today": "(Today itself does not count.)",
-}
+_NOTES = material("wordings")["dates"]["notes"]
 
 
 @dataclass(frozen=True, slots=True)

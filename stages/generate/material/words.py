@@ -17,6 +17,14 @@ ITEMS = tuple(_LISTS["items"].split())
 """Things that one person can hold; single words that ordinary prose seldom uses for anything else."""
 ADJECTIVES = tuple(_LISTS["adjectives"].split())
 """Adjectives that suit any of the things in groups and name none of them."""
+KEYS = tuple(_LISTS["keys"].split())
+"""Names of members of JSON documents."""
+EVENTS = tuple(_LISTS["events"].split())
+"""What one may go to."""
+CARS: Mapping[str, str] = _LISTS["cars"]
+"""Colors and bodies of cars."""
+COLUMNS: Mapping[str, Any] = _LISTS["columns"]
+"""Names of columns of numbers, and of columns of texts with the texts."""
 GROUPS = {group: tuple(text.split()) for group, text in _LISTS["groups"].items()}
 """Name of a group -> its things; no thing belongs to two groups."""
 TOOLS: Mapping[str, Any] = _LISTS["tools"]
@@ -34,6 +42,11 @@ def with_article(noun: str) -> str:
     ('an apple', 'a drum')
     """
     return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
+
+
+def ordinal(number: int) -> str:
+    """A number with the letters that make it an ordinal one, for numbers up to 20."""
+    return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(number, 'th') }"
 
 
 def join(items: Sequence[str]) -> str:

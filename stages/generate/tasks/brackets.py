@@ -82,8 +82,7 @@ def _hidden_walk(opens: int, depth: int, left_open: int, stream: Stream) -> list
         steps = _walk(opens, depth, left_open, stream)
         if all(steps[-left_open:]):
             steps = _with_late_pair(steps, depth)
-        levels = _levels(steps)
-        if not all(steps[-left_open:]) and min(levels[left_open:]) < left_open:
+        if not all(steps[-left_open:]) and min(_levels(steps)[left_open:]) < left_open:
             break
     return steps
 

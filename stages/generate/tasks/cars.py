@@ -14,19 +14,14 @@ from evalcube.stages.generate.answers.numbers import WORD, digits_of_words
 from evalcube.stages.generate.answers.values import Form, read_value
 from evalcube.stages.generate.base import Task, TaskParams, Trial, param
 from evalcube.stages.generate.material import wordings
-from evalcube.stages.generate.material.words import NAMES, with_article
+from evalcube.stages.generate.material.words import CARS, NAMES, ordinal, with_article
 from evalcube.stages.generate.stream import Stream
 
-COLORS = tuple(
-    "beige black blue brown gold green maroon orange pink purple red silver teal turquoise white yellow".split()
-)
-BODIES = tuple(
-    "ambulance camper convertible coupe hatchback jeep limousine minibus pickup roadster sedan taxi truck van".split()
-)
+COLORS = tuple(CARS["colors"].split())
+BODIES = tuple(CARS["bodies"].split())
 _ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()
-_PLACES = {word: str(n) for n, word in enumerate(_ORDINALS, 1)} | {
-    f"{n}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(n, 'th') }": str(n) for n in range(1, 13)
-}
+_PLACES = {word: str(n) for n, word in enumerate(_ORDINALS, 1)}
+_PLACES |= {ordinal(n): str(n) for n in range(1, 13)}
 
 _COLOR_READER = ChoiceReader(COLORS)
 _PLACE = re.compile(
@@ -123,8 +118,7 @@ class Cars(Task[CarsParams]):
 
     def parse_reply(self, text: str, params: CarsParams, trial: Trial) -> str | None:  # noqa: ARG002
         """Read what was asked for, a position or a color."""
-        asked = params.question
-        return read_value(text, _POSITIONS if asked == "position" else _COLOR_READER)
+        return read_value(text, _POSITIONS if params.question == "position" else _COLOR_READER)
 
     def difficulty(self, params: CarsParams) -> float:
         """One step per move, a quarter more if relative and a half if by attribute; half a step per extra."""

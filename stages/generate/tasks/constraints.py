@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from evalcube.stages.generate.answers.texts import without_fence
 from evalcube.stages.generate.base import Task, TaskParams, Trial, param
 from evalcube.stages.generate.material import wordings
 from evalcube.stages.generate.material.words import ITEMS, WORDS
@@ -78,9 +79,7 @@ class Constraints(Task[ConstraintsParams]):
     def parse(self, text: str) -> str | None:
         """Take all behind the last "Answer:" that begins a line, without a fence around it."""
         *_, begins = 0, *(mark.end() for mark in _ANSWER.finditer(text))
-        answer = text[begins:].strip() if begins else ""
-        if answer.startswith("```") and answer.endswith("```") and "\n" in answer:
-            answer = answer.partition("\n")[2].removesuffix("```").strip()
+        answer = without_fence(text[begins:].strip()) if begins else ""
         return answer if 0 < len(answer) <= MOST_TEXT and not _ASKED_FORM.fullmatch(answer) else None
 
     def grade_reply(self, answer: str, params: ConstraintsParams, trial: Trial) -> bool:  # noqa: ARG002

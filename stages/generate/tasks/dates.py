@@ -12,7 +12,7 @@ from evalcube.stages.generate.answers.dates import MONTHS, last_date
 from evalcube.stages.generate.base import Task, TaskParams, Trial, param
 from evalcube.stages.generate.material import wordings
 from evalcube.stages.generate.material.date_stories import ORDINALS, STORIES, WEEKDAYS, Draw
-from evalcube.stages.generate.material.words import NAMES
+from evalcube.stages.generate.material.words import EVENTS, NAMES
 from evalcube.stages.generate.stream import Stream
 
 EARLIEST, LATEST = 1950, 2080
@@ -20,9 +20,6 @@ EARLIEST, LATEST = 1950, 2080
 LARGEST_OFFSET = 60
 
 _BY_LEVEL = tuple(tuple(s for s in STORIES.values() if s.level == level) for level in range(1, 5))
-_EVENTS = tuple(
-    "concert test dinner party meeting race picnic lecture wedding recital match tour workshop".split()
-)
 _SAY = wordings("dates")
 _FORMAT_COST = {"iso": 0.0, "long": 0.1, "british": 0.1, "us": 0.25, "european": 0.25}
 
@@ -92,7 +89,7 @@ class Dates(Task[DatesParams]):
         first = date(EARLIEST + margin, 1, 1).toordinal()
         day = date.fromordinal(first + stream.below(date(LATEST - margin, 12, 31).toordinal() - first + 1))
         draw = Draw(day, n, stream.between(2, 9), stream.between(1, 4), stream.below(7))
-        event = stream.choice(_EVENTS)
+        event = stream.choice(EVENTS)
         text = stream.choice(story.wordings).format_map(
             _words(draw, params.format, stream.choice(NAMES), event)
         )

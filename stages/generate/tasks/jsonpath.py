@@ -10,16 +10,12 @@ from typing import Literal, NamedTuple
 from pydantic import ValidationInfo, field_validator
 
 from evalcube.stages.generate.answers.final import Mention
+from evalcube.stages.generate.answers.numbers import plain_decimal
 from evalcube.stages.generate.answers.values import Form, read_value
 from evalcube.stages.generate.base import Task, TaskParams, Trial, param
 from evalcube.stages.generate.material import wordings
-from evalcube.stages.generate.material.words import ITEMS
+from evalcube.stages.generate.material.words import ITEMS, KEYS
 from evalcube.stages.generate.stream import Stream
-
-KEYS = tuple(
-    "batch client code crate depot grade group label level model notes order owner parts price region route "
-    "shelf shift size stage status team unit zone".split()
-)
 
 _Json = int | str | bool | None | list["_Json"] | dict[str, "_Json"]
 _SCALARS: tuple[_Json, ...] = (*range(100), *ITEMS) * 5 + (True, False, None) * 25
@@ -240,8 +236,7 @@ class _Values(Form):
         for match in _VALUE.finditer(line):
             value = _canonical(match[0])
             if value is not None or match[0][0] in "[\"'":
-                weak = match[0].lower() in _LITERALS
-                mentions.append(Mention(match.start(), match.end(), value, weak))
+                mentions.append(Mention(match.start(), match.end(), value, match[0].lower() in _LITERALS))
         return mentions
 
     def first_line(self, tail: str) -> str:
@@ -272,10 +267,7 @@ def _scalar_text(text: str) -> str | None:
     if text[0].isalpha():
         word = text.lower()
         return _LITERALS.get(word) or (f'"{word}"' if word in _WORDS else None)
-    whole, _, decimals = text.lstrip("+-").partition(".")
-    decimals, whole = decimals.rstrip("0"), whole.lstrip("0") or "0"
-    number = f"{whole}.{decimals}" if decimals else whole
-    return f"-{number}" if text[0] == "-" and number != "0" else number
+    return plain_decimal(text.lstrip("+-"), negative=text[0] == "-")
 
 
 def _unquote(text: str) -> str:

@@ -93,8 +93,7 @@ class Letters(Task[LettersParams]):
 def _pools(letters: str, shortest: int, longest: int) -> tuple[tuple[str, ...], ...]:
     """Words of the allowed lengths by how many of the letters they have beyond the fewest; always two pools or more."""
     counts = {w: sum(map(w.count, letters)) for w in WORDS if shortest <= len(w) <= longest}
-    ordered = sorted(counts.values())
-    fewest = ordered[:_FEWEST][-1]
+    fewest = sorted(counts.values())[:_FEWEST][-1]
     pools = [tuple(word for word, count in counts.items() if count <= fewest)]
     for more in range(1, _MOST_EACH + 1):
         pool = tuple(word for word, count in counts.items() if count == fewest + more)

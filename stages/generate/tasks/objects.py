@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from evalcube.stages.generate.answers.numbers import last_integer
+from evalcube.stages.generate.answers.numbers import TENS, UNITS, last_integer
 from evalcube.stages.generate.base import Task, TaskParams, Trial, param
 from evalcube.stages.generate.material import wordings, words
 from evalcube.stages.generate.material.words import ADJECTIVES, join, with_article
@@ -32,13 +32,7 @@ def plural(noun: str) -> str:
 GROUPS = {group: tuple((noun, plural(noun)) for noun in nouns) for group, nouns in words.GROUPS.items()}
 """Name of a group -> its things, singular and plural."""
 
-_UNITS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
-    " seventeen eighteen nineteen"
-).split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-
-NUMBERS = (*_UNITS, *(ten if not n else f"{ten}-{_UNITS[n]}" for ten in _TENS for n in range(10)))
+NUMBERS = (*UNITS, *(ten if not n else f"{ten}-{UNITS[n]}" for ten in TENS for n in range(10)))
 """Number words, from zero to ninety-nine."""
 
 
@@ -119,8 +113,7 @@ def _describe(thing: tuple[str, str], count: int, prob_adjective: float, stream:
 def _story(items: list[str], stream: Stream) -> str:
     """The items in sentences of about equal length."""
     sentences = -(-len(items) // _SENTENCE_ITEMS)
-    cuts = [len(items) * i // sentences for i in range(sentences + 1)]
     return " ".join(
         stream.choice(_SAY.next if start else _SAY.first).format(items=join(items[start:end]))
-        for start, end in pairwise(cuts)
+        for start, end in pairwise([len(items) * i // sentences for i in range(sentences + 1)])
     )

@@ -14,6 +14,7 @@ from math import log2
 from evalcube.stages.generate.answers.lists import integer_list
 from evalcube.stages.generate.base import Task, TaskParams, Trial, param, second_paragraph
 from evalcube.stages.generate.material import wordings
+from evalcube.stages.generate.material.words import ordinal
 from evalcube.stages.generate.stream import Stream
 
 PERIODS = (2, 3, 4, 5)
@@ -109,17 +110,13 @@ def _constant(limit: int, stream: Stream) -> int:
 def _interference(periods: tuple[int, ...]) -> str:
     """What the interference rules do, in words, without their amounts."""
     rules = [
-        f"every {_ordinal(k)} term (the {_ordinal(k)}, {_ordinal(2 * k)}, {_ordinal(3 * k)} and so on)"
+        f"every {ordinal(k)} term (the {ordinal(k)}, {ordinal(2 * k)}, {ordinal(3 * k)} and so on)"
         for k in periods
     ]
     rule_text = f"On top of that, a fixed number, positive or negative, is added to {rules[0]}"
     for rule in rules[1:]:
         rule_text += f", another one to {rule}"
     return rule_text + (". Where several fall on one term, all are added." if len(rules) > 1 else ".")
-
-
-def _ordinal(n: int) -> str:
-    return f"{n}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(n, 'th') }"
 
 
 def _ungroup(answer: str) -> str:

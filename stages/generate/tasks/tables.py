@@ -13,22 +13,16 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from evalcube.stages.generate.answers.numbers import WORD, NumberForm, digits_of_words
+from evalcube.stages.generate.answers.numbers import WORD, NumberForm, digits_of_words, plain_decimal
 from evalcube.stages.generate.answers.values import read_value
 from evalcube.stages.generate.base import Task, TaskParams, Trial, param
 from evalcube.stages.generate.material import wordings
+from evalcube.stages.generate.material.words import COLUMNS
 from evalcube.stages.generate.stream import Stream
 
-NUMBERS = tuple("age height length orders points price score speed stock visits weight width".split())
+NUMBERS = tuple(COLUMNS["numbers"].split())
 """Names of columns of whole numbers."""
-TEXTS = {
-    "city": "Bergen Cairo Lima Madrid Nairobi Osaka Quito Toronto".split(),
-    "color": "black blue brown green orange purple red yellow".split(),
-    "fruit": "apple banana cherry grape lemon mango papaya plum".split(),
-    "animal": "badger camel dolphin falcon otter panda rabbit tiger".split(),
-    "metal": "aluminium copper gold iron nickel silver tin zinc".split(),
-    "weekday": "Friday Monday Saturday Sunday Thursday Tuesday Wednesday".split(),
-}
+TEXTS: dict[str, list[str]] = {name: text.split() for name, text in COLUMNS["texts"].items()}
 """Names of columns of words -> the words."""
 
 Column = tuple[str, list[str]]
@@ -339,14 +333,10 @@ def _aggregate(operation: str, matching: list[int], values: list[str], ids: list
     if operation == "mean":
         # exact: no float comes near a tie
         hundredths = (200 * sum(numbers) + len(numbers)) // (2 * len(numbers))
-        return _trim(f"{hundredths // 100}.{hundredths % 100:02d}")
+        return plain_decimal(f"{hundredths // 100}.{hundredths % 100:02d}", negative=False)
     if operation == "sum":
         return str(sum(numbers))
     return str(min(numbers) if operation == "min" else max(numbers))
-
-
-def _trim(number: str) -> str:
-    return number.rstrip("0").rstrip(".") if "." in number else number
 
 
 def _canonical(match: re.Match[str]) -> str:
@@ -357,9 +347,7 @@ def _canonical(match: re.Match[str]) -> str:
     if match["spelled"]:
         return digits_of_words(match["spelled"])
     digits = re.sub("[^0-9.-]", "", re.sub(r",(?=[0-9]{1,2}\Z)", ".", match["number"]))
-    number = _trim(digits.lstrip("-").lstrip("0"))
-    number = f"0{number}" if number[:1] in ("", ".") else number
-    return f"-{number}" if digits[0] == "-" and number != "0" else number
+    return plain_decimal(digits.lstrip("-"), negative=digits[0] == "-")
 
 
 _VALUES = NumberForm(_VALUE, _canonical, "spelled")

@@ -146,8 +146,7 @@ class Tools(Task[ToolsParams]):
 
     def parse_reply(self, text: str, params: ToolsParams, trial: Trial) -> str | None:  # noqa: ARG002
         """Read calls in the text, or those that the API has: they are the last line of what is read then."""
-        by_api = params.call == "api"
-        return self.parse(text.rstrip("\n").rpartition("\n")[2] if by_api else text)
+        return self.parse(text.rstrip("\n").rpartition("\n")[2] if params.call == "api" else text)
 
     def fault(self, answer: str | None, params: ToolsParams, trial: Trial) -> str:  # noqa: ARG002
         """Tell the worst: no call, wrong tool (or one too few or too many), broken schema, or wrong arguments."""

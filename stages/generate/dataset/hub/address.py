@@ -68,12 +68,11 @@ def safe_path(path: str) -> bool:
     >>> safe_path("main/test.parquet"), safe_path("../x"), safe_path("/etc/x"), safe_path("a//b")
     (True, False, False, False)
     """
-    parts = path.split("/")
     return (
         path.isprintable()
         and "\\" not in path
         and len(path) <= 500
-        and not any(part in ("", ".", "..") for part in parts)
+        and not any(part in ("", ".", "..") for part in path.split("/"))
     )
 
 

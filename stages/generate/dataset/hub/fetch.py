@@ -79,8 +79,7 @@ def _fetch(asked: Address) -> shelf.FetchedRows:
         shelf.note(record)
         return record
     with _parts(pinned) as parts:
-        paths = hub.download(pinned, info, files, parts)
-        file, form = _as_one(asked, paths, parts)
+        file, form = _as_one(asked, hub.download(pinned, info, files, parts), parts)
         sha256 = file_digest(str(file))
         rows = len(open_table(str(file), form, sha256))
         if rows > MOST_ROWS:
