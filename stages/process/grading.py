@@ -102,13 +102,13 @@ def _beside_answer(reading: Reading, guess_chance: float, cluster: int) -> dict[
 
 def imported_outcome(reading: Reading, guess_chance: float, cluster: int = 0) -> Outcome:
     """The outcome of a reply that another tool graded, as that tool said; its score is the layer of facts."""
-    said, beside = reading.imported, _beside_answer(reading, guess_chance, cluster)
-    if said is None:
+    grade, beside = reading.imported, _beside_answer(reading, guess_chance, cluster)
+    if grade is None:
         return Outcome(Status.INVALID, **beside)
     # The scale of layers, on which a passed assertion has 5 and a failed one has 1.
-    fact = float("nan") if said.score is None else 1 + 4 * said.score
-    sizes = _sizes(reading, has_text=said.has_text)
-    return Outcome(said.status, parsed=said.answer, fact=fact, **sizes, **beside)
+    fact = float("nan") if grade.score is None else 1 + 4 * grade.score
+    sizes = _sizes(reading, has_text=grade.has_text)
+    return Outcome(grade.status, parsed=grade.answer, fact=fact, **sizes, **beside)
 
 
 def _status(reading: Reading, parse: Parse, grade: Grade) -> tuple[Status, str | None]:

@@ -123,13 +123,13 @@ def read_judge(text: str) -> JudgeReading:
     documents, damaged = _objects(text := text[:REPLY_LIMIT])
     if damaged or not documents:
         return _read_damaged(text)
-    found = [document for document in documents if "score" in document]
-    if not found:
+    readings = [document for document in documents if "score" in document]
+    if not readings:
         return JudgeReading(None, failure=_NO_SCORE)
-    scores = {_whole(document["score"]) for document in found}
+    scores = {_whole(document["score"]) for document in readings}
     if len(scores) > 1:
         return JudgeReading(None, failure="objects with different scores")
-    return _reading(found[-1], scores.pop())
+    return _reading(readings[-1], scores.pop())
 
 
 def combine_judges(readings: Sequence[Sequence[float | None]]) -> float | None:
@@ -155,21 +155,21 @@ def _objects(text: str) -> tuple[list[dict[str, object]], bool]:
 
     What stands inside a damaged object is left unread: it may be a quote.
     """
-    found: list[dict[str, object]] = []
+    documents: list[dict[str, object]] = []
     at = 0
     for _ in range(_CANDIDATES):
         at = text.find("{", at)
         if at < 0:
-            return found, False
+            return documents, False
         try:
             document, at = _JSON.raw_decode(text, at)
         except (ValueError, RecursionError):
             if _START.match(text, at):
-                return found, True
+                return documents, True
             at += 1
         else:
-            found.append(document)
-    return found, True
+            documents.append(document)
+    return documents, True
 
 
 def _whole(value: object) -> int | None:
@@ -194,7 +194,7 @@ def _said(value: object) -> str:
 def _read_damaged(text: str) -> JudgeReading:
     """A reply with an object that is not quite JSON, such as one with bare quotes in its reason."""
     whole = "{" in text and text.rstrip("` \n").endswith("}")
-    scores = {_whole(float(found)) for found in _SCORE.findall(text)} if whole else set()
+    scores = {_whole(float(digits)) for digits in _SCORE.findall(text)} if whole else set()
     score = scores.pop() if len(scores) == 1 else None
     if score is None:
         return JudgeReading(None, failure=_NO_SCORE)

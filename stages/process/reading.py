@@ -45,18 +45,18 @@ def read_tool_calls(value: object) -> tuple[Call, ...]:
         function = piece.get("function")
         fields = function if isinstance(function, dict) else {}
         index, own = piece.get("index"), piece.get("id")
-        place = open_calls.get(index) if isinstance(index, int) else None
-        if place is None or (own and own != calls[place][0]):
+        position = open_calls.get(index) if isinstance(index, int) else None
+        if position is None or (own and own != calls[position][0]):
             if len(calls) == CALLS_LIMIT:
                 break
-            place = len(calls)
+            position = len(calls)
             calls.append((own, [], []))
             if isinstance(index, int):
-                open_calls[index] = place
-        calls[place][1].append(_text(fields.get("name")))
-        calls[place][2].append(_text(fields.get("arguments")))
+                open_calls[index] = position
+        calls[position][1].append(_text(fields.get("name")))
+        calls[position][2].append(_text(fields.get("arguments")))
     return tuple(
-        ("".join(name)[:CALL_TEXT_LIMIT], "".join(said)[:CALL_TEXT_LIMIT]) for _, name, said in calls
+        ("".join(name)[:CALL_TEXT_LIMIT], "".join(text)[:CALL_TEXT_LIMIT]) for _, name, text in calls
     )
 
 
@@ -195,7 +195,7 @@ def with_calls(reading: Reading) -> Reading:
     On it.
     Tool calls: [{"name": "add", "arguments": "{\"x\": 1}"}]
     """
-    calls = [{"name": name, "arguments": said} for name, said in reading.tool_calls]
+    calls = [{"name": name, "arguments": arguments} for name, arguments in reading.tool_calls]
     line = f"Tool calls: {json.dumps(calls, ensure_ascii=False)}"
     return reading._replace(answer=f"{reading.answer}\n{line}" if reading.answer else line)
 
@@ -205,11 +205,14 @@ def _uses(content: object) -> list[dict[str, object]]:
     blocks = [_mapping(part) for part in content] if isinstance(content, list) else []
     return [
         {
-            "id": place,
-            "function": {"name": one.get("name"), "arguments": one.get("partial_json") or one.get("input")},
+            "id": number,
+            "function": {
+                "name": block.get("name"),
+                "arguments": block.get("partial_json") or block.get("input"),
+            },
         }
-        for place, one in enumerate(blocks, 1)
-        if one.get("type") == "tool_use"
+        for number, block in enumerate(blocks, 1)
+        if block.get("type") == "tool_use"
     ]
 
 
@@ -217,10 +220,10 @@ def _imported(said: object) -> ImportedGrade:
     """The grade in an imported reply. A cache may be anybody's: what is no grade is an answer that cannot be read."""
     fields = _mapping(said)
     score, answer, prompt = fields.get("score"), fields.get("answer"), fields.get("prompt")
-    known = isinstance(score, (int, float)) and not isinstance(score, bool) and 0 <= score <= 1
+    valid = isinstance(score, (int, float)) and not isinstance(score, bool) and 0 <= score <= 1
     return ImportedGrade(
         OUTCOMES.get(str(fields.get("status")), Status.INVALID),
-        float(score) if known else None,  # type: ignore[arg-type]  # known says that it is a number
+        float(score) if valid else None,  # type: ignore[arg-type]  # as `valid` says
         answer if isinstance(answer, str) else None,
         prompt if isinstance(prompt, str) else None,
         fields.get("text") is not False,
@@ -245,22 +248,22 @@ def split_reasoning(content: str, field: str = "") -> tuple[str, str]:
     ('', 'so')
     """
     content, field = content[:TEXT_LIMIT], field[:TEXT_LIMIT]
-    said, thought = _spans(content)
+    answers, thought = _spans(content)
     trace = "\n".join(content[start:end] for start, end in thought)
-    answer = "\n".join(content[start:end] for start, end in said)
+    answer = "\n".join(content[start:end] for start, end in answers)
     return answer, f"{field}\n{trace}" if field and trace else field or trace
 
 
 def _spans(content: str) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
     """Where a text is answer and where it is trace, as (start, end), in linear time."""
-    said: list[tuple[int, int]] = []
+    answers: list[tuple[int, int]] = []
     thought: list[tuple[int, int]] = []
     begin = 0
     while (tag := _find(_TAG, content, begin)) is not None:
         if tag[1]:
             # All that looked like an answer so far was trace; each span moves but once.
-            thought += said
-            said.clear()
+            thought += answers
+            answers.clear()
             _add(thought, content, begin, tag.start())
             begin = tag.end()
             continue
@@ -269,12 +272,12 @@ def _spans(content: str) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
             if content[begin : tag.start()].strip():
                 break
             _add(thought, content, tag.end(), len(content))
-            return said, sorted(thought)
-        _add(said, content, begin, tag.start())
+            return answers, sorted(thought)
+        _add(answers, content, begin, tag.start())
         _add(thought, content, tag.end(), close.start())
         begin = close.end()
-    _add(said, content, begin, len(content))
-    return said, sorted(thought)
+    _add(answers, content, begin, len(content))
+    return answers, sorted(thought)
 
 
 def _find(pattern: re.Pattern[str], content: str, begin: int) -> re.Match[str] | None:

@@ -86,10 +86,10 @@ def allocate(
     share = slope**2 * spread
     if purpose == "intervals":
         return _spend(now, room, price, np.sqrt(share / price), budget).astype(np.int64)
-    known = _variance(share, now)
+    planned_variance = _variance(share, now)
     trials = now
     for step in range(_STEPS):
-        weight = _urgency(score, known, _variance(share, trials))
+        weight = _urgency(score, planned_variance, _variance(share, trials))
         pull = np.sqrt(share * weight[:, None, None] / price)
         left = budget - ((trials - now) * price).sum()
         trials = _spend(trials, room, price, pull, left / (_STEPS - step))

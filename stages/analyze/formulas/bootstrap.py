@@ -112,15 +112,15 @@ def draw_tier_scores(
 
 def _flatten(counters: Floats, in_tier: Floats, labels: Sequence[str], effect: ArrayLike) -> _Cells:
     used = column(counters, "trials", labels) > 0
-    found = counts(counters[used], labels=labels)
-    task, place = np.nonzero(used)
+    tally = counts(counters[used], labels=labels)
+    task, point = np.nonzero(used)
     shape = in_tier.shape[:2]
     groups = np.zeros((len(task), *shape))
-    groups[np.arange(len(task)), :, task] = in_tier[:, task, place].T
+    groups[np.arange(len(task)), :, task] = in_tier[:, task, point].T
     return _Cells(
-        found.trials.astype(np.int64),
-        np.stack([found.correct, found.wrong, found.truncated], axis=-1) / found.trials[:, np.newaxis],
-        found.guesses / np.maximum(found.completed, 1.0),
+        tally.trials.astype(np.int64),
+        np.stack([tally.correct, tally.wrong, tally.truncated], axis=-1) / tally.trials[:, np.newaxis],
+        tally.guesses / np.maximum(tally.completed, 1.0),
         groups.reshape(len(task), math.prod(shape)),
         (shape[0], shape[1]),
         np.broadcast_to(np.asarray(effect, dtype=float), used.shape)[used],
@@ -132,7 +132,7 @@ def _draw_block(cells: _Cells, rng: np.random.Generator) -> Floats:
     drawn: NDArray[Any] = rng.multinomial(cells.trials, cells.shares, size=(BLOCK, len(cells.trials)))
     if (cells.effect != 1.0).any():
         drawn = _stretched(drawn, cells)
-    correct, truncated = (drawn[..., place].astype(np.float64) @ cells.groups for place in (0, 2))
+    correct, truncated = (drawn[..., column].astype(np.float64) @ cells.groups for column in (0, 2))
     guesses = ((cells.trials - drawn[..., 2]) * cells.guess) @ cells.groups
     trials = np.broadcast_to(cells.trials.astype(np.float64) @ cells.groups, correct.shape)
     summed = np.stack([trials, trials - truncated, correct, truncated, guesses], axis=-1)

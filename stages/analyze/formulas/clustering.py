@@ -80,8 +80,8 @@ def cluster_effect(moments: ArrayLike) -> Floats:
         used = questions > 1
         shown = [np.where(used, part, 0.0).sum(axis=-1) for part in (by_question, by_answer)]
         most = np.maximum(asked.sum(axis=-1) / np.maximum(questions.sum(axis=-1), 1.0), 1.0)
-        found = np.where(shown[1] > 0, shown[0] / shown[1], most)
-    return np.asarray(np.clip(found, 1.0, most))
+        effect = np.where(shown[1] > 0, shown[0] / shown[1], most)
+    return np.asarray(np.clip(effect, 1.0, most))
 
 
 def design_effect(
@@ -195,13 +195,13 @@ def unit_effect(
     by_trial = (each**2 * np.where(n > 1, (square - n * rate**2) * n / np.maximum(n - 1.0, 1.0), 0.0)).sum()
     parts = np.bincount(units, each[cells] * sizes)
     alike = float((parts**2).sum() / (each**2 * n).sum())
-    found = max(float(by_unit / by_trial), 1.0) if by_trial > 1e-12 else alike
+    effect = max(float(by_unit / by_trial), 1.0) if by_trial > 1e-12 else alike
     mean = float((share * rate).sum() / share.sum())
     seen = 3.0 * number * min(mean, 1.0 - mean)
-    found = (seen * found + prior * max(alike, found)) / (seen + prior) if prior else found
+    effect = (seen * effect + prior * max(alike, effect)) / (seen + prior) if prior else effect
     # Where nothing else holds the effect up, units count as many as equal ones: one large one is most of the variance.
     units_worth = number if prior else float(parts.sum() ** 2 / (parts**2).sum())
-    return min(found * widening(units_worth), max(trials, 1.0))
+    return min(effect * widening(units_worth), max(trials, 1.0))
 
 
 def widening(units: float) -> float:
@@ -269,12 +269,12 @@ def unit_means(values: Floats, weights: Floats, units: _Integers) -> tuple[Float
     >>> [part.tolist() for part in unit_means(np.array([1.0, 3, 5]), np.ones(3), np.array([-1, 7, 7]))]
     [[1.0, 4.0], [1.0, 2.0]]
     """
-    _, place = np.unique(units, return_inverse=True)
+    _, unit = np.unique(units, return_inverse=True)
     there = ~np.isnan(values)
-    shape = (int(place.max(initial=-1)) + 1, *values.shape[1:])
+    shape = (int(unit.max(initial=-1)) + 1, *values.shape[1:])
     number, total, product = (np.zeros(shape) for _ in range(3))
     for into, part in ((number, there), (total, weights * there), (product, weights * np.nan_to_num(values))):
-        np.add.at(into, place, part)
+        np.add.at(into, unit, part)
     return np.where(number > 0, product / np.where(total > 0, total, 1.0), np.nan), total
 
 

@@ -100,26 +100,26 @@ def corrected_mean(judged: Floats, truth: Floats, strata: Floats, shares: Floats
     Maynez et al. (2024), Stratified prediction-powered inference, arXiv:2406.04291.
     """
     there = ~np.isnan(judged)
-    known = there & np.isnan(strata)
-    labelled = there & ~known & ~np.isnan(truth)
+    unjudged = there & np.isnan(strata)
+    labelled = there & ~unjudged & ~np.isnan(truth)
     weight = np.where(there, shares, 0.0) / shares[there].sum()
     f, y = np.where(there, judged, 0.0), np.where(labelled, truth, 0.0)
-    place = joined_strata(strata, there & ~known, labelled)
-    trust, wrong = _trust(f, y, place, labelled), np.where(labelled, y - f, np.nan)
-    rest, correction, error, hidden = y - trust * f, np.zeros_like(f), np.zeros_like(f), 0.0
-    for stratum in range(int(place.max()) + 1):
-        inside, rated = place == stratum, (place == stratum) & labelled
+    stratum_of = joined_strata(strata, there & ~unjudged, labelled)
+    trust, wrong = _trust(f, y, stratum_of, labelled), np.where(labelled, y - f, np.nan)
+    residual, correction, error, hidden = y - trust * f, np.zeros_like(f), np.zeros_like(f), 0.0
+    for stratum in range(int(stratum_of.max()) + 1):
+        inside, rated = stratum_of == stratum, (stratum_of == stratum) & labelled
         size, number = float(weight[inside].sum()), int(rated.sum())
         own = weight[rated] / weight[rated].sum()
-        correction[inside] = own @ rest[rated]
+        correction[inside] = own @ residual[rated]
         error[rated] = (
-            size * own * (rest[rated] - correction[inside][0]) * math.sqrt(number / max(number - 1, 1))
+            size * own * (residual[rated] - correction[inside][0]) * math.sqrt(number / max(number - 1, 1))
         )
         hidden += size**2 * unseen(wrong, number)
-    value = np.where(known, f, trust * f + correction)
+    value = np.where(unjudged, f, trust * f + correction)
     total = float(weight @ value)
     return Corrected(
-        total, weight * (value - total) + error, hidden, int(labelled.sum()), int(place.max()) + 1
+        total, weight * (value - total) + error, hidden, int(labelled.sum()), int(stratum_of.max()) + 1
     )
 
 
@@ -149,13 +149,13 @@ def joined_strata(strata: Floats, there: NDArray[np.bool_], labelled: NDArray[np
     Neighbours are joined until each has `_OF_STRATUM` labels.
     """
     levels = np.unique(np.round(strata[there]))
-    ends, found = [], 0
+    ends, rated = [], 0
     rounded = np.round(strata)
     for level in levels:
-        found += int((labelled & (rounded == level)).sum())
-        if found >= _OF_STRATUM:
+        rated += int((labelled & (rounded == level)).sum())
+        if rated >= _OF_STRATUM:
             ends.append(level)
-            found = 0
+            rated = 0
     # What is left over goes to the last one that has enough.
     number = np.searchsorted(np.asarray(ends[:-1]), rounded, side="left") if ends else np.zeros(len(rounded))
     return np.where(there, number, -1).astype(np.int64)

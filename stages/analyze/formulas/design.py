@@ -56,10 +56,10 @@ def ratios(base: ArrayLike, used: ArrayLike) -> Floats:
     [[1.0, 1.0, 2.0], [1.0, 1.0, 0.0]]
     """
     first, there = np.broadcast_arrays(np.asarray(base, dtype=np.int64), np.asarray(used, dtype=bool))
-    known = ~(there & (first <= 0)).any(axis=-1, keepdims=True)
-    least = np.where(there & known, first, 1 * ~known)
+    planned = ~(there & (first <= 0)).any(axis=-1, keepdims=True)
+    least = np.where(there & planned, first, 1 * ~planned)
     divisor = np.maximum(np.gcd.reduce(least, axis=-1, keepdims=True), 1)
-    return np.where(there, np.where(known, first // divisor, 1), 0).astype(np.float64)
+    return np.where(there, np.where(planned, first // divisor, 1), 0).astype(np.float64)
 
 
 def task_weights(base: ArrayLike, used: ArrayLike) -> Floats:

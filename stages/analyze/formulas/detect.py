@@ -114,8 +114,8 @@ def enough_questions(difference: float, spread: Spread, repeats: int = 1, *, pow
     if not 0.0 < difference <= 1.0 or not LEVEL < power < 1.0:
         raise ArgumentError("`difference` must be above 0 and at most 1, and `power` between 0.025 and 1")
     numbers = range(2, MOST_QUESTIONS + 1)
-    place = bisect_left(numbers, power, key=lambda number: detect_power(difference, number, spread, repeats))
-    return numbers[place] if place < len(numbers) else math.inf
+    index = bisect_left(numbers, power, key=lambda number: detect_power(difference, number, spread, repeats))
+    return numbers[index] if index < len(numbers) else math.inf
 
 
 def told_difference(questions: float, spread: Spread, repeats: int = 1, *, power: float = POWER) -> float:
@@ -180,23 +180,23 @@ def pair_spread(
     variance = (apart**2).sum(axis=-1) / (count - 1.0)
     again = there & (m > 1)
     if not again.any():
-        found = Spread(float(scale @ variance), math.nan)
+        spread = Spread(float(scale @ variance), math.nan)
     else:
         own = ((first + second)[used] - m * mean**2) / np.maximum(m - 1.0, 1.0)
         within = np.where(again, own, 0.0).sum(axis=-1) / np.maximum(again.sum(axis=-1), 1)
         noise = within * np.where(there, 1.0 / m, 0.0).sum(axis=-1) / count
-        found = Spread(max(float(scale @ (variance - noise)), 0.0), float(scale @ within))
+        spread = Spread(max(float(scale @ (variance - noise)), 0.0), float(scale @ within))
     if clusters is None:
-        return found
-    return _clustered(found, apart[there], np.repeat(share / count, count), clusters[used][there])
+        return spread
+    return _clustered(spread, apart[there], np.repeat(share / count, count), clusters[used][there])
 
 
 def _clustered(found: Spread, apart: Floats, weights: Floats, clusters: NDArray[np.int64]) -> Spread:
     """The spread with what questions of a cluster have in common; they weigh as in the mean."""
-    _, place = np.unique(clusters, return_inverse=True)
-    squares, whole = (weights**2).sum(), (np.bincount(place, weights) ** 2).sum()
-    moved = (np.bincount(place, weights * apart) ** 2).sum() - ((weights * apart) ** 2).sum()
+    _, cluster = np.unique(clusters, return_inverse=True)
+    squares, whole = (weights**2).sum(), (np.bincount(cluster, weights) ** 2).sum()
+    moved = (np.bincount(cluster, weights * apart) ** 2).sum() - ((weights * apart) ** 2).sum()
     shared = max(float(moved / (whole - squares)), 0.0) if whole > squares else 0.0
-    number = int(place.max()) + 1
+    number = int(cluster.max()) + 1
     freed = number / max(number - 1.0, 1.0)
-    return replace(found, shared=shared * freed, size=float(whole / squares), mean_size=len(place) / number)
+    return replace(found, shared=shared * freed, size=float(whole / squares), mean_size=len(cluster) / number)

@@ -73,27 +73,27 @@ def counts(counters: ArrayLike, *, labels: Sequence[str] = COUNTERS) -> TrialCou
         completed, or one of them is negative. NaN is undefined, not contradictory.
     """
     names = ("trials", "completed", "correct", "truncated", "guess_sum")
-    found = TrialCounts(*(column(counters, name, labels) for name in names))
-    slack = 1e-9 * (1.0 + np.abs(found.completed))
+    tally = TrialCounts(*(column(counters, name, labels) for name in names))
+    slack = 1e-9 * (1.0 + np.abs(tally.completed))
     broken = {
         # Sums that were scaled to an effective number are no whole numbers any more.
-        "completed + truncated must equal trials": np.abs(found.completed + found.truncated - found.trials)
+        "completed + truncated must equal trials": np.abs(tally.completed + tally.truncated - tally.trials)
         > slack,
-        "correct must not exceed completed": found.correct > found.completed + slack,
-        "guess_sum must not exceed completed": found.guesses > found.completed + slack,
+        "correct must not exceed completed": tally.correct > tally.completed + slack,
+        "guess_sum must not exceed completed": tally.guesses > tally.completed + slack,
         "none may be negative": np.minimum.reduce([column(counters, name, labels) for name in names]) < 0,
     }
-    undefined = np.isnan(found.trials + found.completed + found.correct + found.truncated + found.guesses)
+    undefined = np.isnan(tally.trials + tally.completed + tally.correct + tally.truncated + tally.guesses)
     for rule, wrong in broken.items():
         if np.any(wrong & ~undefined):
-            where = tuple(int(place) for place in np.argwhere(wrong & ~undefined)[0])
+            where = tuple(int(location) for location in np.argwhere(wrong & ~undefined)[0])
             values = ", ".join(f"{name} {column(counters, name, labels)[where]:g}" for name in names)
-            place = f" at index {where}" if where else ""
+            location = f" at index {where}" if where else ""
             raise ArgumentError(
-                f"the `counters`{place} contradict each other: {rule}, got {values}; recompute the counters "
+                f"the `counters`{location} contradict each other: {rule}, got {values}; recompute the counters "
                 "from the trials"
             )
-    return found
+    return tally
 
 
 def checked_mode(mode: object) -> Mode:
@@ -161,20 +161,20 @@ def estimate(
     [0.4375, 0.3011, 0.5775]
     """
     chosen = checked_mode(mode)
-    found = counts(counters, labels=labels)
-    n, done, right = found.trials, found.completed, found.correct
+    tally = counts(counters, labels=labels)
+    n, done, right = tally.trials, tally.completed, tally.correct
     if chosen == "E_I":
         return wilson_bounds(right, done, confidence=confidence)
     if chosen == "E_P":
         return wilson_bounds(right, n, confidence=confidence)
     if chosen == "E_O":
-        return wilson_bounds(right + found.truncated, n, confidence=confidence)
+        return wilson_bounds(right + tally.truncated, n, confidence=confidence)
     if chosen == "C_I":
-        return wilson_bounds(right - found.guesses, done - found.guesses, confidence=confidence)
+        return wilson_bounds(right - tally.guesses, done - tally.guesses, confidence=confidence)
     level = factor_confidence(confidence, joint)
     if chosen == "C_P":
-        return _times_completed(found, right - found.guesses, level)
-    point, lower, upper = _times_completed(found, found.wrong, level)
+        return _times_completed(tally, right - tally.guesses, level)
+    point, lower, upper = _times_completed(tally, tally.wrong, level)
     return 1.0 - point, 1.0 - upper, 1.0 - lower
 
 
@@ -204,8 +204,8 @@ def _times_completed(found: TrialCounts, successes: Floats, confidence: float | 
     # Without a completed trial the first factor is anything in [0, 1], but the product is still bounded.
     unknown = found.completed == 0
     point, lower, upper = (
-        np.where(unknown, anything, factor) * other
-        for anything, factor, other in zip((0.0, 0.0, 1.0), share, completed, strict=True)
+        np.where(unknown, anything, factor) * finished
+        for anything, factor, finished in zip((0.0, 0.0, 1.0), share, completed, strict=True)
     )
     return point, lower, upper
 

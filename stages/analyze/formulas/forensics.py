@@ -91,8 +91,8 @@ def count_ends(
         raise ArgumentError(f"`width` must be at least 1, got {width}")
     completed = np.isin(outcome, COMPLETED)
     used = (completed | (outcome == Status.TRUNCATED)) & (length >= 0)
-    place = np.maximum(length.astype(np.int64) - 1, 0) // width
-    needed = int(place[used].max(initial=-1)) + 1
+    bin_of = np.maximum(length.astype(np.int64) - 1, 0) // width
+    needed = int(bin_of[used].max(initial=-1)) + 1
     if bins is not None and needed > bins:
         raise ArgumentError(f"`bins` is {bins}, but the longest trial needs {needed} bins of {width} tokens")
     size = max(needed, 1) if bins is None else bins
@@ -103,7 +103,7 @@ def count_ends(
     end = np.where(completed, np.where(outcome == Status.CORRECT, 0, 1), 2)
     groups = int(np.prod(outcome.shape[:-1]))
     group = np.arange(groups).reshape(*outcome.shape[:-1], 1)
-    flat = ((group * size + place) * len(ENDS) + end)[used]
+    flat = ((group * size + bin_of) * len(ENDS) + end)[used]
     counted = np.bincount(flat, minlength=groups * size * len(ENDS))
     return counted.reshape(*outcome.shape[:-1], size, len(ENDS))
 
@@ -201,8 +201,9 @@ def aalen_johansen(ends: ArrayLike, *, confidence: float | None = None) -> Curve
         error = np.sqrt(np.maximum(variance, 0.0))
     curve = _bounded(np.where(risk > 0, value, np.nan), error, 0.0, confidence)
     over = events.sum(axis=-1)
-    known = (at_risk + np.cumsum(over, axis=-1) - over)[..., np.newaxis]  # all but those that were cut before
-    most = exact_bounds(0.0, known, confidence=confidence)[2]
+    # All but those that were cut before.
+    present = (at_risk + np.cumsum(over, axis=-1) - over)[..., np.newaxis]
+    most = exact_bounds(0.0, present, confidence=confidence)[2]
     return replace(curve, upper=np.where(curve.value == 0.0, most, curve.upper))
 
 
@@ -290,11 +291,11 @@ def sum_traces(
             f"the trial arrays differ in shape: {[outcome.shape, *(x.shape for x in lengths)]}"
         )
     raw, small, spent = lengths
-    known = (raw > 0) & (small >= 0) & (spent >= 0)
+    measured = (raw > 0) & (small >= 0) & (spent >= 0)
     products = [np.ones_like(raw), raw, small, spent, raw**2, small**2, spent**2]
     products += [raw * small, raw * spent, small * spent]
     sums = [
-        [np.where(known & (outcome == code), item, 0.0).sum(axis=-1) for item in products]
+        [np.where(measured & (outcome == code), item, 0.0).sum(axis=-1) for item in products]
         for code in OUTCOMES.values()
     ]
     return np.moveaxis(np.asarray(sums), (0, 1), (-2, -1))
@@ -389,10 +390,10 @@ def costs(
     trials = column(counters, "trials", labels)
     correct = column(counters, "correct", labels)
     spent = column(counters, "cost_sum", labels) if total is None else np.asarray(total, dtype=np.float64)
-    found = wilson_bounds(correct, trials, confidence=confidence) if right is None else right
+    share = wilson_bounds(correct, trials, confidence=confidence) if right is None else right
     with np.errstate(all="ignore"):
         per_trial = spent / np.where(trials > 0, trials, np.nan)
-        _, lower, upper = brought(found, per_trial, error, confidence=confidence)
+        _, lower, upper = brought(share, per_trial, error, confidence=confidence)
         per_correct = spent / np.where(correct > 0, correct, np.nan)
         return Costs(np.asarray(spent), per_trial, per_correct, 1.0 / upper, 1.0 / lower)
 
@@ -428,10 +429,10 @@ def pareto_front(score: ArrayLike, *spends: ArrayLike) -> NDArray[np.bool_]:
     if len(points) < 2 or any(shape != shapes[0] or len(shape) != 1 for shape in shapes):
         raise ArgumentError(f"`score` and at least one `spends` must have one shape (point,), got {shapes}")
     table = np.stack(points, axis=-1)
-    known: NDArray[np.bool_] = np.asarray(~np.isnan(table).any(axis=-1))
-    front = known.copy()
-    rivals = table[known]
-    for index in np.flatnonzero(known):
+    measured: NDArray[np.bool_] = np.asarray(~np.isnan(table).any(axis=-1))
+    front = measured.copy()
+    rivals = table[measured]
+    for index in np.flatnonzero(measured):
         beaten = (rivals <= table[index]).all(axis=-1) & (rivals < table[index]).any(axis=-1)
         front[index] = not beaten.any()
     return front

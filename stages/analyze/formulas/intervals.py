@@ -177,9 +177,9 @@ def exact_bounds(
     with np.errstate(all="ignore"):
         m = np.where(m > 0, m, np.nan)
         s = np.clip(s, 0.0, m)
-        rest = m - s
-        lower = np.where(s > 0, betaincinv(np.where(s > 0, s, 1.0), rest + 1.0, tail), 0.0)
-        upper = np.where(rest > 0, betaincinv(s + 1.0, np.where(rest > 0, rest, 1.0), 1.0 - tail), 1.0)
+        wrong = m - s
+        lower = np.where(s > 0, betaincinv(np.where(s > 0, s, 1.0), wrong + 1.0, tail), 0.0)
+        upper = np.where(wrong > 0, betaincinv(s + 1.0, np.where(wrong > 0, wrong, 1.0), 1.0 - tail), 1.0)
         undefined = np.isnan(m + s)
         point, lower, upper = (np.where(undefined, np.nan, part) for part in (s / m, lower, upper))
     return point[()], lower[()], upper[()]

@@ -90,7 +90,7 @@ def claim_scores(seen: Sequence[tuple[float, float]], claim: str, margin: float)
     >>> claim_scores([(-0.1, 4e4), (0.1, 4e4)], "equivalent", 0.01)[1]
     inf
     """
-    scores = [inside_score(*one, claim, margin) for one in seen]
+    scores = [inside_score(*evidence, claim, margin) for evidence in seen]
     low, high = borders(claim, margin)
     through = min(seen)[0] < low and max(seen)[0] > high
     return min(scores), math.inf if through else max(scores)

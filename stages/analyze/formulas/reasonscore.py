@@ -240,10 +240,10 @@ def guesser_score(
     trials, completed = column(values, "trials", names), column(values, "completed", names)
     chance = column(values, "guess_sum", names) / np.maximum(completed, 1e-9)
     guesses = trials * chance
-    found = []
-    for place in (np.arange(_GUESSES) + 0.5) / _GUESSES:
+    scores = []
+    for level in (np.arange(_GUESSES) + 0.5) / _GUESSES:
         drawn = values.copy()
-        lucky = guesses + ndtri(place) * np.sqrt(guesses * np.maximum(1.0 - chance, 0.0))
+        lucky = guesses + ndtri(level) * np.sqrt(guesses * np.maximum(1.0 - chance, 0.0))
         for label, count in (
             ("completed", trials),
             ("truncated", 0.0),
@@ -251,10 +251,10 @@ def guesser_score(
             ("correct", np.clip(lucky, 0.0, trials)),
         ):
             drawn[..., names.index(label)] = count
-        found.append(task_score(drawn, labels=names, basis=basis))
+        scores.append(task_score(drawn, labels=names, basis=basis))
     # Tasks are lucky on their own: so the mean of logarithms, task by task.
     with np.errstate(all="ignore"):
-        mean = np.exp(np.mean(np.log(found), axis=0))
+        mean = np.exp(np.mean(np.log(scores), axis=0))
     return combine_tasks(mean, expected=expected)
 
 

@@ -111,8 +111,8 @@ def posterior_scores(
         _correlate(rng, corrected, np.asarray(overlap, dtype=float))
     scores = [scaled_geomean(np.maximum(part, FLOOR), there) for part in corrected]
     low, mid, high = (np.column_stack([part, mean_score(part)]) for part in scores)
-    found = _summaries(low, mid, high, tail)
-    return PosteriorScores(found[:-1], found[-1], scores[1])
+    summaries = _summaries(low, mid, high, tail)
+    return PosteriorScores(summaries[:-1], summaries[-1], scores[1])
 
 
 def _draw_rates(
@@ -161,5 +161,5 @@ def _summaries(low: Floats, mid: Floats, high: Floats, tail: float) -> Floats:
     least, most = np.floor(np.quantile(low, tail, axis=0)), np.ceil(np.quantile(high, 1.0 - tail, axis=0))
     lower = np.clip(least, SCALE * FLOOR, SCALE - 1.0)
     upper = np.clip(most, lower + 1.0, SCALE)
-    found = np.stack([np.median(mid, axis=0), lower, upper], axis=-1)
-    return np.where(np.isnan(mid.sum(axis=0))[:, np.newaxis], np.nan, found)
+    intervals = np.stack([np.median(mid, axis=0), lower, upper], axis=-1)
+    return np.where(np.isnan(mid.sum(axis=0))[:, np.newaxis], np.nan, intervals)

@@ -59,5 +59,5 @@ def tier_score(
     >>> float(reason_score_v2([[128, 112, 84, 16, 56], [100, 100, 64, 0, 0]], labels=names).score.round(3))
     529.15
     """
-    found = combine_tasks(task_score(counters, labels=labels), expected=expected)
-    return TierScores(np.maximum(found.score, LEAST), found.tasks_present, found.tasks_expected)
+    tier = combine_tasks(task_score(counters, labels=labels), expected=expected)
+    return TierScores(np.maximum(tier.score, LEAST), tier.tasks_present, tier.tasks_expected)

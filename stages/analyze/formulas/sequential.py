@@ -286,23 +286,21 @@ def look_levels(fractions: tuple[float, ...], level: float) -> tuple[float, ...]
             "`fractions` must rise from above 0 to at most 1, and `level` lie between 0 and 0.5"
         )
     # Paths that have not crossed: where they are, and with which mass. They begin at 0.
-    place, mass, before, found = np.zeros(1), np.ones(1), 0.0, []
+    path, mass, before, levels = np.zeros(1), np.ones(1), 0.0, []
     for fraction, step in zip(fractions, steps.tolist(), strict=True):
         now = spent(fraction, level)
         low, high = -_FAR, _FAR
         for _ in range(_HALVINGS):
             middle = (low + high) / 2.0
-            crossed = float(mass @ ndtr((place - middle * math.sqrt(fraction)) / math.sqrt(step)))
+            crossed = float(mass @ ndtr((path - middle * math.sqrt(fraction)) / math.sqrt(step)))
             low, high = (middle, high) if crossed > now - before else (low, middle)
-        found.append(float(ndtr(-high)))
+        levels.append(float(ndtr(-high)))
         new = np.linspace(-_FAR, high, _NODES) * math.sqrt(fraction)
         weights = np.full(_NODES, new[1] - new[0])
         weights[[0, -1]] /= 2.0
-        density = np.exp(-((new[:, np.newaxis] - place) ** 2) / (2.0 * step)) / math.sqrt(
-            2.0 * math.pi * step
-        )
-        place, mass, before = new, weights * (density @ mass), now
-    return tuple(found)
+        density = np.exp(-((new[:, np.newaxis] - path) ** 2) / (2.0 * step)) / math.sqrt(2.0 * math.pi * step)
+        path, mass, before = new, weights * (density @ mass), now
+    return tuple(levels)
 
 
 def conditional_power(score: float, fraction: float, drift: float, last: float) -> float:

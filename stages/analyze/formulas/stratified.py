@@ -115,17 +115,17 @@ def moments(
     Arguments and errors as of `stratified`.
     """
     chosen = checked_mode(mode)
-    found = counts(counters, labels=labels)
+    tally = counts(counters, labels=labels)
     with np.errstate(all="ignore"):
-        chance = np.where(found.completed > 0, found.guesses / found.completed, 0.0)
+        chance = np.where(tally.completed > 0, tally.guesses / tally.completed, 0.0)
     if chosen[0] == "E":
         chance = np.zeros_like(chance)
     if chosen[2] == "I":
-        return score_moments(found.correct, found.completed, chance=chance, weights=weights)
+        return score_moments(tally.correct, tally.completed, chance=chance, weights=weights)
     if chosen[2] == "O":
-        right = found.correct + found.truncated
-        return score_moments(right, found.trials, chance=chance, weights=weights)
-    return score_moments(found.correct, found.trials, nothing=found.truncated, chance=chance, weights=weights)
+        right = tally.correct + tally.truncated
+        return score_moments(right, tally.trials, chance=chance, weights=weights)
+    return score_moments(tally.correct, tally.trials, nothing=tally.truncated, chance=chance, weights=weights)
 
 
 def score_moments(

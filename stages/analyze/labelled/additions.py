@@ -75,21 +75,21 @@ def with_composites(
     scores = ds[["status", *names, *people]].drop_vars(list(ds.coords), errors="ignore")
     if weights is None and not people and not _scored_beyond_facts(scores):
         return board  # right and wrong alone are the accuracy, on another scale
-    found, base = [], base_design(ds)
-    for row, place in zip(board.rows, row_order(ds, board), strict=True):
-        units = _units(scores.isel(model=place).compute(), base[place], pair_units(ds, place))
-        found.append(replace(row, composite=_composite(units, shares, board)))
-    board = replace(board, cautions=(*board.cautions, *_told_of_people(found, bool(people))))
+    scored, base = [], base_design(ds)
+    for row, model in zip(board.rows, row_order(ds, board), strict=True):
+        units = _units(scores.isel(model=model).compute(), base[model], pair_units(ds, model))
+        scored.append(replace(row, composite=_composite(units, shares, board)))
+    board = replace(board, cautions=(*board.cautions, *_told_of_people(scored, bool(people))))
     declared = {} if weights is None else {name: float(weights.get(name, 0.0)) for name in LAYERS}
-    return replace(board, rows=tuple(found), layer_weights=declared)
+    return replace(board, rows=tuple(scored), layer_weights=declared)
 
 
 def _scored_beyond_facts(scores: Dataset) -> bool:
     """Whether a finished answer has another layer than facts."""
     more = [name for name in LAYERS[1:] if name in scores]
-    for one in (scores.isel(model=place).compute() for place in range(scores.sizes["model"]) if more):
-        finished = np.isin(one["status"].transpose(*_TRIAL).values, FINISHED)
-        if any((finished & ~np.isnan(one[name].transpose(*_TRIAL).values)).any() for name in more):
+    for evaluation in (scores.isel(model=model).compute() for model in range(scores.sizes["model"]) if more):
+        finished = np.isin(evaluation["status"].transpose(*_TRIAL).values, FINISHED)
+        if any((finished & ~np.isnan(evaluation[name].transpose(*_TRIAL).values)).any() for name in more):
             return True
     return False
 
@@ -177,14 +177,14 @@ def _composite(found: _Units, weights: Floats, board: Leaderboard) -> Composite 
 def _told_of_people(rows: Sequence[Row], asked: bool) -> Iterator[str]:
     """Which composites people's ratings have corrected, where there are ratings."""
     labels = label_rows(rows)
-    told = [
+    corrected = [
         f"{label} by {row.composite.rated}"
         for row, label in zip(rows, labels, strict=True)
         if row.composite is not None and row.composite.rated
     ]
-    if told:
-        yield f"Composites as people's ratings correct them: {first_few(told)}."
-    if asked and len(told) < len(rows):
+    if corrected:
+        yield f"Composites as people's ratings correct them: {first_few(corrected)}."
+    if asked and len(corrected) < len(rows):
         yield f"Composites of other rows are not corrected: that takes {LEAST_SCORES} ratings of a row's answers."
 
 
@@ -201,8 +201,8 @@ def with_accuracy_by_people(board: Leaderboard, ds: Dataset) -> Leaderboard:
     """
     if PEOPLE_RIGHT not in ds or not (~np.isnan(ds[PEOPLE_RIGHT].values)).any():
         return board
-    counts = [_judged_and_said(ds.isel(model=place)) for place in row_order(ds, board)]
-    pooled, found, told = np.sum(counts, axis=0), [], []
+    counts = [_judged_and_said(ds.isel(model=model)) for model in row_order(ds, board)]
+    pooled, rows, changes = np.sum(counts, axis=0), [], []
     if pooled.sum() < LEAST_PASS_OR_FAIL:
         few = (
             f"People called {pooled.sum():.0f} answers right or wrong; from {LEAST_PASS_OR_FAIL} on that corrects "
@@ -225,24 +225,24 @@ def with_accuracy_by_people(board: Leaderboard, ds: Dataset) -> Leaderboard:
             wrong_failed + wrong_passed,
             confidence=None if board.confidence == 0.95 else board.confidence,  # the default itself
         )
-        found.append(replace(row, accuracy=Estimate.of(corrected)))
+        rows.append(replace(row, accuracy=Estimate.of(corrected)))
         whose = "its own" if own.sum() >= LEAST_PASS_OR_FAIL else "all rows'"
-        told.append(f"{label}, {100 * row.accuracy.value:.1f}% before, by {whose}")
+        changes.append(f"{label}, {100 * row.accuracy.value:.1f}% before, by {whose}")
     hits, rejected = pooled[1, 1] / max(pooled[1].sum(), 1), pooled[0, 0] / max(pooled[0].sum(), 1)
-    said = (
+    summary = (
         f"Accuracy as {pooled.sum():.0f} labels of people correct it, other columns not: the grader passes "
         f"{100 * hits:.0f}% of what they call right and fails {100 * rejected:.0f}% of what they call wrong. "
-        f"{first_few(told)}."
+        f"{first_few(changes)}."
     )
-    return replace(board, rows=tuple(found), cautions=(*board.cautions, said))
+    return replace(board, rows=tuple(rows), cautions=(*board.cautions, summary))
 
 
 def _judged_and_said(one: Dataset) -> Floats:
     """Labels of one evaluation, shape (people: wrong, right; grader: failed, passed)."""
     status = one["status"].transpose(*_QUESTION, "repeat").values[..., 0]
-    said = one[PEOPLE_RIGHT].transpose(*_QUESTION).values
-    there = np.isin(status, FINISHED) & ~np.isnan(said)
-    places = 2 * said[there].astype(int) + (status[there] == int(Status.CORRECT))
+    verdicts = one[PEOPLE_RIGHT].transpose(*_QUESTION).values
+    there = np.isin(status, FINISHED) & ~np.isnan(verdicts)
+    places = 2 * verdicts[there].astype(int) + (status[there] == int(Status.CORRECT))
     return np.bincount(places, minlength=4).reshape(2, 2).astype(float)
 
 
@@ -258,47 +258,47 @@ def read_by_second(ds: Dataset) -> tuple[Dataset, str, list[str]]:
 
     Replies that it never read are missing. The counters are as they were.
     """
-    found, tasks = reader_names(ds), names(ds, "task")
-    if not found:
+    readers, tasks = reader_names(ds), names(ds, "task")
+    if not readers:
         raise ArgumentError(
             f"`reader`: no task here has a second reader; {NO_READER[0].lower()}{NO_READER[1:]}"
         )
-    part = as_xarray(ds).isel(task=np.array([task in found for task in tasks]))
+    part = as_xarray(ds).isel(task=np.array([task in readers for task in tasks]))
     status, second = part["status"], part[SECOND]
     finished = status <= LAST_FINISHED
-    told = []
-    if without := [task for task in tasks if task not in found]:
-        told.append(f"Left out, as they have no second reader: {', '.join(map(plain, without))}.")
+    notes = []
+    if without := [task for task in tasks if task not in readers]:
+        notes.append(f"Left out, as they have no second reader: {', '.join(map(plain, without))}.")
     if unread := int((finished & (second == int(Status.MISSING))).sum()):
-        told.append(
+        notes.append(
             f"{unread:,} replies were never read by a second reader, and are missing here: a run of a config "
             "with `reader:` into a new cube reads them from the cache."
         )
     return (
         part.drop_vars(SECOND).assign(status=second.where(finished, status)),
-        f"read by {named_readers(found, tasks)}",
-        told,
+        f"read by {named_readers(readers, tasks)}",
+        notes,
     )
 
 
 def with_gaps(board: Leaderboard, ds: Dataset) -> Leaderboard:
     """The board with how the second reader and ours differ in each row; the same board where nothing was read twice."""
-    found = reader_names(ds)
-    if not found or "status" not in ds:
+    readers = reader_names(ds)
+    if not readers or "status" not in ds:
         return board
-    part = as_xarray(ds).isel(task=np.array([task in found for task in names(ds, "task")]))
+    part = as_xarray(ds).isel(task=np.array([task in readers for task in names(ds, "task")]))
     rows = []
-    for row, place in zip(board.rows, row_order(ds, board), strict=True):
-        pair = _compared(part, place)
+    for row, model in zip(board.rows, row_order(ds, board), strict=True):
+        pair = _compared(part, model)
         rows.append(row if pair is None else replace(row, gap=ReaderGap.of(pair.overall)))
-    return replace(board, rows=tuple(rows), readers=found)
+    return replace(board, rows=tuple(rows), readers=readers)
 
 
 def _compared(ds: Dataset, place: int) -> Pair | None:
     """An evaluation as ours reads it against the same as theirs does; None without a reply that both have read."""
-    one = ds.isel(model=[place, place])
+    twice = ds.isel(model=[place, place])
     codes = np.stack([ds[name].isel(model=place).values for name in ("status", SECOND)])
     dims = ("model", *(dim for dim in ds["status"].dims if dim != "model"))
     if not (codes <= LAST_FINISHED).all(axis=0).any():
         return None
-    return compare_evaluations(one.assign(status=(dims, codes)), [0, 1])[0]
+    return compare_evaluations(twice.assign(status=(dims, codes)), [0, 1])[0]

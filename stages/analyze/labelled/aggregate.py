@@ -101,9 +101,9 @@ def aggregate(
     once = ds if weigh == "trials" else questions_once(ds)
     effect = _effects(once, models) if exact else np.ones(values.shape[:2])
     share = base_design(ds) if weigh == "tasks" else np.ones(values.shape[1:3])
-    kept, words = _compared(ds, values, chosen, cells)
-    found = group_sums(
-        *(values, share, effect, kept, (models, cells)),
+    usable, words = _compared(ds, values, chosen, cells)
+    sums = group_sums(
+        *(values, share, effect, usable, (models, cells)),
         labels=labels,
         mode=mode,
         weigh=weigh,
@@ -111,22 +111,24 @@ def aggregate(
         once=_masked(once, chosen),
     )
     dims = [*models.names, *cells.names]
-    found = GroupSums(
-        *(np.moveaxis(part, [dims.index(name) for name in wanted], range(len(wanted))) for part in found)
+    sums = GroupSums(
+        *(np.moveaxis(part, [dims.index(name) for name in wanted], range(len(wanted))) for part in sums)
     )
-    counted, weight = found.counted, found.weighed[..., -1:]
+    counted, weight = sums.counted, sums.weighed[..., -1:]
     arrays: dict[str, Any] = dict(
-        zip(_BOUNDS, _finish(found, labels, mode, _level(confidence), weigh, exact=exact), strict=True)
+        zip(_BOUNDS, _finish(sums, labels, mode, _level(confidence), weigh, exact=exact), strict=True)
     )
-    arrays["points"], arrays["points_planned"] = (counted[..., place].astype(np.int64) for place in (-2, -1))
+    arrays["points"], arrays["points_planned"] = (
+        counted[..., column].astype(np.int64) for column in (-2, -1)
+    )
     variables: dict[str, Any] = {name: (wanted, array) for name, array in arrays.items()}
     variables["counters"] = ((*wanted, "counter"), counted[..., :-2])
-    each_trial = found.weighed[..., :-1] / np.where(weight > 0, weight, np.nan)
+    each_trial = sums.weighed[..., :-1] / np.where(weight > 0, weight, np.nan)
     variables["per_trial"] = ((*wanted, "counter"), each_trial)
     coords = {"counter": variable(("counter",), np.array(labels)), **labels_of_groups(ds, (models, cells))}
     result = dataset_like(ds, variables).assign_coords(coords)
-    told = _attributes(mode, weigh, confidence, exact=exact)
-    return result.assign_attrs(told | {"base_design": "known" if BASE in ds.variables else ""} | words)
+    attributes = _attributes(mode, weigh, confidence, exact=exact)
+    return result.assign_attrs(attributes | {"base_design": "known" if BASE in ds.variables else ""} | words)
 
 
 def points(
@@ -224,8 +226,8 @@ def _compared(
     """Which points means rest on, 1, and estimates, 2, shape (model, task, params), and what to say of the others."""
     inside = members(ds).any(axis=0) & chosen.cells & chosen.models[:, np.newaxis, np.newaxis]
     asked = inside & planned_points(ds, column(values, "trials", names(ds, "counter")) > 0)
-    kept, words = common_in_groups(asked, (one for _, one in cells.members()), names(ds, "task"))
-    return kept.astype(np.int8) + (kept & inside), words
+    common, words = common_in_groups(asked, (indices for _, indices in cells.members()), names(ds, "task"))
+    return common.astype(np.int8) + (common & inside), words
 
 
 def _effects(ds: Dataset, models: Groups) -> Floats:
@@ -253,17 +255,17 @@ def _finish(
 
 def labels_of_groups(ds: Dataset, groups: Sequence[Groups]) -> dict[str, Any]:
     """The groups' values as coordinates; groups by model keep all that is known of a model."""
-    found: dict[str, Any] = {}
+    coords: dict[str, Any] = {}
     pairs = (pair for item in groups for pair in zip(item.names, item.levels, strict=True))
     for name, values in pairs:
         same = len({type(value) for value in values}) <= 1
-        found[name] = variable((name,), np.array(values, dtype=None if same else object))
+        coords[name] = variable((name,), np.array(values, dtype=None if same else object))
         if name == "model":
             mine = ds[[key for key in ds.coords if ds.variables[key].dims == MODEL]]
-            known = ds["model"].values.tolist()
-            rows = mine.isel(model=[known.index(level) for level in values])
-            found |= {str(key): item.variable for key, item in rows.coords.items() if item.dims == MODEL}
-    return found
+            models = ds["model"].values.tolist()
+            rows = mine.isel(model=[models.index(level) for level in values])
+            coords |= {str(key): item.variable for key, item in rows.coords.items() if item.dims == MODEL}
+    return coords
 
 
 class GroupSums(NamedTuple):

@@ -58,10 +58,10 @@ def most_repeats(ds: Dataset) -> int:
 def json_object(text: str) -> dict[str, Any]:
     """The JSON object of a text; empty if it is none, as anyone may have written the cube."""
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
 def facets(text: str) -> dict[str, Facet]:
@@ -108,12 +108,12 @@ def distinguishing(parts: Sequence[tuple[str, ...]]) -> list[str]:
     >>> distinguishing([("a", "plain", "cold"), ("a", "plain", "hot")])
     ['a · cold', 'a · hot']
     """
-    several = [place == 0 or len(set(names)) > 1 for place, names in enumerate(zip(*parts, strict=True))]
+    several = [index == 0 or len(set(names)) > 1 for index, names in enumerate(zip(*parts, strict=True))]
     return [
         " · ".join(
             plain(name)
-            for place, (name, shown) in enumerate(zip(names, several, strict=True))
-            if shown and (name or not place)
+            for index, (name, shown) in enumerate(zip(names, several, strict=True))
+            if shown and (name or not index)
         )
         for names in parts
     ]

@@ -44,8 +44,8 @@ def with_question_moments(ds: Dataset) -> Dataset:
         QUESTION_MOMENTS: variable(dims, chosen.data),
     }
     attrs = ds["counter"].attrs
-    kept = ds.drop_vars(["counters", "counter"]).assign(parts)
-    return kept.assign_coords(counter=variable(("counter",), np.array(trials), attrs))
+    parted = ds.drop_vars(["counters", "counter"]).assign(parts)
+    return parted.assign_coords(counter=variable(("counter",), np.array(trials), attrs))
 
 
 def answered_unevenly(ds: Dataset) -> NDArray[np.bool_]:
@@ -124,8 +124,8 @@ def token_effects(ds: Dataset) -> Floats | None:
 
 def question_clusters(ds: Dataset, model: int) -> NDArray[np.int64]:
     """Clusters of the questions of a model, shape (task, params, trial); 0 where there is none."""
-    found: NDArray[np.int64] = trials_of(ds, CLUSTER, model).max(axis=-1, initial=0)
-    return found
+    clusters: NDArray[np.int64] = trials_of(ds, CLUSTER, model).max(axis=-1, initial=0)
+    return clusters
 
 
 def trials_of(ds: Dataset, name: str, model: int) -> NDArray[Any]:
@@ -135,8 +135,8 @@ def trials_of(ds: Dataset, name: str, model: int) -> NDArray[Any]:
 
 def pair_units(ds: Dataset, *models: int) -> NDArray[np.int64] | None:
     """Number of the cluster of each question of some models, as of `cluster_units`; None where there is none."""
-    found = all_clusters(ds, models)
-    return None if found is None else cluster_units(found.reshape(ds.sizes["task"], -1, found.shape[1]))
+    groups = all_clusters(ds, models)
+    return None if groups is None else cluster_units(groups.reshape(ds.sizes["task"], -1, groups.shape[1]))
 
 
 def all_clusters(ds: Dataset, models: Sequence[int] | None = None) -> NDArray[np.int64] | None:
@@ -144,8 +144,8 @@ def all_clusters(ds: Dataset, models: Sequence[int] | None = None) -> NDArray[np
     if CLUSTER not in ds:
         return None
     places = range(ds.sizes["model"]) if models is None else models
-    found = np.maximum.reduce([question_clusters(ds, model) for model in places])
-    return found.reshape(-1, found.shape[-1]) if found.any() else None
+    clusters = np.maximum.reduce([question_clusters(ds, model) for model in places])
+    return clusters.reshape(-1, clusters.shape[-1]) if clusters.any() else None
 
 
 def _cluster_effects(ds: Dataset, name: str, found: Floats) -> Floats:
@@ -204,15 +204,15 @@ def family_effects(ds: Dataset, groups: Sequence[NDArray[np.intp]]) -> Floats:
     answers to a question, the sums of (Σr)² and of Σr² over the questions have that ratio. Where no trials are known,
     or all are right, it is the number of models.
     """
-    found = np.ones((ds.sizes["model"], ds.sizes["task"]))
+    effects = np.ones((ds.sizes["model"], ds.sizes["task"]))
     for task in range(ds.sizes["task"] if groups else 0):
         residuals = _residuals(ds, task) if "status" in ds else None
         for members in groups:
             ratio = np.inf
             if residuals is not None and (apart := (residuals[members] ** 2).sum()) > 0:
                 ratio = (residuals[members].sum(axis=0) ** 2).sum() / apart
-            found[members, task] = np.clip(ratio, 1.0, len(members))
-    return found
+            effects[members, task] = np.clip(ratio, 1.0, len(members))
+    return effects
 
 
 def _residuals(ds: Dataset, task: int) -> Floats:

@@ -51,14 +51,14 @@ def with_unasked(dataset: Dataset) -> Dataset:
         for name in ("trials", "repeats")
     )
     values = cells.values
-    place = labels.index("missing")
+    missing = labels.index("missing")
     unasked = trials * repeats - (
         values[..., labels.index("trials")] + values[..., labels.index("transport")]
     )
-    if cells.chunks is None and (values[..., place] >= unasked).all():
+    if cells.chunks is None and (values[..., missing] >= unasked).all():
         return dataset
     values = values.copy()
-    values[..., place] = np.maximum(values[..., place], unasked)
+    values[..., missing] = np.maximum(values[..., missing], unasked)
     return dataset.assign(counters=variable(cells.dims, values, cells.attrs))
 
 
@@ -215,9 +215,9 @@ def raw_task_counters(ds: Dataset) -> Floats:
 
 def priced(ds: Dataset, counted: Floats, prompt: Floats, completion: Floats) -> Floats:
     """USD of evaluations (model, ...) by their prices, else as they were counted; NaN where neither is known."""
-    known = np.where(counted > 0, counted, np.nan)
+    cost = np.where(counted > 0, counted, np.nan)
     if "price_prompt" not in ds.coords or "price_completion" not in ds.coords:
-        return known
+        return cost
     shape = (-1, *(1,) * (counted.ndim - 1))
     per_prompt, per_completion = (
         ds.variables[f"price_{kind}"].values.astype(float).reshape(shape) for kind in ("prompt", "completion")
@@ -227,7 +227,7 @@ def priced(ds: Dataset, counted: Floats, prompt: Floats, completion: Floats) -> 
     if "price_declared" in ds.coords:
         declared |= ds.variables["price_declared"].values.astype(bool).reshape(shape)
     total = (per_prompt * prompt + per_completion * completion) / 1e6
-    return np.where(declared & (prompt + completion > 0), total, known)
+    return np.where(declared & (prompt + completion > 0), total, cost)
 
 
 _UNKNOWN = 255

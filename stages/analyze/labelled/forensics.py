@@ -115,11 +115,11 @@ def compression_table(ds: DatasetT, *, by_task: bool = False, confidence: float 
     arrays = ("status", "tokens", "reasoning_bytes", "compressed_bytes")
     sums = np.stack([forensics.sum_traces(*items) for items in _trials(ds, arrays, by_task=by_task)])
     effect = _cluster_effect(ds, by_task=by_task)[..., np.newaxis, np.newaxis]
-    found = forensics.compression(sums / effect, confidence=confidence)
+    ratios = forensics.compression(sums / effect, confidence=confidence)
     groups = ("model", "task") if by_task else ("model",)
     variables: dict[str, Any] = {"traces": ((*groups, "outcome"), forensics.compression(sums).traces)}
     for name in ("ratio", "bytes_per_token", "compressed_per_token"):
-        variables[name] = ((*groups, "outcome", "bound"), _bounds(getattr(found, name)))
+        variables[name] = ((*groups, "outcome", "bound"), _bounds(getattr(ratios, name)))
     return dataset_like(ds, variables, _labels(ds, groups, {"outcome": OUTCOMES, "bound": BOUNDS}))
 
 
@@ -166,9 +166,9 @@ def cost_table(ds: DatasetT, *, by_task: bool = False, confidence: float | None 
         part, counters.point_weights(part, ranked), token_effects(ds), by_task=by_task
     )
     each, every = (counters.per_trial(part, some, by_task=by_task) for some in (ranked, None))
-    found = costs(each, usd(each), labels=names, confidence=confidence, right=right, error=error)
-    found = replace(found, total=usd(summed), per_trial=usd(every))
-    variables = {field.name: (groups, getattr(found, field.name)) for field in fields(found)}
+    table = costs(each, usd(each), labels=names, confidence=confidence, right=right, error=error)
+    table = replace(table, total=usd(summed), per_trial=usd(every))
+    variables = {field.name: (groups, getattr(table, field.name)) for field in fields(table)}
     return dataset_like(ds, variables, _labels(ds, groups, {}))
 
 
@@ -223,11 +223,11 @@ def pareto_rows(board: Leaderboard) -> tuple[FrontRow, ...]:
             score=row.score.value,
             tokens=row.tokens_per_trial,
             cost=row.cost_per_1000,
-            on_token_front=bool(fronts[0][place]),
-            on_cost_front=bool(fronts[1][place]),
-            on_front=bool(fronts[2][place]),
+            on_token_front=bool(fronts[0][index]),
+            on_cost_front=bool(fronts[1][index]),
+            on_front=bool(fronts[2][index]),
         )
-        for place, row in enumerate(board.rows)
+        for index, row in enumerate(board.rows)
     )
 
 
@@ -236,8 +236,8 @@ def _trials(ds: Dataset, arrays: tuple[str, ...], *, by_task: bool) -> Iterator[
     if absent := [name for name in arrays if name not in getattr(ds, "variables", ())]:
         raise ArgumentError(f"the dataset lacks the trial arrays {absent}; open it with `Cube.dataset()`")
     for model in range(ds.sizes["model"]):
-        one = ds[list(arrays)].drop_vars(list(ds.coords), errors="ignore").isel(model=model).compute()
-        loaded = [one[name].transpose("task", *_CELL).values for name in arrays]
+        evaluation = ds[list(arrays)].drop_vars(list(ds.coords), errors="ignore").isel(model=model).compute()
+        loaded = [evaluation[name].transpose("task", *_CELL).values for name in arrays]
         yield tuple(
             item.reshape(len(item) if by_task else 1, -1)[slice(None) if by_task else 0] for item in loaded
         )
@@ -274,5 +274,5 @@ def _labels(ds: Dataset, groups: tuple[str, ...], inner: Mapping[str, Iterable[s
     """The coordinates that name evaluations and tasks, and those of the inner dims."""
     outer = [(name, "model") for name in _NAMES if name in ds.coords]
     outer += [("task", "task")] if "task" in groups else []
-    found = {name: variable((dim,), np.array(axes.names(ds, name))) for name, dim in outer}
-    return found | {name: variable((name,), np.array(list(labels))) for name, labels in inner.items()}
+    coordinates = {name: variable((dim,), np.array(axes.names(ds, name))) for name, dim in outer}
+    return coordinates | {name: variable((name,), np.array(list(labels))) for name, labels in inner.items()}

@@ -158,8 +158,8 @@ def _guesser(how: How, grouped: Floats, labels: Sequence[str], expected: ArrayLi
     """The score of who only guesses, which version 1 tells."""
     if how.version != "v1":
         return [math.nan] * len(grouped)
-    found = reasonscore.guesser_score(grouped, labels=labels, basis=how.basis, expected=expected)
-    return list(reasonscore.mean_score(found.score).tolist())
+    guesses = reasonscore.guesser_score(grouped, labels=labels, basis=how.basis, expected=expected)
+    return list(reasonscore.mean_score(guesses.score).tolist())
 
 
 def _score(
@@ -298,15 +298,15 @@ def _tiers(
         tuple(
             TierEstimate(
                 tier=tier,
-                score=Estimate.of(scores.tiers[index, place]),
-                rate=Estimate.of(part[index, place] for part in rates),
-                tasks_present=int(first.tasks_present[index, place]),
-                tasks_expected=int(first.tasks_expected[index, place]),
-                cells_present=int(present[index, place]),
-                cells_expected=int(due[index, place]),
-                tokens=float(tokens[index, place]),
+                score=Estimate.of(scores.tiers[index, column]),
+                rate=Estimate.of(part[index, column] for part in rates),
+                tasks_present=int(first.tasks_present[index, column]),
+                tasks_expected=int(first.tasks_expected[index, column]),
+                cells_present=int(present[index, column]),
+                cells_expected=int(due[index, column]),
+                tokens=float(tokens[index, column]),
             )
-            for place, tier in enumerate(names(ds, "tier"))
+            for column, tier in enumerate(names(ds, "tier"))
         )
         for index in range(len(tokens))
     ]
@@ -320,11 +320,11 @@ def row_order(ds: Dataset, board: Leaderboard) -> list[int]:
         free.setdefault(key, []).append(index)
     order = []
     for row in board.rows:
-        found = free.get((row.eval_id, row.model_name, row.template, row.sampler))
-        if not found:
+        indices = free.get((row.eval_id, row.model_name, row.template, row.sampler))
+        if not indices:
             raise ArgumentError(
                 f"the leaderboard's row {row.model_name!r} (eval_id {row.eval_id!r}) is not in the dataset; "
                 "make the leaderboard from the same dataset"
             )
-        order.append(found.pop(0))
+        order.append(indices.pop(0))
     return order

@@ -193,8 +193,8 @@ def cube_outcome_metrics(
     ValueError
         If `by` has an unknown name or ``status`` is missing, and as the metrics do.
     """
-    known = selection.keys(ds)
-    by = checked_by(by, known)
+    keys = selection.keys(ds)
+    by = checked_by(by, keys)
     names = table.selected(metrics, None, options)
     wanted = MetricRequest(
         names,
@@ -206,9 +206,9 @@ def cube_outcome_metrics(
     axes.need_status(ds)
     values = np.stack([_counts_of_model(ds, model) for model in range(ds.sizes["model"])])
     bank = Bank.of(values.reshape(values.shape[0], -1, *values.shape[3:]))
-    chosen, clusters = selection.select(ds, None, known), all_clusters(ds)
+    chosen, clusters = selection.select(ds, None, keys), all_clusters(ds)
     models, cells = (
-        selection.group(ds, by, dims, chosen, known) for dims in (selection.MODEL, selection.CELL)
+        selection.group(ds, by, dims, chosen, keys) for dims in (selection.MODEL, selection.CELL)
     )
     base, words = _point_weights(ds, np.asarray(values.any(axis=(3, 4))), cells)
     slots = ds.sizes["params"]
@@ -224,9 +224,9 @@ def cube_outcome_metrics(
                 these = np.ix_(some, points)
                 yield (*outer, *inner), Group.of(bank.codes[these], base[these], task, own, planned[points])
 
-    found = evaluate(bank, members(), models.shape + cells.shape, (*models.names, *cells.names), wanted)
+    variables = evaluate(bank, members(), models.shape + cells.shape, (*models.names, *cells.names), wanted)
     labels = {"k": variable(("k",), np.array(wanted.draws)), **labels_of_groups(ds, (models, cells))}
-    return dataset_like(ds, found, labels).assign_attrs(words)
+    return dataset_like(ds, variables, labels).assign_attrs(words)
 
 
 def _with_bounds(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -254,7 +254,7 @@ def lost_sentences(
             ds.assign(status=variable(status.dims, np.where(lost, np.uint8(code), status.data))),
             *([metric], k),
             by=by,
-            options={name: known for name, known in (options or {}).items() if name == metric},
+            options={name: choices for name, choices in (options or {}).items() if name == metric},
         )
         for code in (Status.INCORRECT, Status.CORRECT)
     )
@@ -277,8 +277,8 @@ def _point_weights(ds: Dataset, there: NDArray[np.bool_], cells: Groups) -> tupl
     inside = counters.members(ds).any(axis=0)
     planned = planned_points(ds, there) & inside
     groups = (points for _, points in cells.members())
-    kept, words = common_in_groups(planned, groups, axes.names(ds, "task"))
-    share = design.ratios(axes.base_design(ds), kept & inside)
+    common, words = common_in_groups(planned, groups, axes.names(ds, "task"))
+    share = design.ratios(axes.base_design(ds), common & inside)
     return share.reshape(len(share), -1), words
 
 

@@ -185,8 +185,10 @@ def spread_of(ds: Dataset, first: int, second: int) -> Spread:
     cells, weights, rests, _ = _weighed(ds, (first, second), codes, "wrong", "tasks")
     cells, units = cells * rests[..., np.newaxis, np.newaxis], pair_units(ds, first, second)
     shape = (-1, cells.shape[2])
-    trials, alone, other = (cells[..., place].reshape(shape) for place in range(3))
-    return pair_spread(trials, alone, other, weights.ravel(), None if units is None else units.reshape(shape))
+    trials, alone, alone_too = (cells[..., column].reshape(shape) for column in range(3))
+    return pair_spread(
+        trials, alone, alone_too, weights.ravel(), None if units is None else units.reshape(shape)
+    )
 
 
 def _adjusted(pairs: Sequence[Pair]) -> tuple[Pair, ...]:

@@ -95,16 +95,16 @@ def common_in_groups(
     flat = planned.reshape(len(planned), int(np.prod(planned.shape[1:])))
     asked = flat[flat.any(axis=1)]
     uneven: Points = np.asarray(asked.any(axis=0) & ~asked.all(axis=0))
-    kept, lacking = np.ones_like(flat), np.zeros(len(flat), dtype=bool)
-    kept[:, uneven] = False
+    common, lacking = np.ones_like(flat), np.zeros(len(flat), dtype=bool)
+    common[:, uneven] = False
     for points in groups:
         if uneven[points].any():
-            found = common_points(flat[:, np.newaxis, points], [""])
-            kept[:, points] |= found.kept[:, 0]
-            lacking |= np.array([bool(text) for text in found.lacks])
-    beyond: Points = np.asarray((planned & ~kept.reshape(planned.shape)).any(axis=0))
+            shared = common_points(flat[:, np.newaxis, points], [""])
+            common[:, points] |= shared.kept[:, 0]
+            lacking |= np.array([bool(text) for text in shared.lacks])
+    beyond: Points = np.asarray((planned & ~common.reshape(planned.shape)).any(axis=0))
     left_out = _words(beyond, np.asarray(planned.any(axis=0) & ~beyond), tasks, "")
-    return kept.reshape(planned.shape), {"left_out": left_out, "lacking": np.flatnonzero(lacking).tolist()}
+    return common.reshape(planned.shape), {"left_out": left_out, "lacking": np.flatnonzero(lacking).tolist()}
 
 
 def common_part(ds: DatasetT, *, by_task: bool = False) -> tuple[DatasetT, Points]:
@@ -115,25 +115,25 @@ def common_part(ds: DatasetT, *, by_task: bool = False) -> tuple[DatasetT, Point
         np.asarray(members(ds).any(axis=0)),
     )
     groups = np.arange(ranked.size).reshape(len(ranked) if by_task else 1, -1)
-    kept = common_in_groups(planned & ranked, groups, names(ds, "task"))[0] | ~ranked
-    if (kept | ~planned).all():
+    common = common_in_groups(planned & ranked, groups, names(ds, "task"))[0] | ~ranked
+    if (common | ~planned).all():
         return ds, planned
-    parts = {"counters": variable(CELL_DIMS, np.where(kept[..., np.newaxis], cells, 0.0))}
+    parts = {"counters": variable(CELL_DIMS, np.where(common[..., np.newaxis], cells, 0.0))}
     if "planned_trials" in ds:
         trials = ds.variables["planned_trials"].transpose(*CELL_DIMS[:-1]).values
-        parts["planned_trials"] = variable(CELL_DIMS[:-1], np.where(kept, trials, 0))
+        parts["planned_trials"] = variable(CELL_DIMS[:-1], np.where(common, trials, 0))
     return ds.assign(parts), planned
 
 
 def told_of_points(words: Mapping[str, Any], labels: Sequence[str]) -> list[str]:
     """What a reader of estimates must know of points before comparing them, a sentence each."""
-    told = []
+    sentences = []
     if words["left_out"]:
-        told.append(f"Left out, as only some of those compared were asked: {words['left_out']}.")
+        sentences.append(f"Left out, as only some of those compared were asked: {words['left_out']}.")
     if words["lacking"]:
-        named = ", ".join(labels[place] for place in words["lacking"])
-        told.append(f"Not comparable with the others, as not asked all of their points: {named}.")
-    return told
+        named = ", ".join(labels[model] for model in words["lacking"])
+        sentences.append(f"Not comparable with the others, as not asked all of their points: {named}.")
+    return sentences
 
 
 def _having(planned: Points, points: Points) -> Points:
@@ -142,10 +142,10 @@ def _having(planned: Points, points: Points) -> Points:
 
 def _words(chosen: Points, points: Points, tasks: Sequence[str], verb: str) -> str:
     named = []
-    for task, row, known in zip(tasks, chosen, points, strict=True):
+    for task, row, common in zip(tasks, chosen, points, strict=True):
         count = int(row.sum())
         if count:
-            whole = not (known & ~row).any()
+            whole = not (common & ~row).any()
             some = f"{count} point{'s' if count > 1 else ''} of "
             named.append(f"{'' if whole else some}{plain(task)}")
     if not named:
@@ -208,47 +208,47 @@ def contradicting(ds: Dataset, used: NDArray[np.bool_]) -> tuple[str, ...]:
         return ()
     share = design.ratios(base_design(ds)[rows], used[rows].all(axis=0))
     apart = (share != share[:1]).any(axis=(0, 2))
-    return tuple(plain(task) for task, other in zip(names(ds, "task"), apart, strict=True) if other)
+    return tuple(plain(task) for task, differs in zip(names(ds, "task"), apart, strict=True) if differs)
 
 
 def cautions(rows: Sequence[Row], left_out: str, apart: Sequence[str]) -> tuple[str, ...]:
     """What a reader must know of points before comparing rows, a sentence each."""
     named = list(zip(rows, label_rows(rows), strict=True))
-    found = []
+    notes = []
     if left_out:
-        found.append(
+        notes.append(
             f"Ranked on the points that all ranked ones were asked; left out, as only some were: {left_out}."
         )
     if thin := [f"{label} ({row.thin})" for row, label in named if row.thin]:
-        found.append(
+        notes.append(
             "Not ranked (*), as points, whose number is in brackets, have less than half of their planned trials "
             f"here: {first_few(thin)}."
         )
     if bounds := [
         f"{label} {100 * row.bounds[0]:.1f}–{100 * row.bounds[1]:.1f}%" for row, label in named if row.bounds
     ]:
-        found.append(
+        notes.append(
             f"More than {100 * LOST:g}% of some points' trials were lost. Accuracy, with all lost ones wrong and with "
             f"all right: {first_few(bounds)}. These stand first only if they would with all of them wrong."
         )
     if apart:
-        found.append(
+        notes.append(
             f"The first plans of rows contradict in {', '.join(apart)}: each row weighs points by its own."
         )
-    return tuple(found)
+    return tuple(notes)
 
 
 def weighing_notes(*, differ: bool, unclustered: int) -> tuple[str, ...]:
     """How points that differ in their trials weigh, and how repeats do, a sentence each."""
-    found = []
+    notes = []
     if differ:
-        found.append(
+        notes.append(
             "Points differ in their numbers of trials: tasks weigh the same, and the points of a task as in the first "
             "plan; `evalcube leaderboard --weigh trials` gives the plain mean over trials that papers print."
         )
     if unclustered > 1:
-        found.append(
+        notes.append(
             f"Questions were asked up to {unclustered} times. Intervals here take answers as independent, since the "
             "dataset has no outcomes of trials."
         )
-    return tuple(found)
+    return tuple(notes)

@@ -58,12 +58,12 @@ class Bank:
 
     def worth(self, name: str, k: int | None, wanted: MetricRequest, classes: Integers) -> Floats:
         """Values of a metric of single questions, for some of the classes."""
-        found = self.known.setdefault((name, k), np.full(len(self.rows), np.nan))
-        one = np.ones(1)
-        for place in classes[np.isnan(found[classes])].tolist():
-            single = self.reduced(np.array([place]), one, one)
-            found[place] = np.ravel(table.evaluate(name, single, k, wanted.w, wanted.options))[0]
-        return found
+        values = self.known.setdefault((name, k), np.full(len(self.rows), np.nan))
+        unit = np.ones(1)
+        for code in classes[np.isnan(values[classes])].tolist():
+            single = self.reduced(np.array([code]), unit, unit)
+            values[code] = np.ravel(table.evaluate(name, single, k, wanted.w, wanted.options))[0]
+        return values
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def evaluate(
 ) -> dict[str, Any]:
     """The metrics of each group of questions, given with its place: dims and values by name, as datasets take them."""
     along, takes_k = (*shape, len(wanted.draws)), {name: table.METRICS[name].takes_k for name in wanted.names}
-    found = {
+    metrics = {
         key: np.full(along if takes_k[name] else shape, np.nan)
         for name in wanted.names
         for key in table.metric_parts(name)
@@ -149,14 +149,14 @@ def evaluate(
     counted = ("questions", "questions_incomplete", "points")
     numbers = {name: np.zeros(along, dtype=np.int64) for name in counted}
     planned = np.zeros(shape, dtype=np.int64)
-    for place, group in groups:
+    for cell, group in groups:
         sizes = bank.sizes[group.codes]
         answered = sizes > 0
-        planned[place] = np.count_nonzero(np.bincount(group.cells[answered]))
+        planned[cell] = np.count_nonzero(np.bincount(group.cells[answered]))
         for index, k in [(None, None), *enumerate(wanted.draws)]:
             used = answered & (sizes >= min(k or 1, int(bank.sizes.max())))
             asked = np.bincount(group.cells[used], minlength=len(group.base))
-            at = place if index is None else (*place, index)
+            at = cell if index is None else (*cell, index)
             if index is not None:
                 each = used.sum(), (answered & ~used).sum(), np.count_nonzero(asked)
                 for name, number in zip(counted, each, strict=True):
@@ -168,11 +168,11 @@ def evaluate(
                     for key, value in zip(
                         table.metric_parts(name), part.values(bank, name, k, wanted), strict=True
                     ):
-                        found[key][at] = value
+                        metrics[key][at] = value
     by_k = (*dims, "k")
     variables: dict[str, Any] = {
         key: (by_k if values.shape == along else tuple(dims), values)
-        for key, values in (found | numbers).items()
+        for key, values in (metrics | numbers).items()
     }
     return variables | {"points_planned": (tuple(dims), planned)}
 
@@ -189,24 +189,24 @@ class _AnsweredQuestions:
 
     def values(self, bank: Bank, name: str, k: int | None, wanted: MetricRequest) -> list[float]:
         """Values of a metric as of `metric_parts`; NaN for the bounds of what is no mean in [0, 1]."""
-        found: list[float] = np.ravel(
+        estimate: list[float] = np.ravel(
             table.evaluate(name, self.reduced, k, wanted.w, wanted.options)
         ).tolist()
         if table.METRICS[name].parts:
-            return found
+            return estimate
         group, codes = self.group, self.group.codes[self.used]
         values = (
             np.full(1, np.nan) if name in table.OF_MEANS else bank.worth(name, k, wanted, self.classes)[codes]
         )
         if not (values.min() >= -1e-12 and values.max() <= 1 + 1e-12):
-            return [*found, np.nan, np.nan]
+            return [*estimate, np.nan, np.nan]
         units = group.units[self.used]
         sums = unit_moments(values, self.weights, group.cells[self.used], units, group.strata)
         if group.clustered:
             sums[:, -3:] *= widening(len(np.unique(units)))
         level = None if wanted.confidence == 0.95 else wanted.confidence
         _, lower, upper = combine(parts_of(sums, group.planned), confidence=level, exact=True)
-        return [*found, float(lower), float(upper)]
+        return [*estimate, float(lower), float(upper)]
 
 
 def _part(bank: Bank, group: Group, used: NDArray[np.bool_], asked: Integers) -> _AnsweredQuestions:

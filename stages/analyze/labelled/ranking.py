@@ -100,10 +100,10 @@ def rank_rows(ds: Dataset, board: Leaderboard) -> Ranking:
             row,
             label,
             numbers,
-            float(wins[place]),
-            float(ratings[place]),
+            float(wins[index]),
+            float(ratings[index]),
         )
-        for place, (row, label, numbers) in enumerate(
+        for index, (row, label, numbers) in enumerate(
             zip(board.rows, label_rows(board.rows), numbers_of(clusters, len(board.rows)), strict=True)
         )
     )
@@ -113,9 +113,9 @@ def rank_rows(ds: Dataset, board: Leaderboard) -> Ranking:
 def rank_groups(board: Leaderboard) -> tuple[tuple[int, ...], ...]:
     """Indices of rows whose rank intervals overlap, the best first: who shares a group may stand at one place."""
     ends = np.full((len(board.rows), 2), np.nan)
-    for place, row in enumerate(board.rows):
+    for index, row in enumerate(board.rows):
         if row.rank is not None:
-            ends[place] = row.rank_interval.lower, row.rank_interval.upper
+            ends[index] = row.rank_interval.lower, row.rank_interval.upper
     return tuple(overlap_clusters(ends[:, 0], ends[:, 1]))
 
 
@@ -136,8 +136,8 @@ def cluster_name(number: int) -> str:
     >>> cluster_name(0), cluster_name(26)
     ('A', 'A2')
     """
-    turn, place = divmod(number, len(ascii_uppercase))
-    return ascii_uppercase[place] + (str(turn + 1) if turn else "")
+    turn, letter = divmod(number, len(ascii_uppercase))
+    return ascii_uppercase[letter] + (str(turn + 1) if turn else "")
 
 
 def _successes(ds: Dataset, order: Sequence[int]) -> tuple[Floats, Floats]:
@@ -150,8 +150,8 @@ def _successes(ds: Dataset, order: Sequence[int]) -> tuple[Floats, Floats]:
     rate, trials, chance = effective_trials(
         counters.task_moments(ds, ranked, "C_P", question_effects(ds))[list(order)]
     )
-    known = ~np.isnan(chance)
-    usual = np.where(known, chance, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    defined = ~np.isnan(chance)
+    usual = np.where(defined, chance, 0.0).sum(axis=0) / np.maximum(defined.sum(axis=0), 1)
     return (usual + (1.0 - usual) * (rate - chance) / (1.0 - chance)) * trials, trials
 
 

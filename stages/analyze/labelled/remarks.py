@@ -91,25 +91,25 @@ def _labelled(board: Leaderboard) -> list[tuple[Row, str]]:
 
 def remarks_of(board: Leaderboard) -> list[str]:
     """What explains the rows without casting doubt on them, a sentence each."""
-    found: list[str] = []
+    remarks: list[str] = []
     lead, by_token = board.heads
-    found += board.places_text
+    remarks += board.places_text
     if board.sort and board.sort != lead:
-        found.append(f"Sorted by {board.sort}; # is the place by {lead}.")
+        remarks.append(f"Sorted by {board.sort}; # is the place by {lead}.")
     if board.sort != by_token:
-        found += _by_token(board)
+        remarks += _by_token(board)
     if any(row.composite is not None for row in board.rows):
         shares = ", ".join(f"{name} {weight:g}" for name, weight in board.layer_weights.items() if weight)
         how = f"weighed {shares}" if shares else "all weighing the same"
-        found.append(
+        remarks.append(
             f"composite: mean of the layers in brackets, {how}, from 1 to 5. It compares answers to the same questions "
             "and is no absolute level."
         )
     if board.readers:
-        found.append(told_of_readers(board.readers, board.tasks))
+        remarks.append(told_of_readers(board.readers, board.tasks))
     if board.lead == "score" and board.ceiling_text and any(row.accuracy.value == 1 for row in board.rows):
-        found.append(board.ceiling_text)
-    return found
+        remarks.append(board.ceiling_text)
+    return remarks
 
 
 def _by_token(board: Leaderboard) -> list[str]:
@@ -124,8 +124,8 @@ def _by_token(board: Leaderboard) -> list[str]:
         return []
     named = ", ".join(label for _, label in order[:_NAMED])
     more = f", and {len(order) - _NAMED} more" if len(order) > _NAMED else ""
-    what = "score per token" if board.lead == "score" else "correct answers per 1000 tokens"
-    return [f"By {what} the order is another one: {named}{more}."]
+    measure = "score per token" if board.lead == "score" else "correct answers per 1000 tokens"
+    return [f"By {measure} the order is another one: {named}{more}."]
 
 
 def notes_of(board: Leaderboard) -> list[str]:
@@ -172,25 +172,25 @@ def first_few(said: Sequence[str]) -> str:
 
 def _apart(board: Leaderboard) -> list[str]:
     """Which evaluations were asked other points than most, are far behind, or have some trials of every point only."""
-    found = []
+    notes = []
     rows = _labelled(board)
-    if others := [f"{label} {row.others}" for row, label in rows if row.others]:
-        found.append(
-            f"Asked other questions than most (*), not comparable with them, and not ranked: {first_few(others)}. "
+    if unlike := [f"{label} {row.others}" for row, label in rows if row.others]:
+        notes.append(
+            f"Asked other questions than most (*), not comparable with them, and not ranked: {first_few(unlike)}. "
             "Rank a part that all were asked, such as one task, with `where`."
         )
     rows = [(row, label) for row, label in rows if not row.incomplete]
     if begun := [_has(row, label) for row, label in rows if row.behind]:
-        found.append(
+        notes.append(
             f"Begun (*), far behind the others by trials that were planned, and not ranked: {first_few(begun)}."
         )
     partial = [(row, label) for row, label in rows if row.partial and not row.behind]
     partial.sort(key=lambda named: named[0].trials / named[0].planned)
     if parts := [_has(row, label) for row, label in partial]:
-        found.append(
+        notes.append(
             f"Partly measured (*), by trials that were planned: {first_few(parts)}. Their places may change."
         )
-    return found
+    return notes
 
 
 def _has(row: Row, label: str) -> str:

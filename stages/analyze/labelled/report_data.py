@@ -66,15 +66,15 @@ def task_views(
     """What each model, in the order given, did in each task of the dataset."""
     if not len(order):
         return []
-    found = aggregate(ds, by=("model", "task"), mode=mode, weigh=weigh, confidence=confidence)
-    groups = axes.names(found, "task")
-    found = found.isel(model=list(order), task=[groups.index(name) for name in axes.names(ds, "task")])
+    table = aggregate(ds, by=("model", "task"), mode=mode, weigh=weigh, confidence=confidence)
+    groups = axes.names(table, "task")
+    table = table.isel(model=list(order), task=[groups.index(name) for name in axes.names(ds, "task")])
     labels = axes.names(ds, "counter")
-    summed = found["counters"].values
-    accuracy = np.stack([found[name].values for name in ("point", "lower", "upper")])
+    summed = table["counters"].values
+    accuracy = np.stack([table[name].values for name in ("point", "lower", "upper")])
     trials = column(summed, "trials", labels)
     planned = counters.planned_trials(summed, labels)
-    each = found["per_trial"].values
+    each = table["per_trial"].values
     truncated, tokens = column(each, "truncated", labels), column(each, "tokens_sum", labels).copy()
     tokens[tokens == 0] = np.nan  # no reply is without one: nobody has counted them
     return [
@@ -84,8 +84,8 @@ def task_views(
                 int(trials[model, task]),
                 float(truncated[model, task]),
                 float(tokens[model, task]),
-                int(found["points"].values[model, task]),
-                int(found["points_planned"].values[model, task]),
+                int(table["points"].values[model, task]),
+                int(table["points_planned"].values[model, task]),
                 int(planned[model, task]),
             )
             for task in range(summed.shape[1])
@@ -105,8 +105,8 @@ def outcome_shares(ds: Dataset, order: Sequence[int]) -> list[dict[str, float]]:
     rows = []
     for values in each:
         count = {label: float(value) for label, value in zip(labels, values, strict=True)}
-        others = sum(count[name] for name in COUNTED if OUTCOMES.get(name) in COMPLETED)
-        every = {**count, "incorrect": count["completed"] - others}
+        named = sum(count[name] for name in COUNTED if OUTCOMES.get(name) in COMPLETED)
+        every = {**count, "incorrect": count["completed"] - named}
         rows.append({name: every[name] for name in OUTCOMES} if count["trials"] > 0 else {})
     return rows
 
@@ -124,21 +124,21 @@ def curve_views(
     labels = axes.names(ds, "counter")
     run = (column(counters.counter_cells(ds).values[list(order)], "trials", labels) > 0).any(axis=0)
     difficulty = ds["difficulty"].transpose(*CELL).values.astype(float)
-    known = run & (difficulty > 0) & np.isfinite(difficulty)
+    measured = run & (difficulty > 0) & np.isfinite(difficulty)
     views = []
     # One task at a time: each has difficulties of its own.
-    for place in np.flatnonzero(known.any(axis=1)).tolist():
+    for task in np.flatnonzero(measured.any(axis=1)).tolist():
         levels = np.full((1, difficulty.shape[1]), np.nan)
-        levels[0, known[place]] = _pooled(difficulty[place, known[place]])
-        part = ds.isel(task=[place]).assign_coords(difficulty=variable(CELL, levels))
-        found = aggregate(part, by=("model", "difficulty"), mode=mode, confidence=confidence)
-        found = found.isel(model=list(order))
-        bounds = np.stack([found[name].values for name in ("point", "lower", "upper")], axis=-1)
-        cut = column(found["per_trial"].values, "truncated", labels)
+        levels[0, measured[task]] = _pooled(difficulty[task, measured[task]])
+        part = ds.isel(task=[task]).assign_coords(difficulty=variable(CELL, levels))
+        table = aggregate(part, by=("model", "difficulty"), mode=mode, confidence=confidence)
+        table = table.isel(model=list(order))
+        bounds = np.stack([table[name].values for name in ("point", "lower", "upper")], axis=-1)
+        cut = column(table["per_trial"].values, "truncated", labels)
         used = np.flatnonzero(~np.isnan(bounds).any(axis=-1).all(axis=0))
         if len(used):
             accuracy = tuple(tuple(map(Estimate.of, row)) for row in bounds[:, used])
-            where = tuple(found["difficulty"].values[used].tolist())
+            where = tuple(table["difficulty"].values[used].tolist())
             truncated = tuple(map(tuple, cut[:, used].tolist()))
             views.append(CurveView(axes.names(part, "task")[0], where, accuracy, truncated))
     return views

@@ -273,7 +273,7 @@ class Leaderboard:
     def places_text(self) -> tuple[str, ...]:
         """What several places of one row mean, where a row has them."""
         spans = [row.rank_interval for row in self.rows if row.rank is not None]
-        for ends in (f"{one.lower:.0f}–{one.upper:.0f}" for one in spans if one.lower < one.upper):
+        for ends in (f"{span.lower:.0f}–{span.upper:.0f}" for span in spans if span.lower < span.upper):
             return (f"# {ends}: too close to call ({100 * self.confidence:g}% rank interval).",)
         return ()
 

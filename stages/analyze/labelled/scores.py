@@ -68,19 +68,19 @@ def posterior(ds: Dataset, how: How, member: NDArray[np.bool_]) -> BoardScores:
     overlaps = _overlaps(ds, member)
     tiers, mean = (np.empty((len(rate), *shape, 3)) for shape in ((len(member),), ()))
     draws = np.empty((len(rate), how.draws))
-    for place, identity in enumerate(identities(ds)):
+    for model, identity in enumerate(identities(ds)):
         scores = posterior_scores(
-            rate[place],
-            trials[place],
-            chance[place],
+            rate[model],
+            trials[model],
+            chance[model],
             identity,
             seed=how.seed,
-            overlap=overlaps[place],
+            overlap=overlaps[model],
             draws=how.draws,
             confidence=how.confidence,
         )
-        tiers[place], mean[place] = scores.tiers, scores.mean
-        draws[place] = reasonscore.mean_score(scores.draws)
+        tiers[model], mean[model] = scores.tiers, scores.mean
+        draws[model] = reasonscore.mean_score(scores.draws)
     # Of rates that are all 1, with the most trials that a model has of each task in each tier.
     most, guess = (np.fmax.reduce(part, axis=0, initial=np.nan) for part in (trials, chance))
     right = np.where(np.isnan(most), np.nan, 1.0)
@@ -104,8 +104,8 @@ def _overlaps(ds: Dataset, member: NDArray[np.bool_]) -> Floats:
     shared = np.einsum("gkp,hkp,mkp->mkgh", inside, inside, spread)
     own = np.sqrt(np.einsum("mkgg->mkg", shared))
     scale = own[..., :, np.newaxis] * own[..., np.newaxis, :]
-    found = shared / np.where(scale > 0, scale, 1.0)
-    return np.asarray(np.where(np.eye(len(member), dtype=bool), 1.0, found))
+    correlation = shared / np.where(scale > 0, scale, 1.0)
+    return np.asarray(np.where(np.eye(len(member), dtype=bool), 1.0, correlation))
 
 
 def resampled(ds: Dataset, how: How, grouped: Floats, member: NDArray[np.bool_]) -> BoardScores:
@@ -160,14 +160,14 @@ def _cell_weights(ds: Dataset, grouped: Floats, member: NDArray[np.bool_]) -> Fl
 def draw_means(ds: Dataset, how: How, moments: Floats) -> Floats:
     """Draws of the mean rate of each model from its posterior, shape (model, draw)."""
     rate, trials, chance = stratified.effective_trials(moments)
-    found = np.full((len(rate), how.draws), np.nan)
+    means = np.full((len(rate), how.draws), np.nan)
     for index, identity in enumerate(identities(ds)):
         if np.isfinite(rate[index] + trials[index] + chance[index]):
             right, c = rate[index] * trials[index], chance[index]
             rng = bootstrap.stream(how.seed, identity, 0)
             theta = rng.beta(right + 0.5, trials[index] - right + 0.5, how.draws)
-            found[index] = (theta - c) / (1.0 - c)
-    return found
+            means[index] = (theta - c) / (1.0 - c)
+    return means
 
 
 def identities(ds: Dataset) -> list[str]:

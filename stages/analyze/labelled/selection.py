@@ -80,9 +80,9 @@ class Groups:
 
     def members(self) -> Iterator[tuple[tuple[int, ...], NDArray[np.intp]]]:
         """The place of each group, with the indices of its members."""
-        for number, place in enumerate(np.ndindex(*self.shape)):
+        for number, index in enumerate(np.ndindex(*self.shape)):
             start, end = self.matrix.indptr[number : number + 2]
-            yield place, self.matrix.indices[start:end]
+            yield index, self.matrix.indices[start:end]
 
 
 def keys(ds: Dataset) -> dict[str, Key]:
@@ -96,7 +96,7 @@ def keys(ds: Dataset) -> dict[str, Key]:
             f"a cube's dataset is needed, got {type(ds).__name__} {ds!r:.60}; open a cube by its address with "
             "`evalcube.open_cube`"
         )
-    found = {}
+    table = {}
     sizes = {dim: ds.sizes[dim] for dim in (*MODEL, *CELL)}
     for name in [*sizes, *(str(item) for item in ds.coords if item not in sizes)]:
         # Variables, and no arrays with all of the dataset's coordinates: pages ask for these again and again.
@@ -106,11 +106,11 @@ def keys(ds: Dataset) -> dict[str, Key]:
                 inner = array.transpose(*(dim for dim in dims if dim in array.dims)).values
                 shaped = inner.reshape([sizes[dim] if dim in array.dims else 1 for dim in dims])
                 spread = np.broadcast_to(shaped, [sizes[dim] for dim in dims])
-                found[name] = Key(dims, _plain(spread))
+                table[name] = Key(dims, _plain(spread))
     rows = [facets(text) for text in names(ds, "facets")]
     for label in sorted({label for row in rows for label in row}):
-        found.setdefault(f"facet_{label}", Key(MODEL, [row.get(label) for row in rows]))
-    return found
+        table.setdefault(f"facet_{label}", Key(MODEL, [row.get(label) for row in rows]))
+    return table
 
 
 def _numbers(dim: str, size: int) -> Labelled:
@@ -173,16 +173,16 @@ def _real_cells(ds: Dataset, table: Mapping[str, Key]) -> NDArray[np.bool_]:
 def _matches(name: str, values: Sequence[Any], condition: Condition) -> NDArray[np.bool_]:
     test = _test(name, condition)
     try:
-        found = np.array([value is not None and bool(test(value)) for value in values], dtype=bool)
+        matches = np.array([value is not None and bool(test(value)) for value in values], dtype=bool)
     except TypeError as error:
         raise ArgumentError(
             f"`where` cannot test {name!r} with {condition!r}: {error}; its values are {shown(values)}"
         ) from error
-    if not found.any():
+    if not matches.any():
         raise ArgumentError(
             f"`where` matches nothing: {name!r} is never {condition!r}; it is {shown(values)}"
         )
-    return found
+    return matches
 
 
 def _test(name: str, condition: Condition) -> Callable[[Any], object]:
@@ -227,7 +227,7 @@ def group(
     chosen = [name for name in by if (CELL if name == "tier" else table[name].dims) == dims]
     inside = np.flatnonzero((selection.models if dims == MODEL else selection.cells).ravel())
     levels: list[list[Any]] = []
-    member, place = inside, np.zeros(len(inside), dtype=np.int64)
+    member, owner = inside, np.zeros(len(inside), dtype=np.int64)
     for name in chosen:
         if name == "tier":
             every = ds.variables["in_tier"].transpose("tier", *CELL).values.reshape(ds.sizes["tier"], -1)
@@ -241,7 +241,7 @@ def group(
             codes = np.array([-1 if values[i] is None else order[values[i]] for i in member], dtype=np.int64)
             position = np.flatnonzero(codes >= 0)
             code = codes[position]
-        member, place = member[position], place[position] * len(levels[-1]) + code
+        member, owner = member[position], owner[position] * len(levels[-1]) + code
     size = int(np.prod([len(level) for level in levels], dtype=object))
     if size > MOST_GROUPS:
         raise ArgumentError(
@@ -249,7 +249,7 @@ def group(
             "with `where`"
         )
     total = len((selection.models if dims == MODEL else selection.cells).ravel())
-    matrix = csr_array((np.ones(len(member)), (place, member)), shape=(size, total))
+    matrix = csr_array((np.ones(len(member)), (owner, member)), shape=(size, total))
     return Groups(tuple(chosen), tuple(levels), matrix)
 
 
@@ -304,14 +304,14 @@ def restrict(ds: DatasetT, where: Where | None) -> DatasetT:
 
 def _places(kept: NDArray[Any] | np.bool_) -> slice | NDArray[np.intp]:
     """Where something is kept; a slice where that is in one piece, which copies nothing."""
-    found = np.flatnonzero(kept)
-    first, last = int(found[0]), int(found[-1]) + 1
-    return slice(first, last) if last - first == len(found) else found
+    indices = np.flatnonzero(kept)
+    first, last = int(indices[0]), int(indices[-1]) + 1
+    return slice(first, last) if last - first == len(indices) else indices
 
 
 def within(values: Labelled, inside: Labelled, nothing: Any) -> Labelled:  # noqa: ANN401 - a value
     """Values of the cells that are meant; lazy if they are."""
     order = [dim for dim in values.dims if dim in CELL]
     shape = [size if dim in CELL else 1 for dim, size in zip(values.dims, values.shape, strict=True)]
-    kept = np.where(inside.transpose(*order).values.reshape(shape), values.data, nothing)
-    return variable(values.dims, kept.astype(values.dtype, copy=False), values.attrs)
+    inner = np.where(inside.transpose(*order).values.reshape(shape), values.data, nothing)
+    return variable(values.dims, inner.astype(values.dtype, copy=False), values.attrs)

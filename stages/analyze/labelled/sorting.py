@@ -21,15 +21,15 @@ class _By:
 
     def value(self, row: Row) -> float:
         """NaN where the row has none."""
-        found: Any = row
+        value: Any = row
         for name in self.path.split("."):
-            if isinstance(found, Mapping):
-                found = found.get(name)
+            if isinstance(value, Mapping):
+                value = value.get(name)
             else:
-                found = found[int(name)] if isinstance(found, tuple) else getattr(found, name)
-            if found is None:
+                value = value[int(name)] if isinstance(value, tuple) else getattr(value, name)
+            if value is None:
                 return math.nan
-        return float(found)
+        return float(value)
 
 
 COLUMNS: Mapping[str, _By] = {
@@ -81,8 +81,8 @@ def by_lead(board: Leaderboard) -> Leaderboard:
         rows = [first, *(row for row in rows if row is not first)]
     values = [board.leading(row).value for row in rows]
     ranked = [
-        row if math.isnan(value) or row.unranked else _at(row, place + 1 - values[:place].count(value))
-        for place, (row, value) in enumerate(zip(rows, values, strict=True))
+        row if math.isnan(value) or row.unranked else _at(row, index + 1 - values[:index].count(value))
+        for index, (row, value) in enumerate(zip(rows, values, strict=True))
     ]
     return replace(board, rows=tuple(ranked))
 
@@ -106,12 +106,10 @@ def _at(row: Row, place: int) -> Row:
 
 def columns(board: Leaderboard) -> dict[str, _By]:
     """What this board can be sorted by: columns in which a row has a value, by their heads."""
-    what = "score" if board.lead == "score" else "rate"
-    tiers = {name: _By(f"tiers.{place}.{what}.value") for place, name in enumerate(board.tiers)}
-    found = {**tiers, **COLUMNS, board.mode: _By("rate.value")}
-    return {
-        name: by for name, by in found.items() if not all(math.isnan(by.value(row)) for row in board.rows)
-    }
+    measure = "score" if board.lead == "score" else "rate"
+    tiers = {name: _By(f"tiers.{index}.{measure}.value") for index, name in enumerate(board.tiers)}
+    keys = {**tiers, **COLUMNS, board.mode: _By("rate.value")}
+    return {name: by for name, by in keys.items() if not all(math.isnan(by.value(row)) for row in board.rows)}
 
 
 def sorted_estimate(board: Leaderboard, row: Row) -> Estimate | None:

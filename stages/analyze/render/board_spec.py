@@ -49,7 +49,7 @@ def leaderboard_spec(board: Leaderboard) -> TableSpec:
         *([_V1] if by_score and board.version == "auto" else []),
     ]
     # What the rows are in the order of is never left out.
-    columns = [replace(one, keep=0) if one.head == board.sort else one for one in columns]
+    columns = [replace(column, keep=0) if column.head == board.sort else column for column in columns]
     notes, explains = (*board.notes, *board.remarks), {}
     if by_score and board.version == "auto" and board.ceiling_text and board.ceiling_text not in notes:
         notes, explains = (*notes, board.ceiling_text), {board.ceiling_text: _V1.head}
@@ -131,10 +131,10 @@ def _gap_columns(board: Leaderboard) -> list[Column]:
 
 
 def _tier_columns(board: Leaderboard, shown: Callable[[TierEstimate], str]) -> list[Column]:
-    def cell(place: int) -> Callable[[Row], str]:
-        return lambda row: shown(row.tiers[place]) + (INCOMPLETE if row.tiers[place].incomplete else "")
+    def cell(index: int) -> Callable[[Row], str]:
+        return lambda row: shown(row.tiers[index]) + (INCOMPLETE if row.tiers[index].incomplete else "")
 
-    columns = [Column(plain(tier), cell(place), 4) for place, tier in enumerate(board.tiers)]
+    columns = [Column(plain(tier), cell(index), 4) for index, tier in enumerate(board.tiers)]
     return columns if len(columns) > 1 else []
 
 

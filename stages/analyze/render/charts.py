@@ -131,10 +131,10 @@ def mark(kind: int, x: float, y: float, size: float = 3.4) -> str:
         [(0, 1.25 * s), (1.15 * s, -0.85 * s), (-1.15 * s, -0.85 * s)],
         [(-s, -s), (s, -s), (-s, s), (s, s)],
     ]
-    place = kind % (len(corners) + 1)
-    if place == 0:
+    shape = kind % (len(corners) + 1)
+    if shape == 0:
         return f"M{x - s:.1f} {y:.1f}a{s} {s} 0 1 0 {2 * s} 0a{s} {s} 0 1 0 {-2 * s} 0z"
-    return "M" + "L".join(f"{x + dx:.1f} {y + dy:.1f}" for dx, dy in corners[place - 1]) + "z"
+    return "M" + "L".join(f"{x + dx:.1f} {y + dy:.1f}" for dx, dy in corners[shape - 1]) + "z"
 
 
 def short(value: float) -> str:
@@ -200,8 +200,8 @@ def curve_chart(
         return LEFT + share * (WIDTH - LEFT - RIGHT)
 
     lines = []
-    for place, (kind, name, estimates, cuts) in enumerate(series):
-        shift = DODGE * (place - (len(series) - 1) / 2)
+    for line, (kind, name, estimates, cuts) in enumerate(series):
+        shift = DODGE * (line - (len(series) - 1) / 2)
         marks = [
             _mark(kind, name, x_of(value) + shift, value, estimate, cut=cut)
             for value, estimate, cut in zip(difficulty, estimates, cuts, strict=True)
@@ -241,9 +241,9 @@ def _path(marks: Sequence[CurveMark | None]) -> str:
     """SVG path through marks; None breaks it."""
     before = [None, *marks]
     return "".join(
-        f"{'M' if last is None else 'L'}{one.x} {one.y}"
-        for last, one in zip(before, marks, strict=False)
-        if one
+        f"{'M' if last is None else 'L'}{mark.x} {mark.y}"
+        for last, mark in zip(before, marks, strict=False)
+        if mark
     )
 
 
@@ -269,7 +269,7 @@ def tracks(board: Leaderboard) -> tuple[ChartAxis, list[Track]]:
         + [(tier.score if by_score else tier.rate).scaled(scale) for tier in row.tiers]
         for row in board.rows
     ]
-    every = [value for row in rows for one in row for value in (one.value, one.lower, one.upper)]
+    every = [value for row in rows for bar in row for value in (bar.value, bar.lower, bar.upper)]
     axis = axis_around([0.0, *every])
     return axis, [_track(lead, tiers, axis, initials(board.tiers)) for lead, *tiers in rows]
 
@@ -289,7 +289,7 @@ def _track(lead: Estimate, tiers: Sequence[Estimate], axis: ChartAxis, names: Se
 def initials(tiers: Sequence[str]) -> list[str]:
     """A letter per tier, or its number where first letters are not unique."""
     letters = [plain(tier)[:1].upper() for tier in tiers]
-    return letters if len(set(letters)) == len(letters) else [str(place + 1) for place in range(len(tiers))]
+    return letters if len(set(letters)) == len(letters) else [str(number + 1) for number in range(len(tiers))]
 
 
 MOST_NAME = 40
@@ -367,8 +367,8 @@ def _forest(rows: Sequence[tuple[str, Estimate, bool]], quantity: str, *, zero: 
         colour = _GREY if zero and float(tick.label) == 0 else _GRID
         parts.append(f'<path d="M{x:.1f} {_EDGE}V{bottom:.1f}" stroke="{colour}"/>')
         parts.append(_label(tick.label, x, bottom + _EDGE, "middle", _GREY))
-    for place, (label, (_, estimate, full)) in enumerate(zip(labels, rows, strict=True)):
-        y = _EDGE + _ROW * (place + 0.5)
+    for line, (label, (_, estimate, full)) in enumerate(zip(labels, rows, strict=True)):
+        y = _EDGE + _ROW * (line + 0.5)
         parts.append(_label(label, left - _EDGE / 2, y + 4, "end"))
         if math.isnan(estimate.value):
             continue

@@ -40,38 +40,38 @@ def cover(
 def _measured(board: Leaderboard) -> list[str]:
     trials, planned = (sum(getattr(row, name) for row in board.rows) for name in ("trials", "planned"))
     tasks = f"{len(board.tasks)} task{'s' * (len(board.tasks) != 1)}"
-    found = [
+    sentences = [
         f"{len(board.rows)} evaluation{'s' * (len(board.rows) != 1)} on {tasks}, {_points(board)}.",
         f"{trials:,} finished trials" + (f" of {planned:,} planned." if planned > trials else "."),
     ]
     if board.repeats > 1:
-        found.append(f"Each question was asked up to {board.repeats} times.")
-    return found
+        sentences.append(f"Each question was asked up to {board.repeats} times.")
+    return sentences
 
 
 def _points(board: Leaderboard) -> str:
     """How many points there are, tier by tier: one may be in several."""
     most = [
-        max((row.tiers[place].cells_expected for row in board.rows), default=0)
-        for place in range(len(board.tiers))
+        max((row.tiers[index].cells_expected for row in board.rows), default=0)
+        for index in range(len(board.tiers))
     ]
     first = f"{most[0]} point{'s' * (most[0] != 1)}" if most else "no points"
     if len(most) < 2:
         return first
-    others = [f"{count} in {plain(tier)}" for count, tier in zip(most[1:], board.tiers[1:], strict=True)]
-    return ", ".join([f"{first} in tier {plain(board.tiers[0])}", *others])
+    harder = [f"{count} in {plain(tier)}" for count, tier in zip(most[1:], board.tiers[1:], strict=True)]
+    return ", ".join([f"{first} in tier {plain(board.tiers[0])}", *harder])
 
 
 def _sure(board: Leaderboard, standings: Ranking | None) -> list[str]:
-    found = []
+    sentences = []
     ends = [board.leading(row) for row in board.rows]
     halves = [(lead.upper - lead.lower) / 2 for lead in ends if not math.isnan(lead.lower)]
     level = f"median {100 * board.confidence:g}% interval"
     if halves and board.lead == "score":
-        found.append(f"The {level} of the score is ±\u00a0{number(float(np.median(halves)))} of 1000.")
+        sentences.append(f"The {level} of the score is ±\u00a0{number(float(np.median(halves)))} of 1000.")
     elif halves:
         middle = 100 * float(np.median(halves))
-        found.append(f"The {level} of {board.rate_name} is ±\u00a0{middle:.1f} points of 100.")
+        sentences.append(f"The {level} of {board.rate_name} is ±\u00a0{middle:.1f} points of 100.")
     if not math.isnan(board.size):
         some = any(row.incomplete or row.behind for row in board.rows)
         each = "Of what is ranked, each" if some else "Each"
@@ -79,40 +79,40 @@ def _sure(board: Leaderboard, standings: Ranking | None) -> list[str]:
         trials = (
             f"trials worth at least {size} independent ones" if board.worth else f"at least {size} trials"
         )
-        found.append(f"{each} task has {trials} in each tier.")
+        sentences.append(f"{each} task has {trials} in each tier.")
     ranked = sum(row.rank is not None for row in board.rows)
     if standings is not None and len(standings.clusters) == 1 and ranked > 1:
-        found.append("All intervals overlap: they alone do not tell any two apart.")
+        sentences.append("All intervals overlap: they alone do not tell any two apart.")
     elif standings is not None and len(standings.clusters) > 1:
-        found.append(f"Intervals tell {len(standings.clusters)} groups of models apart.")
+        sentences.append(f"Intervals tell {len(standings.clusters)} groups of models apart.")
     if board.clustered and board.repeats > 1:
-        found.append("Answers to one question are taken as alike: intervals go by question.")
-    return found
+        sentences.append("Answers to one question are taken as alike: intervals go by question.")
+    return sentences
 
 
 def _doubts(board: Leaderboard, labels: Sequence[str]) -> list[str]:
-    found = [note for note in board.notes if not note.startswith("Part of the cube")]
+    doubts = [note for note in board.notes if not note.startswith("Part of the cube")]
     if board.lead == "score" and board.version != "auto" and board.size < board.enough:
-        found.append(
+        doubts.append(
             f"Few trials: a score needs about {board.enough} in each task and tier, and here are as few as "
             f"{number(board.size)}."
         )
     named = list(zip(board.rows, labels, strict=True))
-    found += _shares(named, "invalid", "replies without a readable answer, which count as wrong")
-    found += _shares(named, "refused", "refused, which counts as wrong")
+    doubts += _shares(named, "invalid", "replies without a readable answer, which count as wrong")
+    doubts += _shares(named, "refused", "refused, which counts as wrong")
     repeated = [row.unique for row in board.rows if row.unique < 1]
     if repeated:
-        found.append(
+        doubts.append(
             f"Some generated questions are duplicates (up to {percent(1 - min(repeated), 0)} of an evaluation's); "
             "intervals are slightly too narrow. Use `evalcube report CUBE --unique-only`."
         )
     whole = [row.trials for row in board.rows if row.rank is not None and row.trials]
     if whole and max(whole) > 1.5 * min(whole):
-        found.append(
+        doubts.append(
             f"Unequal sampling: ranked evaluations have from {min(whole):,} to {max(whole):,} trials each, and the "
             "fewer they are the wider is the interval."
         )
-    return found
+    return doubts
 
 
 def _shares(named: Sequence[tuple[Row, str]], name: str, words: str) -> list[str]:

@@ -32,21 +32,21 @@ def totals(pair: Pair | None, counts: Sequence[PlainRow], names: tuple[str, str]
     }
     first, second = names
     if pair is None:
-        found = [f"No question was answered by both, {first} and {second}."]
+        sentences = [f"No question was answered by both, {first} and {second}."]
     else:
         changed = f"{total['lost'] + total['won']:,} of {total['questions']:,} questions changed"
-        found = [
+        sentences = [
             f"{changed} from {first} to {second}: {total['lost']:,} lost, {total['won']:,} won.",
             pair_conclusion(pair),
         ]
         if pair.overall.questions < total["questions"]:
             unrated = total["questions"] - pair.overall.questions
-            found.append(
+            sentences.append(
                 f"{unrated:,} of the questions are in no tier: the test over all tasks leaves them out."
             )
         matched = min(total["lost"], total["won"])
         if matched:
-            found.append(
+            sentences.append(
                 f"Noise flips either way alike: {matched:,} lost are matched by {matched:,} won, so read single flips "
                 "as examples, and the p value for whether there is more to it."
             )
@@ -55,10 +55,10 @@ def totals(pair: Pair | None, counts: Sequence[PlainRow], names: tuple[str, str]
         (total["second_alone"], f"only {second} was asked"),
         (total["unanswered"], "were asked of both, and not yet answered by both"),
     ]
-    told = [f"{count:,} {words}" for count, words in gaps if count]
-    if told:
-        found.append(f"Not compared: questions that are not answered by both: {'; '.join(told)}.")
-    return found
+    uncompared = [f"{count:,} {words}" for count, words in gaps if count]
+    if uncompared:
+        sentences.append(f"Not compared: questions that are not answered by both: {'; '.join(uncompared)}.")
+    return sentences
 
 
 def task_spec(rows: Sequence[PlainRow], names: tuple[str, str]) -> TableSpec:

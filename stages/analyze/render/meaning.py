@@ -96,7 +96,7 @@ def band(value: float, bands: Sequence[Band]) -> Band | None:
     >>> band(738, SCORE_BANDS).words, band(19.2, TOKEN_BANDS)
     ('strong, with minor weaknesses', None)
     """
-    return next((one for one in bands if one.low <= value <= one.high), None)
+    return next((choice for choice in bands if choice.low <= value <= choice.high), None)
 
 
 def profile(scores: Sequence[float]) -> ScoreProfile | None:
@@ -125,8 +125,8 @@ def in_words(value: float, bands: Sequence[Band]) -> str:
     >>> in_words(738, SCORE_BANDS)
     '700–900: strong, with minor weaknesses'
     """
-    found = band(value, bands)
-    return "" if found is None else f"{found.ends}: {found.words}"
+    match = band(value, bands)
+    return "" if match is None else f"{match.ends}: {match.words}"
 
 
 def token_words(per_token: float, score: float) -> str:
@@ -137,15 +137,18 @@ def token_words(per_token: float, score: float) -> str:
     >>> token_words(1.2, 240), token_words(1.2, 740)
     ('poor quality, or very inefficient', 'excellent quality and efficiency')
     """
-    found = band(min(per_token, score / 1000), TOKEN_BANDS)
-    return "" if found is None else found.words
+    match = band(min(per_token, score / 1000), TOKEN_BANDS)
+    return "" if match is None else match.words
 
 
 def listed(bands: Sequence[Band]) -> str:
     """All bands as one sentence."""
-    return "; ".join(f"{one.ends} {one.words}" for one in bands) + "."
+    return "; ".join(f"{item.ends} {item.words}" for item in bands) + "."
 
 
 def profiles_listed() -> str:
     """The profiles as one sentence, each with its example."""
-    return "; ".join(f"{one.name} ({', '.join(map(str, one.example))}) {one.words}" for one in PROFILES) + "."
+    return (
+        "; ".join(f"{kind.name} ({', '.join(map(str, kind.example))}) {kind.words}" for kind in PROFILES)
+        + "."
+    )

@@ -97,7 +97,7 @@ def render_report(
     loaded = _loaded(ds)
     labels = [shorten(label, MOST_NAME) for label in label_rows(board.rows)]
     tasks = report_data.task_views(loaded, order, mode=board.mode, weigh=weigh, confidence=board.confidence)
-    found = ranking.rank_rows(loaded, board) if len(labels) > 1 else None
+    standings = ranking.rank_rows(loaded, board) if len(labels) > 1 else None
     return _page(_ticked(board, labels)).render(
         board=board,
         title=plain(facts.get("title", "Evaluation report")),
@@ -110,8 +110,8 @@ def render_report(
         weigh=weigh,
         weighing=WEIGHING[weigh],
         mode_words=MODES_IN_WORDS[board.mode],
-        standings=found,
-        groups=[[labels[place] for place in members] for members in found.clusters] if found else [],
+        standings=standings,
+        groups=[[labels[index] for index in members] for members in standings.clusters] if standings else [],
         unique=unique_shares(loaded, "task").tolist(),
         unique_column=any(row.unique < 1 for row in board.rows),
         cut_mark=CUT_MARK,
@@ -124,11 +124,11 @@ def render_report(
         outcome_names=list(OUTCOMES),
         failures=_listed(failures),
         **_folded(samples, board, labels),
-        cover=cover(board, labels, found, warnings),
+        cover=cover(board, labels, standings, warnings),
         **_script(),
         meaning=meaning,
         most_met=MOST_MET,
-        composites=[place for place, row in enumerate(board.rows) if row.composite is not None],
+        composites=[index for index, row in enumerate(board.rows) if row.composite is not None],
         verdict=verdict,
         no_verdict=plain(no_verdict),
         decisions=decisions,
@@ -230,19 +230,19 @@ def _anchors(
 
 def close_rows(board: Leaderboard) -> list[int]:
     """Places of the first complete row, and of those whose intervals overlap with its own; empty without a row."""
-    complete = [place for place, row in enumerate(board.rows) if row.rank is not None and not row.incomplete]
-    leads = [board.leading(board.rows[place]) for place in complete]
+    complete = [index for index, row in enumerate(board.rows) if row.rank is not None and not row.incomplete]
+    leads = [board.leading(board.rows[index]) for index in complete]
     return [
-        place
-        for number, (place, one) in enumerate(zip(complete, leads, strict=True))
-        if not number or (one.upper >= leads[0].lower and one.lower <= leads[0].upper)
+        index
+        for number, (index, estimate) in enumerate(zip(complete, leads, strict=True))
+        if not number or (estimate.upper >= leads[0].lower and estimate.lower <= leads[0].upper)
     ]
 
 
 def headline(board: Leaderboard, labels: Sequence[str], pair: Pair | None = None) -> str:
     """The main result in a sentence or two: who leads among complete rows, and what tells them apart."""
     named = [label + _so_far(row) for row, label in zip(board.rows, labels, strict=True)]
-    complete = [place for place, row in enumerate(board.rows) if row.rank is not None and not row.incomplete]
+    complete = [index for index, row in enumerate(board.rows) if row.rank is not None and not row.incomplete]
     if not complete:
         return "No evaluation is complete yet: these scores rest on part of the questions."
     first, by_score, rivals = complete[0], board.lead == "score", close_rows(board)[1:]
@@ -258,10 +258,12 @@ def headline(board: Leaderboard, labels: Sequence[str], pair: Pair | None = None
         ahead = number(gap) if by_score else f"{100 * gap:.1f} points of 100"
         return f"{lead}, {ahead} ahead of {named[second]}; their intervals do not overlap."
     close = f"that of {named[rivals[0]]}" if len(rivals) == 1 else f"those of {len(rivals)} other evaluations"
-    told = "Intervals are of each by itself; what both did with the same questions may still tell them apart."
+    apart = (
+        "Intervals are of each by itself; what both did with the same questions may still tell them apart."
+    )
     if pair:
-        told = f"On the questions that both answered: {plain(pair_in_words(pair))}"
-    return f"{lead}, the highest. Its interval overlaps with {close}. {told}"
+        apart = f"On the questions that both answered: {plain(pair_in_words(pair))}"
+    return f"{lead}, the highest. Its interval overlaps with {close}. {apart}"
 
 
 def _so_far(row: Row) -> str:
@@ -283,17 +285,17 @@ def _samples(
     samples: Sequence[SampleTrial], board: Leaderboard, labels: Sequence[str]
 ) -> list[tuple[SampleTrial, int | None, str | None]]:
     """Those that are shown, short and safe, with the number of their row, and what a link to them is called."""
-    rows = {row.eval_id: place for place, row in enumerate(board.rows) if row.eval_id}
-    found: list[tuple[SampleTrial, int | None, str | None]] = []
+    rows = {row.eval_id: index for index, row in enumerate(board.rows) if row.eval_id}
+    trials: list[tuple[SampleTrial, int | None, str | None]] = []
     size = 0
-    for place, item in enumerate(map(_sample, samples[:MOST_SAMPLES])):
+    for index, item in enumerate(map(_sample, samples[:MOST_SAMPLES])):
         size += len(item.prompt) + len(item.response)
         if size > MOST_SAMPLE_TEXT:
             break
         model = rows.get(item.eval_id)
         name = item.model if model is None else labels[model]  # called as in the tables
-        found.append((replace(item, model=plain(name)), model, None if model is None else f"trial-{place}"))
-    return found
+        trials.append((replace(item, model=plain(name)), model, None if model is None else f"trial-{index}"))
+    return trials
 
 
 def _data(value: Estimate | float | None) -> str:
@@ -337,8 +339,8 @@ def _code(text: str, names: Sequence[str]) -> Markup:
     parts = text.split("`")
     parts = parts if len(parts) % 2 else ["`".join(parts)]  # one has no counterpart
     return Markup("").join(
-        (Markup("<code>{}</code>") if place % 2 else Markup("{}")).format(part.replace("\0", "`"))
-        for place, part in enumerate(parts)
+        (Markup("<code>{}</code>") if index % 2 else Markup("{}")).format(part.replace("\0", "`"))
+        for index, part in enumerate(parts)
     )
 
 

@@ -23,13 +23,13 @@ def group_rows(table: Dataset, labels: Sequence[str]) -> list[PlainRow]:
     counters = [str(name) for name in table["counter"].values.tolist()]
     dims = list(table["point"].dims)
     rows = []
-    for place, names, values in _groups(table, dims, labels):
-        if not values["points_planned"][place]:
+    for index, names, values in _groups(table, dims, labels):
+        if not values["points_planned"][index]:
             continue
-        row = names | {name: float(values[name][place]) for name in ("point", "lower", "upper")}
-        row |= {name: int(values[name][place]) for name in ("points", "points_planned")}
-        row["truncated"] = float(values["per_trial"][place][counters.index("truncated")])
-        rows.append(row | {"counters": dict(zip(counters, values["counters"][place].tolist(), strict=True))})
+        row = names | {name: float(values[name][index]) for name in ("point", "lower", "upper")}
+        row |= {name: int(values[name][index]) for name in ("points", "points_planned")}
+        row["truncated"] = float(values["per_trial"][index][counters.index("truncated")])
+        rows.append(row | {"counters": dict(zip(counters, values["counters"][index].tolist(), strict=True))})
     return rows
 
 
@@ -51,12 +51,12 @@ def pair_row(pair: Pair) -> PlainRow:
 
 def pair_records(pairs: Sequence[Pair]) -> list[PlainRow]:
     """A row for each task of each comparison, and one for all tasks together, without a task."""
-    found = []
+    rows = []
     for pair in pairs:
         plain = pair_row(pair)
         names = {"first": pair.first, "second": pair.second}
-        found += [names | row for row in (*plain["tasks"], {"task": "", **plain["overall"]})]
-    return found
+        rows += [names | row for row in (*plain["tasks"], {"task": "", **plain["overall"]})]
+    return rows
 
 
 def metric_rows(table: Dataset, names: Sequence[str], labels: Sequence[str]) -> list[PlainRow]:
@@ -64,13 +64,13 @@ def metric_rows(table: Dataset, names: Sequence[str], labels: Sequence[str]) -> 
     dims = list(table["points_planned"].dims)
     counted = ("questions", "questions_incomplete", "points")
     rows = []
-    for place, found, values in _groups(table, dims, labels):
-        planned = int(values["points_planned"][place])
+    for cell, group, values in _groups(table, dims, labels):
+        planned = int(values["points_planned"][cell])
         for index, k in enumerate(table["k"].values.tolist() if planned else ()):
-            row = found | {name: int(values[name][(*place, index)]) for name in counted}
+            row = group | {name: int(values[name][(*cell, index)]) for name in counted}
             row |= {"points_planned": planned, "k": k}
             for name in (part for metric in names for part in metric_parts(metric)):
-                row[name] = float(np.ravel(values[name][place])[index if "k" in table[name].dims else 0])
+                row[name] = float(np.ravel(values[name][cell])[index if "k" in table[name].dims else 0])
             rows.append(row)
     return rows
 
@@ -82,7 +82,7 @@ def hazard_rows(table: Dataset, labels: Sequence[str]) -> list[PlainRow]:
     ]
     rows = _expanded(shown, list(table["at_risk"].dims), labels)
     return [
-        {"tokens" if name == "bin" else name: one for name, one in row.items()}
+        {"tokens" if name == "bin" else name: number for name, number in row.items()}
         for row in rows
         if row["at_risk"]
     ]
@@ -98,10 +98,10 @@ def cost_rows(table: Dataset, labels: Sequence[str], front: Mapping[str, FrontRo
     """A row for each evaluation (and task) with its costs; `front` has the evaluations' rows by label."""
     rows = _expanded(table, list(table["total"].dims), labels)
     for row in rows:
-        known = front.get(row["model"]) if "task" not in row else None
-        if known is not None:
+        standing = front.get(row["model"]) if "task" not in row else None
+        if standing is not None:
             shown = ("score", "tokens", "on_token_front", "on_cost_front", "on_front")
-            row |= {name: getattr(known, name) for name in shown}
+            row |= {name: getattr(standing, name) for name in shown}
     return rows
 
 
@@ -116,23 +116,23 @@ def _groups(
     if "model" in levels:
         levels["model"] = [level if isinstance(level, str) else labels[level] for level in levels["model"]]
     values = {str(name): array.transpose(*dims, ...).values for name, array in table.data_vars.items()}
-    for place in product(*(range(len(found)) for found in levels.values())):
-        names = {str(dim): levels[dim][at] for dim, at in zip(dims, place, strict=True)}
-        yield place, names, values
+    for index in product(*(range(len(dim_levels)) for dim_levels in levels.values())):
+        names = {str(dim): levels[dim][at] for dim, at in zip(dims, index, strict=True)}
+        yield index, names, values
 
 
 def _expanded(table: Dataset, dims: Sequence[Any], labels: Sequence[str]) -> list[PlainRow]:
     """A row for each place along the dims; what lies along others besides is named by their labels, too."""
     inner = {
         str(name): [
-            "_".join([str(name), *(label for label in place if label != "value")])
-            for place in product(*(table[dim].values.tolist() for dim in array.dims if dim not in dims))
+            "_".join([str(name), *(label for label in index if label != "value")])
+            for index in product(*(table[dim].values.tolist() for dim in array.dims if dim not in dims))
         ]
         for name, array in table.data_vars.items()
     }
     rows = []
-    for place, row, values in _groups(table, dims, labels):
+    for index, row, values in _groups(table, dims, labels):
         for name, keys in inner.items():
-            row.update(zip(keys, values[name][place].ravel().tolist(), strict=True))
+            row.update(zip(keys, values[name][index].ravel().tolist(), strict=True))
         rows.append(row)
     return rows

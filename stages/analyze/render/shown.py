@@ -86,7 +86,7 @@ def html_table(table: TableSpec) -> str:
     for row, texts in zip(table.rows, table.texts(), strict=True):
         cells = zip(texts, table.columns, strict=True)
         faint = ' style="opacity:.6"' if table.dim(row) else ""
-        rows.append(f"<tr{faint}>{''.join(cell('td', text, right=one.right) for text, one in cells)}</tr>")
+        rows.append(f"<tr{faint}>{''.join(cell('td', text, right=head.right) for text, head in cells)}</tr>")
     notes = "".join(f'<div style="opacity:.7">{escape(plain(note))}</div>' for note in table.notes)
     return f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>{notes}"
 
@@ -108,18 +108,18 @@ def flat(row: Mapping[str, Any]) -> dict[str, Any]:
     >>> flat({"score": {"value": 2.0, "lower": 1.0}, "tiers": [{"tier": "easy", "tokens": 3}], "front": ["a", "b"]})
     {'score': 2.0, 'score_lower': 1.0, 'easy_tokens': 3, 'front': 'a, b'}
     """
-    made: dict[str, Any] = {}
+    leaves: dict[str, Any] = {}
     for name, value in _leaves(row):
         # A share and a counter have one name, such as truncated: the row's own keeps it.
-        made[f"counter_{name}" if name in made else name] = value
-    return made
+        leaves[f"counter_{name}" if name in leaves else name] = value
+    return leaves
 
 
 def records(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Rows made flat, each with the keys of all; None where it has no value."""
-    found = [flat(row) for row in rows]
-    names = dict.fromkeys(name for row in found for name in row)
-    return [{name: row.get(name) for name in names} for row in found]
+    flat_rows = [flat(row) for row in rows]
+    names = dict.fromkeys(name for row in flat_rows for name in row)
+    return [{name: row.get(name) for name in names} for row in flat_rows]
 
 
 def data_frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
@@ -135,8 +135,8 @@ def _leaves(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
         if isinstance(value, Mapping):
             yield from _leaves(value, "_".join(filter(None, (prefix, _PREFIXES.get(name, str(name))))))
         elif isinstance(value, list | tuple) and any(isinstance(item, Mapping) for item in value):
-            for place, item in enumerate(value):
-                label = str(item.get(_LABEL, f"{whole}_{place}"))
+            for index, item in enumerate(value):
+                label = str(item.get(_LABEL, f"{whole}_{index}"))
                 inner = {key: part for key, part in item.items() if key != _LABEL}
                 yield from _leaves(inner, "_".join(filter(None, (prefix, label))))
         elif isinstance(value, list | tuple):

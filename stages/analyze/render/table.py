@@ -68,12 +68,12 @@ class TableSpec:
 
     def filled(self) -> TableSpec:
         """The same without columns that can give way and have a value in no row."""
-        kept = [
+        columns = [
             column
             for column in self.columns
             if not column.keep or any(column.cell(row) != ABSENT for row in self.rows)
         ]
-        return replace(self, columns=tuple(kept))
+        return replace(self, columns=tuple(columns))
 
 
 def terminal(table: TableSpec, *, width: int = 100) -> rich_table.Table:
@@ -124,16 +124,16 @@ def fold(text: str, width: int) -> str:
     >>> fold("a-rather-long-model-name", 16)
     'a-rather-long-\nmodel-name'
     """
-    rest, lines = shorten(text, NAME_MOST), []
-    while cell_len(rest) > width:
-        end = len(rest)
-        while end > 1 and cell_len(rest[:end]) > width:
+    tail, lines = shorten(text, NAME_MOST), []
+    while cell_len(tail) > width:
+        end = len(tail)
+        while end > 1 and cell_len(tail[:end]) > width:
             end -= 1
-        breaks = [place + 1 for place in range(end // 2, end) if rest[place] in BREAKS]
+        breaks = [index + 1 for index in range(end // 2, end) if tail[index] in BREAKS]
         end = breaks[-1] if breaks else end
-        lines.append(rest[:end].rstrip())
-        rest = rest[end:].lstrip()
-    return "\n".join([*lines, rest])
+        lines.append(tail[:end].rstrip())
+        tail = tail[end:].lstrip()
+    return "\n".join([*lines, tail])
 
 
 def markdown_text(table: TableSpec) -> str:
@@ -160,8 +160,8 @@ def _fit(table: TableSpec, width: int) -> tuple[TableSpec, int]:
 
     def spare() -> int:
         """Characters for each name."""
-        rest = sum(sizes[column] for column in chosen if not column.name)
-        return (width - rest - GAP * (len(chosen) - 1)) // max(1, len(names))
+        taken = sum(sizes[column] for column in chosen if not column.name)
+        return (width - taken - GAP * (len(chosen) - 1)) // max(1, len(names))
 
     while last := max((column.keep for column in chosen), default=0):
         if spare() >= (wanted if last > IMPORTANT else min(wanted, NAME_ENOUGH)):

@@ -76,8 +76,10 @@ def pair_spec(pair: Pair, notes: tuple[str, ...] = ()) -> TableSpec:
         *([Column("questions", lambda row: number(row.questions), 4)] if repeated else []),
         Column("points", lambda row: number(row.points), 4),
     ]
-    said = _difference_notes(f"{pair.first} − {pair.second}", pair.weighing, "tests shown", repeated=repeated)
-    notes = (*said, *notes, pair_conclusion(pair))
+    texts = _difference_notes(
+        f"{pair.first} − {pair.second}", pair.weighing, "tests shown", repeated=repeated
+    )
+    notes = (*texts, *notes, pair_conclusion(pair))
     rows = [*pair.tasks, pair.overall]
     return TableSpec(tuple(columns), rows, notes, lambda row: not row.trials, _EXPLAINS)
 
@@ -90,11 +92,11 @@ def pairs_spec(pairs: Sequence[Pair], notes: tuple[str, ...] = ()) -> TableSpec:
         *_difference_columns(lambda pair: pair.overall),
     ]
     repeated = any(pair.overall.trials > pair.overall.questions for pair in pairs)
-    weighing = "; ".join(dict.fromkeys(one.weighing for one in pairs))
-    said = _difference_notes("first − second", weighing, "pairs", repeated=repeated)
+    weighing = "; ".join(dict.fromkeys(pair.weighing for pair in pairs))
+    texts = _difference_notes("first − second", weighing, "pairs", repeated=repeated)
     lost = [f"{pair.first} − {pair.second}:{lost_in_words(pair)}" for pair in pairs if pair.bounds]
     notes = (*notes, *lost)
-    return TableSpec(tuple(columns), pairs, (*said, *notes), explains=_EXPLAINS)
+    return TableSpec(tuple(columns), pairs, (*texts, *notes), explains=_EXPLAINS)
 
 
 def _difference_columns(of: Callable[[Any], PairedDifference]) -> list[Column]:
@@ -227,7 +229,7 @@ def metric_spec(
         shown = rows
         columns += [column for name in names for column in _metric_columns(name, level)]
     else:
-        shown = [found for row in rows for found in _by_metric(row, names, rows[0]["k"])]
+        shown = [line for row in rows for line in _by_metric(row, names, rows[0]["k"])]
         columns += [
             Column("metric", lambda row: row["metric"], right=False),
             Column("value", lambda row: number(row["value"], 3)),
@@ -264,8 +266,8 @@ def _by_metric(row: PlainRow, names: Sequence[str], first: int) -> Iterator[Plai
         takes_k = METRICS[name].takes_k
         if not takes_k and row["k"] != first:
             continue
-        main, *others = metric_parts(name)
-        values = {other.removeprefix(f"{name}_"): row[other] for other in others}
+        main, *parts = metric_parts(name)
+        values = {column.removeprefix(f"{name}_"): row[column] for column in parts}
         bounds = {part: values.get(part, np.nan) for part in ("lo", "hi", "sigma")}
         if "lower" in values:
             bounds |= {"lo": values["lower"], "hi": values["upper"]}

@@ -31,8 +31,8 @@ def printable(text: str, limit: int) -> str:
     'one\ntwo⟨U+0007⟩… (5 more characters)'
     """
     shown = revealed(text[:limit].replace("\r\n", "\n"), "\n\t")
-    rest = len(text) - limit
-    return f"{shown}… ({rest:,} more characters)" if rest > 0 else shown
+    hidden = len(text) - limit
+    return f"{shown}… ({hidden:,} more characters)" if hidden > 0 else shown
 
 
 def markdown(text: str) -> str:

@@ -154,10 +154,10 @@ def gold_agreement(
     if len(both) == 0:
         return GoldAgreement(math.nan, math.nan, math.nan, math.nan, math.nan, 0)
     units = np.arange(len(both)) if clusters is None else cluster_units(clusters[there])
-    names, place = np.unique(units, return_inverse=True)
+    names, cluster = np.unique(units, return_inverse=True)
 
     def drawn_alphas(start: int, stop: int) -> Floats:
-        return alphas(both, indices(len(names), start, stop, seed=seed), place)
+        return alphas(both, indices(len(names), start, stop, seed=seed), cluster)
 
     drawn = in_blocks(drawn_alphas, draws)
     drawn = drawn[~np.isnan(drawn)]

@@ -68,7 +68,7 @@ def compare(
     both = ~np.isnan(totals[0]) & ~np.isnan(totals[1])
     spread = [composite(side, options.weights) for side in standardised(*shared)]
     steps = difference(*shared)
-    names = [name for place, name in enumerate(LAYERS) if not np.isnan(steps[:, place]).all()]
+    names = [name for layer, name in enumerate(LAYERS) if not np.isnan(steps[:, layer]).all()]
     moved = steps[:, [LAYERS.index(name) for name in names]]
     gains = difference(*totals)
     main, scaled = _intervals(np.stack([gains, difference(*spread)], axis=1), scores, options)
@@ -167,10 +167,10 @@ def _reach(gains: Floats, shares: Floats, options: Options) -> Reach:
 def standardised(control: Floats, treatment: Floats) -> tuple[Floats, Floats]:
     """Return both arms with each layer in units of its standard deviation over both: none dominates by its scale."""
     scale = np.ones(control.shape[1])
-    for place, column in enumerate(np.concatenate([control, treatment]).T):
+    for layer, column in enumerate(np.concatenate([control, treatment]).T):
         present = column[~np.isnan(column)]
         if len(present) > 1 and np.ptp(present) > 0:
-            scale[place] = present.std(ddof=1)
+            scale[layer] = present.std(ddof=1)
     return control / scale, treatment / scale
 
 
@@ -225,7 +225,7 @@ def missing_of_pair(scores: Scores, runs: Floats, place: int, options: Options) 
     # What both lack says nothing for either: it failed in both.
     (control, _), (treatment, _) = sides
     lowest = [_filled(control, lacks[0], lacks[0]), _filled(treatment, lacks[1], lacks[1])]
-    totals = [_totals(one, options) for one in (*lowest, _filled(control, lacks[0], lacks[1]))]
+    totals = [_totals(layers, options) for layers in (*lowest, _filled(control, lacks[0], lacks[1]))]
     steps = np.stack([difference(totals[0], totals[1]), difference(totals[2], totals[1])], axis=1)
     failed, worst = _intervals(steps, scores, options)
     gate = layer_gate(layer_means(lowest[1], scores.shares), options.threshold)
@@ -241,14 +241,14 @@ def silent_judges(scores: Scores) -> list[str]:
     """A sentence for each judge that gave no reading at all, or none of a variant that others rated."""
     there = ~np.isnan(scores.judges) & (scores.ok & scores.entries)[..., np.newaxis]
     answered = np.asarray(there.any(axis=(0, 2)))  # (variant, judge)
-    found = []
+    notes = []
     for name, of_judge in zip(scores.judge_names, answered.T, strict=True):
         if not of_judge.any():
-            found.append(f"{name} never gave a reading: it counts in nothing")
+            notes.append(f"{name} never gave a reading: it counts in nothing")
             continue
         rated = zip(scores.variants, np.asarray(answered.any(axis=1)) & ~of_judge, strict=True)
-        found += [f"{name} gave no reading of {variant}" for variant, none in rated if none]
-    return found
+        notes += [f"{name} gave no reading of {variant}" for variant, none in rated if none]
+    return notes
 
 
 def _kinds(scores: Scores, runs: Floats, place: int) -> Floats:

@@ -82,8 +82,8 @@ def weighty(bits: ArrayLike, weights: Sequence[float] | None) -> Bits:
     >>> weighty([7, 4], (1, 0, 2)).tolist()
     [5, 4]
     """
-    kept = sum(1 << place for place, weight in enumerate(weights or ()) if weight) if weights else 0xFF
-    return np.asarray(np.asarray(bits, dtype=np.uint8) & np.uint8(kept), dtype=np.uint8)
+    mask = sum(1 << bit for bit, weight in enumerate(weights or ()) if weight) if weights else 0xFF
+    return np.asarray(np.asarray(bits, dtype=np.uint8) & np.uint8(mask), dtype=np.uint8)
 
 
 def composite(layers: ArrayLike, weights: ArrayLike | None = None) -> Floats:
@@ -117,9 +117,9 @@ def checked_weights(weights: ArrayLike | None, layers: int) -> Floats:
 
 def common(control: ArrayLike, treatment: ArrayLike) -> tuple[Floats, Floats]:
     """Both arms with a layer of a unit blanked wherever one of them lacks it."""
-    one, other = np.asarray(control, dtype=float), np.asarray(treatment, dtype=float)
-    both = ~(np.isnan(one) | np.isnan(other))
-    return np.where(both, one, np.nan), np.where(both, other, np.nan)
+    first, second = np.asarray(control, dtype=float), np.asarray(treatment, dtype=float)
+    both = ~(np.isnan(first) | np.isnan(second))
+    return np.where(both, first, np.nan), np.where(both, second, np.nan)
 
 
 def difference(control: ArrayLike, treatment: ArrayLike) -> Floats:
@@ -155,7 +155,7 @@ def describe(score: float, bits: ArrayLike) -> str:
     union = 0
     for mask in masks:
         union |= mask
-    present = [name for place, name in enumerate(LAYERS) if union >> place & 1]
+    present = [name for bit, name in enumerate(LAYERS) if union >> bit & 1]
     if len(present) == len(LAYERS):
         text = f"{len(LAYERS)}/{len(LAYERS)}"
     else:
@@ -190,7 +190,7 @@ def layer_means(layers: ArrayLike, shares: ArrayLike = 1.0) -> dict[str, float]:
     """Mean of each layer over the units that have it; layers without a unit are left out."""
     values = np.asarray(layers, dtype=float)
     weights = np.broadcast_to(np.asarray(shares, dtype=float), len(values))
-    means = {name: weighted_mean(values[:, place], weights) for place, name in enumerate(LAYERS)}
+    means = {name: weighted_mean(values[:, layer], weights) for layer, name in enumerate(LAYERS)}
     return {name: mean for name, mean in means.items() if not math.isnan(mean)}
 
 

@@ -47,7 +47,7 @@ class Scores:
         order = sorted(range(len(self.units)), key=self.units.__getitem__)
         return replace(
             self,
-            units=tuple(self.units[place] for place in order),
+            units=tuple(self.units[index] for index in order),
             layers=self.layers[:, :, order],
             judges=self.judges[:, :, order],
             ok=self.ok[:, :, order],
@@ -95,12 +95,12 @@ def checked_scores(
             )
     readings = judge_layer(readings) if readings.ndim == 5 else readings
     number = readings.shape[-1]
-    names = [f"judge {place + 1}" for place in range(number)] if judge_names is None else judge_names
+    names = [f"judge {index + 1}" for index in range(number)] if judge_names is None else judge_names
     if len(names) != number:
         raise ArgumentError(f"`judge_names` must name {number} judges, got {len(names)} names")
     flags = [
-        np.ones(shape, dtype=bool) if given is None else _fitting(name, given, shape, runs, ()).astype(bool)
-        for name, given in (("ok", ok), ("entries", entries))
+        np.ones(shape, dtype=bool) if flag is None else _fitting(name, flag, shape, runs, ()).astype(bool)
+        for name, flag in (("ok", ok), ("entries", entries))
     ]
     return Scores(
         tuple(variants),
@@ -141,9 +141,9 @@ def _fitting(
     """Numbers (run, variant, unit, ...) with one of these ends, where −1 stands for any size."""
     values = _numbers(name, given)
     values = values[np.newaxis] if runs is None else values
-    rest = values.shape[3:]
+    axes = values.shape[3:]
     fits = any(
-        len(end) == len(rest) and all(b in (-1, a) for a, b in zip(rest, end, strict=True)) for end in ends
+        len(end) == len(axes) and all(b in (-1, a) for a, b in zip(axes, end, strict=True)) for end in ends
     )
     if values.shape[:3] != shape or not fits:
         raise ArgumentError(

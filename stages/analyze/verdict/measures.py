@@ -83,10 +83,10 @@ def _critical(spread: float, pairs: float, alpha: float, *, again: bool) -> floa
 
 
 def _needed(spread: float, difference: float, alpha: float, *, again: bool) -> int:
-    found = 1.0
+    pairs = 1.0
     for _ in range(50):  # a contraction: the critical value grows with the logarithm of the pairs
-        found = (spread * (_critical(spread, found, alpha, again=again) + _TAIL) / difference) ** 2
-    return math.ceil(found)
+        pairs = (spread * (_critical(spread, pairs, alpha, again=again) + _TAIL) / difference) ** 2
+    return math.ceil(pairs)
 
 
 MIN_PART = 3
@@ -115,8 +115,8 @@ def split_holdout(ids: Sequence[object], ratio: float) -> Split | None:
     count = math.floor(total * ratio + 0.5)
     if count < MIN_PART or total - count < MIN_PART:
         return None
-    held = {math.floor(place * (total / count)) for place in range(count)}
-    return Split(tuple(place for place in range(total) if place not in held), tuple(sorted(held)))
+    held = {math.floor(index * (total / count)) for index in range(count)}
+    return Split(tuple(index for index in range(total) if index not in held), tuple(sorted(held)))
 
 
 @dataclass(frozen=True)
@@ -145,13 +145,13 @@ def gain_gap(
     values = np.asarray(differences, dtype=float)
     weights = np.broadcast_to(np.asarray(shares, dtype=float), values.shape)
     there = ~np.isnan(values) & (weights > 0)
-    parts = [[place for place in places if there[place]] for places in (split.train, split.holdout)]
+    parts = [[index for index in places if there[index]] for places in (split.train, split.holdout)]
     if min(map(len, parts)) < MIN_PART:
         return None
     means = [float(np.average(values[part], weights=weights[part])) for part in parts]
     pairs, free = len(parts[0]) + len(parts[1]), len(parts[0]) + len(parts[1]) - 2
-    rest = [weights[part] * (values[part] - mean) ** 2 for part, mean in zip(parts, means, strict=True)]
-    variance = sum(map(np.sum, rest)) / sum(weights[part].sum() for part in parts) * pairs / free
+    deviations = [weights[part] * (values[part] - mean) ** 2 for part, mean in zip(parts, means, strict=True)]
+    variance = sum(map(np.sum, deviations)) / sum(weights[part].sum() for part in parts) * pairs / free
     error = math.sqrt(variance * sum((weights[part] ** 2).sum() / weights[part].sum() ** 2 for part in parts))
     gap, (tail, margin) = means[0] - means[1], stdtrit(free, [0.8, 1.0 - alpha]).tolist()
     gap = 0.0 if abs(gap) < GRAIN else gap
@@ -213,7 +213,7 @@ def saturation(checkpoints: Sequence[Checkpoint]) -> Saturation:
         for before, now in pairwise(checkpoints)
     ]
     small = [change <= _SETTLED for _, change in trace]
-    ends = (place for place in range(WINDOW - 1, len(trace)) if all(small[place - WINDOW + 1 : place + 1]))
+    ends = (end for end in range(WINDOW - 1, len(trace)) if all(small[end - WINDOW + 1 : end + 1]))
     first = next(ends, None)
     at = None if first is None else trace[first][0]
     return Saturation(at is not None, at, confidence, METHOD, _SETTLED, tuple(trace))

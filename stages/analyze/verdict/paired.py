@@ -108,14 +108,14 @@ def paired_intervals(
     one_of(method, "method", get_args(Method))
     means, weights = units_drawn(values, shares, clusters)
     if method == "sign-flip":
-        found = sign_flip(means, alpha, draws, seed, weights)
+        intervals = sign_flip(means, alpha, draws, seed, weights)
     else:
-        found = [_anytime(*_present(*both), alpha) for both in zip(means.T, weights.T, strict=True)]
-    found = [
-        replace(one, e=sign_e_value(np.prod(_present(*both), axis=0)))
-        for one, *both in zip(found, means.T, weights.T, strict=True)
+        intervals = [_anytime(*_present(*both), alpha) for both in zip(means.T, weights.T, strict=True)]
+    intervals = [
+        replace(interval, e=sign_e_value(np.prod(_present(*both), axis=0)))
+        for interval, *both in zip(intervals, means.T, weights.T, strict=True)
     ]
-    return in_clusters(found, values, clusters)
+    return in_clusters(intervals, values, clusters)
 
 
 def units_drawn(values: Floats, shares: ArrayLike, clusters: Clusters | None) -> tuple[Floats, Floats]:
@@ -130,7 +130,7 @@ def in_clusters(found: list[Interval], values: Floats, clusters: Clusters | None
     if clusters is None:
         return found
     pairs = (~np.isnan(values)).sum(axis=0).tolist()
-    return [replace(one, pairs=number, clusters=one.pairs) for one, number in zip(found, pairs, strict=True)]
+    return [replace(row, pairs=number, clusters=row.pairs) for row, number in zip(found, pairs, strict=True)]
 
 
 def weighed(differences: Floats, shares: Floats) -> Floats:
@@ -147,8 +147,8 @@ def weighed(differences: Floats, shares: Floats) -> Floats:
 def _present(column: Floats, shares: Floats) -> tuple[Floats, Floats]:
     """Differences that are there, and their shares, 1 on average."""
     there = ~np.isnan(column)
-    kept = shares[there]
-    return column[there], kept / (kept.mean() if kept.sum() > 0 else 1.0)
+    weights = shares[there]
+    return column[there], weights / (weights.mean() if weights.sum() > 0 else 1.0)
 
 
 def checked(differences: ArrayLike, alpha: float, draws: int) -> Floats:
@@ -266,20 +266,20 @@ def simultaneous_intervals(
     spare = math.floor(alpha * rows + 1e-9)
     critical = float(drawn[-1 - spare]) * (1 + 2 * TIE) if spare > 0 else math.inf
     extreme = rows - np.searchsorted(drawn, observed * (1 - TIE))
-    found = [
+    intervals = [
         _around(column[~np.isnan(column)], critical, min(1.0, float(count / rows)), alpha)
         for column, count in zip(values.T, extreme, strict=True)
     ]
-    return in_clusters(found, pairwise, clusters)
+    return in_clusters(intervals, pairwise, clusters)
 
 
 def _t_values(sums: Floats, squares: Floats, pairs: Floats) -> Floats:
     """|t| of columns from sums of (flipped) differences; flips leave the sum of squares as it is."""
     scale = pairs * squares
     share = np.divide(sums**2, scale, out=np.zeros_like(sums), where=scale > 0)
-    rest = 1.0 - share
+    remainder = 1.0 - share
     endless = np.broadcast_to(np.where(pairs > 1, np.inf, 0.0), sums.shape).copy()
-    return np.asarray(np.sqrt(np.divide((pairs - 1) * share, rest, out=endless, where=rest > TIE)))
+    return np.asarray(np.sqrt(np.divide((pairs - 1) * share, remainder, out=endless, where=remainder > TIE)))
 
 
 def _around(column: Floats, critical: float, p_value: float, alpha: float) -> Interval:

@@ -34,13 +34,13 @@ def by_variant(
 ) -> dict[str, dict[str, float]]:
     """Ratings by variant and unit; those that name no variant are of `rated`, or of the control."""
     plain = {unit: float(score) for unit, score in (gold or {}).items() if not isinstance(score, Mapping)}
-    found = {name: dict(scores) for name, scores in (gold or {}).items() if isinstance(scores, Mapping)}
+    ratings = {name: dict(scores) for name, scores in (gold or {}).items() if isinstance(scores, Mapping)}
     if plain:
-        found[variants[0] if rated is None else rated] = plain
-    for name in (*found, *(() if rated is None else (rated,))):
+        ratings[variants[0] if rated is None else rated] = plain
+    for name in (*ratings, *(() if rated is None else (rated,))):
         if name not in variants:
             raise ArgumentError(f"`gold_variant` must be one of {', '.join(variants)}, got {name!r}")
-    return found
+    return ratings
 
 
 def corrected_scores(
@@ -96,11 +96,11 @@ def corrected_pair(
     control, treatment = arms
 
     def interval(name: str, alpha: float) -> Interval:
-        found = treatment[name].minus(control[name])
-        low, high = found.interval(alpha, scores.clusters)
+        gain = treatment[name].minus(control[name])
+        low, high = gain.interval(alpha, scores.clusters)
         drawn = 0 if scores.clusters is None else len(np.unique(cluster_units(scores.clusters[there])))
-        p = found.p_value(scores.clusters)
-        return Interval(found.estimate, low, high, p, alpha, int(there.sum()), "people", clusters=drawn)
+        p = gain.p_value(scores.clusters)
+        return Interval(gain.estimate, low, high, p, alpha, int(there.sum()), "people", clusters=drawn)
 
     return PairByPeople(
         interval("composite", options.alpha),
@@ -111,14 +111,14 @@ def corrected_pair(
 
 def to_rate(scores: Scores, layers: Floats, options: Options) -> dict[str, tuple[str, ...]]:
     """Units of each variant that people may rate next, those first by which most is learnt; of rated variants only."""
-    found = {}
+    suggested = {}
     for name, own in zip(scores.variants, layers, strict=True):
         if rated := options.gold.get(name):
             places = next_to_label(
                 own[:, JUDGE], _people(scores, rated), own[:, JUDGE], _SUGGESTED, seed=options.seed
             )
-            found[name] = tuple(scores.units[place] for place in places)
-    return found
+            suggested[name] = tuple(scores.units[index] for index in places)
+    return suggested
 
 
 def judge_bias(

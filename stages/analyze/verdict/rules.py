@@ -172,31 +172,31 @@ def _reservations(
     """What speaks against a gain, as (branch, words), in the order of the rules."""
     curve = evidence.saturation
     lacking = _lacking(evidence.missing, limits) or _bounds(evidence.missing)
-    found = [("positive_missing", text) for text in lacking]
-    found += [
+    doubts = [("positive_missing", text) for text in lacking]
+    doubts += [
         ("positive_layer_loss", f"{name} fell: {difference_text(layer)}")
         for name, layer in moved.items()
         if layer.negative
     ]
     if evidence.composite.drawn < limits.min_pairs:
-        found.append(("positive_underpowered", _too_few(evidence.composite, limits)))
+        doubts.append(("positive_underpowered", _too_few(evidence.composite, limits)))
     if curve is not None and not curve.saturated:
-        found.append(("positive_unsaturated", "the scores have not settled over the runs (unsaturated)"))
-    found += [("positive_judge_dissent", text) for text in _dissent(evidence.agreement or {}, limits)]
+        doubts.append(("positive_unsaturated", "the scores have not settled over the runs (unsaturated)"))
+    doubts += [("positive_judge_dissent", text) for text in _dissent(evidence.agreement or {}, limits)]
     if evidence.bias is not None and evidence.bias.shown:
-        found.append(("positive_judge_bias", evidence.bias.text))
+        doubts.append(("positive_judge_bias", evidence.bias.text))
     if evidence.composite.estimate < limits.trivial - SLACK:
-        found.append(
+        doubts.append(
             ("positive_trivially_small", f"a gain below {limits.trivial:g} points is too small to matter")
         )
     if evidence.variation > limits.unstable + SLACK:
         text = f"runs differ too much (CV {fixed(evidence.variation)} > {limits.unstable:g})"
-        found.append(("positive_unstable", text))
+        doubts.append(("positive_unstable", text))
     if evidence.holdout is not None and evidence.holdout.gap.positive:
-        found.append(
+        doubts.append(
             ("positive_overfit", f"the gain is smaller on held-out units: {holdout_text(evidence.holdout)}")
         )
-    return found
+    return doubts
 
 
 def holdout_text(found: Holdout) -> str:
@@ -216,14 +216,14 @@ def dissents(agreement: Agreement, pearson: float, ac2: float) -> bool:
 
 def _dissent(agreement: Mapping[str, Agreement], limits: Thresholds) -> list[str]:
     """The arms whose judges disagree, the worst first."""
-    found = sorted(
-        (one.ac2, name, "undefined" if math.isnan(one.pearson) else fixed(one.pearson))
-        for name, one in agreement.items()
-        if dissents(one, limits.dissent, limits.apart)
+    dissenting = sorted(
+        (judges.ac2, name, "undefined" if math.isnan(judges.pearson) else fixed(judges.pearson))
+        for name, judges in agreement.items()
+        if dissents(judges, limits.dissent, limits.apart)
     )
     return [
         f"the judges disagree on {name} (AC2 {fixed(ac2)} < {limits.apart:g}, Pearson {pearson})"
-        for ac2, name, pearson in found
+        for ac2, name, pearson in dissenting
     ]
 
 
@@ -240,12 +240,12 @@ def _lacking(missing: Missing | None, limits: Thresholds) -> list[str]:
     if not uneven:
         return []
     first = max(uneven, key=lambda gap: (abs(gap.shares[0] - gap.shares[1]), max(gap.shares)))
-    others = [gap.what for gap in uneven if gap is not first]
+    lesser = [gap.what for gap in uneven if gap is not first]
     text = (
         f"the treatment lacks {first.what} in {first.treatment} of {first.treatment_expected} answers, the control in "
         f"{first.control} of {first.control_expected}: what is missing may not be like the rest"
     )
-    return [text + (f" (also: {', '.join(others)})" if others else ""), *_bound_texts(missing)]
+    return [text + (f" (also: {', '.join(lesser)})" if lesser else ""), *_bound_texts(missing)]
 
 
 def _bounds(missing: Missing | None) -> list[str]:
@@ -358,11 +358,11 @@ def power(units: int) -> Power:
     ('UNDERPOWERED', 'large differences', 'medium differences', 'small differences')
     """
     limits = Thresholds()
-    found = _FOUND * SPREAD / math.sqrt(units)
+    detectable = _FOUND * SPREAD / math.sqrt(units)
     if units < limits.min_pairs:
         band = "UNDERPOWERED"
-    elif found > 2 * limits.trivial + 0.01:
+    elif detectable > 2 * limits.trivial + 0.01:
         band = "large differences"
     else:
-        band = "medium differences" if found > limits.trivial + 0.005 else "small differences"
-    return Power(units, band, found)
+        band = "medium differences" if detectable > limits.trivial + 0.005 else "small differences"
+    return Power(units, band, detectable)

@@ -194,15 +194,15 @@ def _evaluated(scores: Scores, options: Options) -> Verdict:
     """Verdict of all treatments against the control."""
     runs = _measured(scores)
     layers = mean_present(runs, axis=0)
-    arms = tuple(_arm(scores, runs, layers[place], place, options) for place in range(len(scores.variants)))
+    arms = tuple(_arm(scores, runs, layers[index], index, options) for index in range(len(scores.variants)))
     gold = _gold(scores, layers, options)
     if len(arms) < 2:
         return _solo(scores, runs, layers, arms[0], gold, options)
     pairs, looks = [], []
-    for place in range(1, len(arms)):
-        look = for_this_look(scores, layers[0], layers[place], options, len(arms) - 1)
-        missing = missing_of_pair(scores, runs, place, look)
-        pairs.append(compare(scores, arms[0], arms[place], layers[0], layers[place], look, missing))
+    for index in range(1, len(arms)):
+        look = for_this_look(scores, layers[0], layers[index], options, len(arms) - 1)
+        missing = missing_of_pair(scores, runs, index, look)
+        pairs.append(compare(scores, arms[0], arms[index], layers[0], layers[index], look, missing))
         looks.append(look)
     decided = pairs[worst([pair.decision for pair in pairs])]
     return Verdict(
@@ -260,12 +260,12 @@ def _arm(scores: Scores, runs: Floats, layers: Floats, place: int, options: Opti
 
 def _rated(scores: Scores, options: Options) -> list[str]:
     """What ratings by people are too few to correct."""
-    known = set(scores.units)
-    counts = {name: len(known.intersection(options.gold.get(name, ()))) for name in scores.variants}
+    units = set(scores.units)
+    counts = {name: len(units.intersection(options.gold.get(name, ()))) for name in scores.variants}
     if not any(counts.values()) or min(counts.values()) >= LEAST_SCORES:
         return []
-    told = ", ".join(f"{count} of {name}" for name, count in counts.items())
-    return [f"people rated {told}: from {LEAST_SCORES} of both on, their ratings correct a difference"]
+    amounts = ", ".join(f"{count} of {name}" for name, count in counts.items())
+    return [f"people rated {amounts}: from {LEAST_SCORES} of both on, their ratings correct a difference"]
 
 
 def _variation(per_run: Floats, shares: Floats) -> float:
@@ -280,13 +280,13 @@ def _solo(
     scores: Scores, runs: Floats, layers: Floats, arm: Arm, gold: GoldAgreement | None, options: Options
 ) -> Verdict:
     lost, expected = missing_alone(scores, runs, 0)
-    known = lost <= (options.limits.missing + SLACK) * expected
+    scored = lost <= (options.limits.missing + SLACK) * expected
     if not arm.gate_passed:
         branch = "solo_gate_fail"
         text = (
             f"below the gate of {options.threshold:g}: {', '.join(arm.failed_layers) or 'nothing measured'}"
         )
-    elif not known:
+    elif not scored:
         branch = "solo_missing"
         text = f"{lost} of {expected} answers have no score: those that have one pass the gate, the others may not"
     else:
@@ -300,7 +300,7 @@ def _solo(
         pairs=(),
         arms=(arm,),
         badges=_badges((arm,), None, gold, options.limits),
-        gate_passed=arm.gate_passed and known,
+        gate_passed=arm.gate_passed and scored,
         notes=(*silent_judges(scores), *_rated(scores, options)),
         gold=gold,
         to_rate=to_rate(scores, layers, options),
@@ -380,10 +380,10 @@ def _of_looks(pairs: Sequence[PairResult], looks: Sequence[Options]) -> list[str
     """Which part of the error this look has, where it is not all of it."""
     for pair, look in zip(pairs, looks, strict=True):
         if look.alpha < look.planned:
-            kept = f"the other half of the {100 * look.planned:.3g}% is for"
+            share = f"the other half of the {100 * look.planned:.3g}% is for"
             if look.method == "anytime":
-                return [f"looks after the first have half of the error: {kept} the first"]
-            found, seen = pair.composite, pair.reach
-            fewer = f"{found.amount}, fewer than the {seen.pairs:,} {found.noun} that find a difference of"
-            return [f"with {fewer} {seen.difference:g}, this look has half of the error: {kept} later ones"]
+                return [f"looks after the first have half of the error: {share} the first"]
+            gain, seen = pair.composite, pair.reach
+            fewer = f"{gain.amount}, fewer than the {seen.pairs:,} {gain.noun} that find a difference of"
+            return [f"with {fewer} {seen.difference:g}, this look has half of the error: {share} later ones"]
     return []

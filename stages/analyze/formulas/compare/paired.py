@@ -186,13 +186,13 @@ def holm(p: ArrayLike, *, axis: int = -1) -> Floats:
     >>> holm([0.01, 0.04, 0.03]).round(3).tolist()
     [0.03, 0.06, 0.06]
     """
-    given = reals(p, "p")
-    if np.any((given < 0.0) | (given > 1.0)):
+    p_values = reals(p, "p")
+    if np.any((p_values < 0.0) | (p_values > 1.0)):
         raise ArgumentError(
-            f"`p` must hold p values in [0, 1], got {given[(given < 0.0) | (given > 1.0)].flat[0]:g}"
+            f"`p` must hold p values in [0, 1], got {p_values[(p_values < 0.0) | (p_values > 1.0)].flat[0]:g}"
         )
-    (axis,) = axes(axis, "axis", given.ndim) or (-1,)
-    values = np.moveaxis(given, axis, -1)
+    (axis,) = axes(axis, "axis", p_values.ndim) or (-1,)
+    values = np.moveaxis(p_values, axis, -1)
     order = np.argsort(values, axis=-1)
     tests = (~np.isnan(values)).sum(axis=-1, keepdims=True)
     factor = np.maximum(tests - np.arange(values.shape[-1]), 1)

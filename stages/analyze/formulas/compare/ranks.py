@@ -83,7 +83,7 @@ def rank_intervals(draws: ArrayLike, *, confidence: float = 0.95) -> Ranks:
         result.upper[model] = np.quantile(worst, 1.0 - tail, method="inverted_cdf")
         # Who shares places takes its part of each: what begins at one, less what ended before it.
         number, part = len(scores) + 1, 1.0 / (worst - best + 1.0) / len(best)
-        begun, ended = (np.bincount(place.astype(int), part, number) for place in (best - 1, worst))
+        begun, ended = (np.bincount(rank.astype(int), part, number) for rank in (best - 1, worst))
         result.shares[model] = np.cumsum(begun - ended)[:-1].clip(0.0)
     return result
 

@@ -149,8 +149,8 @@ def jeffreys(s1: ArrayLike, m1: ArrayLike, s2: ArrayLike, m2: ArrayLike) -> Floa
     for s, m in (first, second):
         count = np.where(m > 0, m, np.nan)
         with np.errstate(invalid="ignore"):
-            kept = np.clip(s, 0.0, count)
-        parts += [kept + 0.5, count - kept + 0.5]
+            right = np.clip(s, 0.0, count)
+        parts += [right + 0.5, count - right + 0.5]
     return superiority(*parts)
 
 

@@ -55,11 +55,11 @@ class Successes:
         """
         if self.sizes is None:
             return table(self.samples)[self.counts]
-        found = np.empty(len(self.counts))
+        values = np.empty(len(self.counts))
         for size in np.unique(self.sizes).tolist():
             here = self.sizes == size
-            found[here] = table(size)[self.counts[here]]
-        return found
+            values[here] = table(size)[self.counts[here]]
+        return values
 
     @classmethod
     def of_histogram(cls, histogram: ArrayLike) -> Successes:
@@ -226,8 +226,8 @@ def categories(values: object, top: int, prior: object = None) -> Categories:
         samples, rows = chunked.shape[1], chunked.map_blocks(count_rows, top=top, **width).compute()
     if prior is not None:
         rows = rows + count_rows(inputs.prior_outcomes(prior, len(rows)), top, "R0")
-    distinct, place = distinct_rows(rows)
-    return Categories(samples, distinct, np.bincount(place))
+    distinct, position = distinct_rows(rows)
+    return Categories(samples, distinct, np.bincount(position))
 
 
 def _plain(values: object) -> Any:  # noqa: ANN401 - an array of any library
@@ -264,9 +264,9 @@ def distinct_rows(rows: Integers) -> tuple[Integers, Integers]:
     """Distinct rows of counts, and the place of each row among them."""
     base = int(rows.max(initial=0)) + 1
     if base ** rows.shape[1] >= 2**62:
-        distinct, place = np.unique(rows, axis=0, return_inverse=True)
-        return distinct, place.ravel()
+        distinct, position = np.unique(rows, axis=0, return_inverse=True)
+        return distinct, position.ravel()
     # As one number each, which are sorted many times as fast.
-    keys = rows @ np.array([base**place for place in range(rows.shape[1])], dtype=np.int64)
-    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
-    return rows[first], place
+    keys = rows @ np.array([base**position for position in range(rows.shape[1])], dtype=np.int64)
+    _, first, position = np.unique(keys, return_index=True, return_inverse=True)
+    return rows[first], position

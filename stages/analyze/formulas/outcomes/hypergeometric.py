@@ -46,11 +46,11 @@ def area(samples: int, k: int) -> Floats:
     """
     if k == 1:
         return np.arange(samples + 1) / samples
-    place = np.arange(samples)
+    correct = np.arange(samples)
     steps = _steps(samples + 1, k + 1, 1)
     steps /= steps.sum()
-    drops = steps[:-1] * (k / (samples - place))
-    grown = _running_sum((place + 1.0) * drops) * ((samples + 1.0) / ((place + 1.0) * (place + 2.0)))
+    drops = steps[:-1] * (k / (samples - correct))
+    grown = _running_sum((correct + 1.0) * drops) * ((samples + 1.0) / ((correct + 1.0) * (correct + 2.0)))
     total = np.concatenate([[0.0], _running_sum(grown)])
     ends = np.arange(samples + 1) / samples + tail(samples, k, 1)
     return np.asarray((total - 0.5 * ends) / (k - 1))
@@ -80,8 +80,8 @@ def square_coefficients(payoff: Floats) -> Floats:
     both = np.arange(2 * k + 1)
 
     def product(drawn: Integers, rows: Integers) -> Floats:
-        other = np.clip(both[rows][:, None] - drawn, 0, k)
-        return np.asarray(payoff[drawn] * payoff[other])
+        remainder = np.clip(both[rows][:, None] - drawn, 0, k)
+        return np.asarray(payoff[drawn] * payoff[remainder])
 
     return urn_mean(product, k, -both, -(2 * k - both))
 
@@ -185,5 +185,5 @@ def _steps(samples: int, k: int, least: int) -> Floats:
 
 
 def _growth(i: NDArray[np.longdouble], samples: int, k: int, least: int) -> NDArray[np.longdouble]:
-    rest = samples - 1 - i
-    return np.asarray((i + 1) / (i + 2 - least) * ((rest - (k - least)) / rest))
+    left = samples - 1 - i
+    return np.asarray((i + 1) / (i + 2 - least) * ((left - (k - least)) / left))

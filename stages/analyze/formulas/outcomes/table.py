@@ -125,21 +125,21 @@ def metric_table(
         reduced[False] = successes(R)
     if True in some:
         reduced[True] = categories(reduced[False] if top == 1 else R, top)
-    found: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     for name in names:
         metric = METRICS[name]
-        given = reduced[metric.categorical]
+        outcomes = reduced[metric.categorical]
         if metric.takes_k:
-            found[name] = {each: evaluate(name, given, each, w, options) for each in draws_list(k)}
+            columns[name] = {each: evaluate(name, outcomes, each, w, options) for each in draws_list(k)}
         else:
-            found[name] = evaluate(name, given, None, w, options)
-    return found
+            columns[name] = evaluate(name, outcomes, None, w, options)
+    return columns
 
 
 def selected(metrics: Sequence[str] | None, w: object, options: Options | None) -> tuple[str, ...]:
     """The names to evaluate, checked against what they need."""
-    given = options or {}
-    for name in (*(metrics or ()), *given):
+    choices = options or {}
+    for name in (*(metrics or ()), *choices):
         if name not in METRICS:
             raise ArgumentError(f"unknown metric {name!r}; there are {', '.join(sorted(METRICS))}")
     if metrics is None:
@@ -148,11 +148,11 @@ def selected(metrics: Sequence[str] | None, w: object, options: Options | None) 
             name
             for name, metric in METRICS.items()
             if (metric.categorical or not only_categorical)
-            and (not metric.required or metric.required in given.get(name, {}))
+            and (not metric.required or metric.required in choices.get(name, {}))
         )
     for name in metrics:
         required = METRICS[name].required
-        if required and required not in given.get(name, {}):
+        if required and required not in choices.get(name, {}):
             raise ArgumentError(
                 f"{name} needs `{required}`; pass options={{{name!r}: {{{required!r}: ...}}}}"
             )
