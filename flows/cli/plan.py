@@ -95,7 +95,7 @@ def _told(result: SweepEstimate) -> str:
     from evalcube.stages.analyze.formulas.detect import Spread, told_difference
 
     questions = min(row.requests for row in result.evaluations) // max(result.repeats, 1)
-    told = 100 * told_difference(result.worth, Spread.stated(ASSUMED))
+    told = 100 * told_difference(result.worth, Spread.of_discordance(ASSUMED))
     found = "no difference" if math.isnan(told) else f"a true difference of {told:.2g} points"
     return (
         f"with {questions:,} questions per model, {found} is detected with 80% power (assuming that two models "

@@ -14,7 +14,7 @@ from evalcube._arrays import Dataset, PlainDataset
 from evalcube.flows.config.near_names import close_name
 from evalcube.flows.errors import SweepError, need_text, no_bare_text, refused
 from evalcube.stages.analyze.labelled import axes
-from evalcube.stages.analyze.labelled.selection import Condition, Key, keys, select, shown
+from evalcube.stages.analyze.labelled.selection import Condition, Key, keys, list_values, select
 
 if TYPE_CHECKING:
     from evalcube.flows.plan.plan import Plan
@@ -182,7 +182,7 @@ def _check_labels(name: str, condition: Condition, values: Sequence[Any]) -> Non
         near = close_name(str(item), texts)
         raise SweepError(
             f"`where`: {name} is never '{item}'",
-            f"Did you mean '{near}'?" if near else f"It is: {shown(values)}",
+            f"Did you mean '{near}'?" if near else f"It is: {list_values(values)}",
         )
 
 

@@ -214,4 +214,4 @@ def decision_table(found: GateResult) -> TableSpec:
         notes.append(f"Part of the cube ({found.selection}).")
     return TableSpec(
         columns, found.lines, tuple(notes), explains={levels: "95%", lacking: "lacking", e: "e"}
-    ).filled()
+    ).without_empty()

@@ -145,7 +145,7 @@ def _spread(sweep: Sweep, against: str | Path | float | None, difference: float)
             return found
         assumed = max(ASSUMED, difference)
         said = f"two models being taken to disagree on {100 * assumed:g}% of the questions"
-        return Spread.stated(assumed, difference), f"{said}: give a cube that tells, or another share"
+        return Spread.of_discordance(assumed, difference), f"{said}: give a cube that tells, or another share"
     try:
         share = float(str(against))
     except ValueError:  # it is an address
@@ -158,7 +158,7 @@ def _spread(sweep: Sweep, against: str | Path | float | None, difference: float)
                 "Give a share between, such as 0.2, or a cube",
             )
         said = f"two models disagreeing on {100 * share:g}% of the questions"
-        return Spread.stated(share, difference), said
+        return Spread.of_discordance(share, difference), said
     found = _spread_in(str(against))
     if found is None:
         raise SweepError(

@@ -105,7 +105,7 @@ class SideBySide:
 
     def both(self, truncated: str = "wrong") -> npt.NDArray[np.bool_]:
         """Which trials are compared, as both finished them: shape (task, params, trial, repeat)."""
-        return np.asarray(pairing.counted(self.status, truncated).all(axis=0))
+        return np.asarray(pairing.is_counted(self.status, truncated).all(axis=0))
 
     def lacking(self, truncated: str = "wrong") -> npt.NDArray[np.bool_]:
         """Which trials that were put to both, or to the first at points that the second lacks, not both finished."""

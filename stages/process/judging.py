@@ -183,11 +183,11 @@ def _whole(value: object) -> int | None:
 
 def _reading(document: dict[str, object], score: float | None) -> JudgeReading:
     failure = "" if score is not None else "the score is no whole number from 1 to 5"
-    reason, reasoning = _said(document.get("reason")), _said(document.get("reasoning"))
+    reason, reasoning = _note(document.get("reason")), _note(document.get("reasoning"))
     return JudgeReading(None if score is None else float(score), reason, reasoning, failure)
 
 
-def _said(value: object) -> str:
+def _note(value: object) -> str:
     return value[:_NOTE_LIMIT] if isinstance(value, str) else ""
 
 

@@ -175,7 +175,7 @@ def read_reply(record: Record) -> Reading:
         used.completion,
         record.latency,
         read_tool_calls(message["tool_calls"] if "tool_calls" in message else _uses(message.get("content"))),
-        _imported(document.get("imported")) if record.imported else None,
+        _read_grade(document.get("imported")) if record.imported else None,
         short_text(" ".join(filter(None, named))),
         used.reasoning,
         used.cached,
@@ -216,7 +216,7 @@ def _uses(content: object) -> list[dict[str, object]]:
     ]
 
 
-def _imported(said: object) -> ImportedGrade:
+def _read_grade(said: object) -> ImportedGrade:
     """The grade in an imported reply. A cache may be anybody's: what is no grade is an answer that cannot be read."""
     fields = _mapping(said)
     score, answer, prompt = fields.get("score"), fields.get("answer"), fields.get("prompt")

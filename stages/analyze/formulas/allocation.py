@@ -12,7 +12,7 @@ from scipy.special import ndtr  # `scipy.stats` takes half a second to import
 
 from evalcube.stages.analyze.formulas.arguments import column
 from evalcube.stages.analyze.formulas.intervals import exact_bounds
-from evalcube.stages.analyze.formulas.reasonscore import adjusted
+from evalcube.stages.analyze.formulas.reasonscore import correct_guesses
 from evalcube.stages.analyze.formulas.reasonscore_posterior import ENOUGH
 from evalcube.stages.analyze.formulas.stratified import effective_trials, moments
 from evalcube.stages.reply.status import COUNTERS
@@ -109,7 +109,7 @@ def _rates(counters: npt.ArrayLike) -> tuple[Floats, Floats]:
     not for done, which would leave the luck in the estimate.
     """
     trials = column(counters, "trials")
-    successes, total = adjusted(counters)
+    successes, total = correct_guesses(counters)
     part = np.maximum(total, 0) / np.maximum(column(counters, "completed"), 1)
     stretched = trials * np.where(column(counters, "completed") > 0, part, 1.0)
     rate = (np.clip(successes, 0, stretched) + 1.0) / (stretched + 2.0)

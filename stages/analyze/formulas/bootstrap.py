@@ -131,7 +131,7 @@ def _draw_block(cells: _Cells, rng: np.random.Generator) -> Floats:
     """Summed counters of one block of draws: (draw, tier, task, counter), labelled `DRAWN`."""
     drawn: NDArray[Any] = rng.multinomial(cells.trials, cells.shares, size=(BLOCK, len(cells.trials)))
     if (cells.effect != 1.0).any():
-        drawn = _stretched(drawn, cells)
+        drawn = _stretch(drawn, cells)
     correct, truncated = (drawn[..., column].astype(np.float64) @ cells.groups for column in (0, 2))
     guesses = ((cells.trials - drawn[..., 2]) * cells.guess) @ cells.groups
     trials = np.broadcast_to(cells.trials.astype(np.float64) @ cells.groups, correct.shape)
@@ -139,7 +139,7 @@ def _draw_block(cells: _Cells, rng: np.random.Generator) -> Floats:
     return summed.reshape(BLOCK, *cells.shape, len(DRAWN))
 
 
-def _stretched(drawn: NDArray[np.int64], cells: _Cells) -> Floats:
+def _stretch(drawn: NDArray[np.int64], cells: _Cells) -> Floats:
     """Counts farther from their means, as if so many trials fewer had been independent; none is negative."""
     mean = cells.shares * cells.trials[:, np.newaxis]
     wide = np.maximum(mean + np.sqrt(cells.effect)[:, np.newaxis] * (drawn - mean), 0.0)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
-from evalcube.stages.analyze.formulas.arguments import broadcast, counted, fitting
+from evalcube.stages.analyze.formulas.arguments import broadcast, check_counts, fitting
 from evalcube.stages.analyze.formulas.intervals import Z_95, Floats
 from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import LAST_FINISHED, Status
@@ -120,7 +120,7 @@ def design_effect(
     if asked.ndim == 0:
         raise ArgumentError("`trials` must be (stratum, question), got a single number")
     for name, part in (("first_only", b), ("second_only", c), ("trials", asked)):
-        counted(part, name)
+        check_counts(part, name)
     most = float(asked.max(initial=0.0))
     if most <= 1.0:
         return 1.0

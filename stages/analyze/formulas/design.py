@@ -135,7 +135,7 @@ def design_factors(counters: ArrayLike, base: ArrayLike, *, labels: Sequence[str
     return np.asarray(np.where(used, first, 1.0) / np.where(used, trials, 1.0))
 
 
-def levelled(factors: ArrayLike, used: ArrayLike, *, axis: int | tuple[int, ...]) -> Floats:
+def level_factors(factors: ArrayLike, used: ArrayLike, *, axis: int | tuple[int, ...]) -> Floats:
     """Factors with the largest of those used set to 1: only their proportions matter.
 
     Parameters

@@ -64,7 +64,7 @@ class Spread:
     """Questions to a cluster."""
 
     @classmethod
-    def stated(cls, discordance: float, difference: float = 0.0) -> Spread:
+    def of_discordance(cls, discordance: float, difference: float = 0.0) -> Spread:
         """What follows from the share of questions that only one of the two gets right."""
         return cls(max(discordance - difference**2, 0.0), math.nan)
 
@@ -85,7 +85,7 @@ def detect_power(difference: float, questions: float, spread: Spread, repeats: i
 
     Examples
     --------
-    >>> round(detect_power(0.02, 3992, Spread.stated(0.2, 0.02)), 3)
+    >>> round(detect_power(0.02, 3992, Spread.of_discordance(0.2, 0.02)), 3)
     0.8
     """
     # Of answers that are right or wrong, whatever was assumed of how they vary: a difference is discordance, too.
@@ -108,7 +108,7 @@ def enough_questions(difference: float, spread: Spread, repeats: int = 1, *, pow
 
     Examples
     --------
-    >>> enough_questions(0.02, Spread.stated(0.2, 0.02))
+    >>> enough_questions(0.02, Spread.of_discordance(0.2, 0.02))
     3992
     """
     if not 0.0 < difference <= 1.0 or not LEVEL < power < 1.0:
@@ -123,7 +123,7 @@ def told_difference(questions: float, spread: Spread, repeats: int = 1, *, power
 
     Examples
     --------
-    >>> round(told_difference(3992, Spread.stated(0.2)), 4)
+    >>> round(told_difference(3992, Spread.of_discordance(0.2)), 4)
     0.02
     """
     return _least(lambda difference: detect_power(difference, questions, spread, repeats), power)
@@ -188,10 +188,10 @@ def pair_spread(
         spread = Spread(max(float(scale @ (variance - noise)), 0.0), float(scale @ within))
     if clusters is None:
         return spread
-    return _clustered(spread, apart[there], np.repeat(share / count, count), clusters[used][there])
+    return _with_clusters(spread, apart[there], np.repeat(share / count, count), clusters[used][there])
 
 
-def _clustered(found: Spread, apart: Floats, weights: Floats, clusters: NDArray[np.int64]) -> Spread:
+def _with_clusters(found: Spread, apart: Floats, weights: Floats, clusters: NDArray[np.int64]) -> Spread:
     """The spread with what questions of a cluster have in common; they weigh as in the mean."""
     _, cluster = np.unique(clusters, return_inverse=True)
     squares, whole = (weights**2).sum(), (np.bincount(cluster, weights) ** 2).sum()

@@ -158,7 +158,7 @@ def kaplan_meier(ends: ArrayLike, *, confidence: float | None = None) -> Curve:
     """
     risk, survival, spread = _steps(ends)
     error = survival * np.sqrt(np.cumsum(spread, axis=-1))
-    return _bounded(np.where(risk > 0, survival, np.nan), error, 1.0, confidence)
+    return _with_bounds(np.where(risk > 0, survival, np.nan), error, 1.0, confidence)
 
 
 def aalen_johansen(ends: ArrayLike, *, confidence: float | None = None) -> Curve:
@@ -199,7 +199,7 @@ def aalen_johansen(ends: ArrayLike, *, confidence: float | None = None) -> Curve
         square = value**2 * _upto(a) - 2 * value * _upto(value * a) + _upto(value**2 * a)
         variance = square + _upto(b) - 2 * (value * _upto(c) - _upto(value * c))
         error = np.sqrt(np.maximum(variance, 0.0))
-    curve = _bounded(np.where(risk > 0, value, np.nan), error, 0.0, confidence)
+    curve = _with_bounds(np.where(risk > 0, value, np.nan), error, 0.0, confidence)
     over = events.sum(axis=-1)
     # All but those that were cut before.
     present = (at_risk + np.cumsum(over, axis=-1) - over)[..., np.newaxis]
@@ -233,7 +233,7 @@ def _upto(terms: Floats) -> Floats:
     return np.cumsum(terms, axis=-2)
 
 
-def _bounded(value: Floats, error: Floats, start: float, confidence: float | None) -> Curve:
+def _with_bounds(value: Floats, error: Floats, start: float, confidence: float | None) -> Curve:
     """Bounds value^exp(±z·error / (value·log value)); `start` itself where the curve has not left it."""
     z = quantile(confidence)
     with np.errstate(all="ignore"):

@@ -31,7 +31,7 @@ SCALE = 1000.0
 _GUESSES = 41
 
 
-def adjusted(
+def correct_guesses(
     counters: ArrayLike, *, labels: Sequence[str] = COUNTERS, basis: Basis = "completed"
 ) -> tuple[Floats, Floats]:
     """Guess-corrected successes and trials: n_e − g, and n_u − g ("completed") or n − g ("all").
@@ -71,7 +71,7 @@ def point_score(
     labels
         Names along the last axis.
     basis
-        See `adjusted`.
+        See `correct_guesses`.
 
     Returns
     -------
@@ -84,7 +84,7 @@ def point_score(
     >>> round(float(point_score(counts, labels=names, basis="all")), 6)
     0.951985
     """
-    successes, total = adjusted(counters, labels=labels, basis=basis)
+    successes, total = correct_guesses(counters, labels=labels, basis=basis)
     centre, margin = wilson(successes, total)
     trials = column(counters, "trials", labels)
     with np.errstate(all="ignore"):
@@ -107,7 +107,7 @@ def task_score(
     labels
         Names along the last axis.
     basis
-        See `adjusted`.
+        See `correct_guesses`.
 
     Returns
     -------
@@ -196,7 +196,7 @@ def tier_score(
     labels
         Names along the last axis.
     basis
-        See `adjusted`.
+        See `correct_guesses`.
     expected
         Booleans that broadcast to (..., task): the tasks that belong to the tier; None means all.
 
@@ -303,7 +303,7 @@ def score_per_token(
     labels
         Names along the last axis.
     basis
-        See `adjusted`.
+        See `correct_guesses`.
     expected
         Booleans that broadcast to (..., tier, task); None means all.
 

@@ -199,7 +199,7 @@ def mean_e_value(differences: ArrayLike, weights: ArrayLike = 1.0) -> float:
     # Nodes of Beta(½, ½), equally weighted: so many that the peak of so many bets is smooth between them.
     nodes = 64 + 4 * int(np.ceil(np.sqrt(counts[bets != 0.0].sum())))
     odds = np.cos((np.arange(nodes) + 0.5) * np.pi / nodes)
-    return _capped(logsumexp(np.log1p(odds[:, np.newaxis] * bets) @ counts) - np.log(nodes))
+    return _exp_capped(logsumexp(np.log1p(odds[:, np.newaxis] * bets) @ counts) - np.log(nodes))
 
 
 def sign_e_value(differences: ArrayLike) -> float:
@@ -230,10 +230,10 @@ def sign_e_value(differences: ArrayLike) -> float:
     """
     d = reals(differences, "differences")
     room = 1.0 + float(d @ d)
-    return _capped(float(d.sum()) ** 2 / (2.0 * room) - np.log(room) / 2.0)
+    return _exp_capped(float(d.sum()) ** 2 / (2.0 * room) - np.log(room) / 2.0)
 
 
-def _capped(log: float) -> float:
+def _exp_capped(log: float) -> float:
     return float(np.exp(log)) if log < np.log(LARGEST_E) else LARGEST_E
 
 

@@ -79,7 +79,7 @@ def with_composites(
     for row, model in zip(board.rows, row_order(ds, board), strict=True):
         units = _units(scores.isel(model=model).compute(), base[model], pair_units(ds, model))
         scored.append(replace(row, composite=_composite(units, shares, board)))
-    board = replace(board, cautions=(*board.cautions, *_told_of_people(scored, bool(people))))
+    board = replace(board, cautions=(*board.cautions, *_people_notes(scored, bool(people))))
     declared = {} if weights is None else {name: float(weights.get(name, 0.0)) for name in LAYERS}
     return replace(board, rows=tuple(scored), layer_weights=declared)
 
@@ -146,7 +146,7 @@ def _composite(found: _Units, weights: Floats, board: Leaderboard) -> Composite 
     measured = ~np.isnan(totals)
     gate, number = layer_gate(layer_means(units, shares), THRESHOLD), int(measured.sum())
     if not measured.any():
-        return Composite(Estimate(math.nan, math.nan, math.nan), "missing", gate.means, gate.passed, 0)
+        return Composite(Estimate(math.nan, math.nan, math.nan), "missing", gate.means, gate.passes, 0)
     (interval,) = paired_intervals(
         totals[:, np.newaxis],
         alpha=1.0 - board.confidence,
@@ -168,13 +168,13 @@ def _composite(found: _Units, weights: Floats, board: Leaderboard) -> Composite 
         Estimate(value, *(float(np.clip(end, LOWEST, HIGHEST)) for end in ends)),
         describe(value, layer_bits(counted)),
         gate.means,
-        gate.passed,
+        gate.passes,
         number,
         people["composite"].labels if people else 0,
     )
 
 
-def _told_of_people(rows: Sequence[Row], asked: bool) -> Iterator[str]:
+def _people_notes(rows: Sequence[Row], asked: bool) -> Iterator[str]:
     """Which composites people's ratings have corrected, where there are ratings."""
     labels = label_rows(rows)
     corrected = [
@@ -201,7 +201,7 @@ def with_accuracy_by_people(board: Leaderboard, ds: Dataset) -> Leaderboard:
     """
     if PEOPLE_RIGHT not in ds or not (~np.isnan(ds[PEOPLE_RIGHT].values)).any():
         return board
-    counts = [_judged_and_said(ds.isel(model=model)) for model in row_order(ds, board)]
+    counts = [_label_counts(ds.isel(model=model)) for model in row_order(ds, board)]
     pooled, rows, changes = np.sum(counts, axis=0), [], []
     if pooled.sum() < LEAST_PASS_OR_FAIL:
         few = (
@@ -237,7 +237,7 @@ def with_accuracy_by_people(board: Leaderboard, ds: Dataset) -> Leaderboard:
     return replace(board, rows=tuple(rows), cautions=(*board.cautions, summary))
 
 
-def _judged_and_said(one: Dataset) -> Floats:
+def _label_counts(one: Dataset) -> Floats:
     """Labels of one evaluation, shape (people: wrong, right; grader: failed, passed)."""
     status = one["status"].transpose(*_QUESTION, "repeat").values[..., 0]
     verdicts = one[PEOPLE_RIGHT].transpose(*_QUESTION).values
@@ -289,12 +289,12 @@ def with_gaps(board: Leaderboard, ds: Dataset) -> Leaderboard:
     part = as_xarray(ds).isel(task=np.array([task in readers for task in names(ds, "task")]))
     rows = []
     for row, model in zip(board.rows, row_order(ds, board), strict=True):
-        pair = _compared(part, model)
+        pair = _compare_readers(part, model)
         rows.append(row if pair is None else replace(row, gap=ReaderGap.of(pair.overall)))
     return replace(board, rows=tuple(rows), readers=readers)
 
 
-def _compared(ds: Dataset, place: int) -> Pair | None:
+def _compare_readers(ds: Dataset, place: int) -> Pair | None:
     """An evaluation as ours reads it against the same as theirs does; None without a reply that both have read."""
     twice = ds.isel(model=[place, place])
     codes = np.stack([ds[name].isel(model=place).values for name in ("status", SECOND)])

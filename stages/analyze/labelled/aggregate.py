@@ -97,18 +97,18 @@ def aggregate(
     chosen = selection.select(ds, where, table)
     models, cells = (selection.group(ds, wanted, dims, chosen, table) for dims in (MODEL, CELL))
     exact = interval == "exact"
-    values, labels = _masked(ds, chosen), names(ds, "counter")
+    values, labels = _selected_counters(ds, chosen), names(ds, "counter")
     once = ds if weigh == "trials" else questions_once(ds)
     effect = _effects(once, models) if exact else np.ones(values.shape[:2])
     share = base_design(ds) if weigh == "tasks" else np.ones(values.shape[1:3])
-    usable, words = _compared(ds, values, chosen, cells)
+    usable, words = _common_points(ds, values, chosen, cells)
     sums = group_sums(
         *(values, share, effect, usable, (models, cells)),
         labels=labels,
         mode=mode,
         weigh=weigh,
         units=planned_questions(ds),
-        once=_masked(once, chosen),
+        once=_selected_counters(once, chosen),
     )
     dims = [*models.names, *cells.names]
     sums = GroupSums(
@@ -169,12 +169,12 @@ def points(
     _check_options(mode, "trials", confidence)
     one_of(interval, "interval", get_args(Interval))
     chosen = selection.select(ds, where, table)
-    values = _masked(ds, chosen)
+    values = _selected_counters(ds, chosen)
     options: dict[str, Any] = {"labels": names(ds, "counter"), "mode": mode, "confidence": _level(confidence)}
     exact = interval == "exact"
     if exact:
         once = questions_once(ds)
-        values, effects = _masked(once, chosen), question_effects(once, by_point=True)
+        values, effects = _selected_counters(once, chosen), question_effects(once, by_point=True)
         bounds = stratified.exact_estimate(values, effect=1.0 if effects is None else effects, **options)
     else:
         bounds = estimators.estimate(values, **options)
@@ -190,7 +190,7 @@ def checked_by(by: str | Sequence[str], table: dict[str, Key]) -> list[str]:
     """Return the names to group by as a list, all known and none twice."""
     wanted = [by] if isinstance(by, str) else list(by)
     for name in wanted:
-        selection.known(table, name, "by")
+        selection.check_name(table, name, "by")
     if len(set(wanted)) < len(wanted):
         raise ArgumentError(f"`by` names something twice: {wanted}; name each once")
     return wanted
@@ -214,13 +214,13 @@ def _attributes(mode: str, weigh: str, confidence: float, *, exact: bool) -> dic
     return {"mode": mode, "weigh": weigh, "interval": interval, "confidence": confidence}
 
 
-def _masked(ds: Dataset, chosen: CellSelection) -> Floats:
+def _selected_counters(ds: Dataset, chosen: CellSelection) -> Floats:
     """Counters (model, task, params, counter), zero where not selected."""
     inside = chosen.models[:, np.newaxis, np.newaxis] & chosen.cells
     return np.where(inside[..., np.newaxis], counter_cells(ds).values.astype(np.float64, copy=False), 0.0)
 
 
-def _compared(
+def _common_points(
     ds: Dataset, values: Floats, chosen: CellSelection, cells: Groups
 ) -> tuple[NDArray[np.int8], dict[str, Any]]:
     """Which points means rest on, 1, and estimates, 2, shape (model, task, params), and what to say of the others."""
@@ -307,14 +307,16 @@ def group_sums(
     each = once * (weight / np.where(there, trials, 1.0))[..., np.newaxis]
     counted = once * (kept > 1)[..., np.newaxis]
     if plain:
-        moments = _summed(_with(counted, trials * (kept > 1) * worth), groups)
+        moments = _sum_groups(_with(counted, trials * (kept > 1) * worth), groups)
     else:
         own = design.ratios(share, there & (kept > 1)) if by_task else share
         strata = stratified.moments(counted / worth[..., np.newaxis], own, labels=labels, mode=mode)
         moments = _group_parts(strata, units, groups, by_task=by_task)
     factor = None if plain else _factors(weight, groups[1], by_task=by_task)
     return GroupSums(
-        _summed(_with(values, there, meant), groups), _summed(_with(each, weight), groups, factor), moments
+        _sum_groups(_with(values, there, meant), groups),
+        _sum_groups(_with(each, weight), groups, factor),
+        moments,
     )
 
 
@@ -350,13 +352,13 @@ def _with(values: Floats, *columns: NDArray[np.generic]) -> Floats:
     return np.concatenate([values, *(item[..., np.newaxis] for item in columns)], axis=-1)
 
 
-def _summed(each: Floats, groups: tuple[Groups, Groups], factor: Floats | None = None) -> Floats:
+def _sum_groups(each: Floats, groups: tuple[Groups, Groups], factor: Floats | None = None) -> Floats:
     """Sums over cells (model, task, params, column), times a factor of each member of a group, and over models."""
     models, cells = groups
     # One product for each model: for all of them at once the array would have to be turned round.
     sums = np.array(
         [
-            (cells.matrix if factor is None else cells.weighed(factor[model])) @ part
+            (cells.matrix if factor is None else cells.weigh(factor[model])) @ part
             for model, part in enumerate(each.reshape(len(each), -1, each.shape[-1]))
         ]
     )

@@ -79,15 +79,15 @@ def plain(text: str) -> str:
     >>> plain("a\x1b[31mb\nc")
     'a⟨U+001B⟩[31mb c'
     """
-    return revealed(" ".join(text.split()))
+    return reveal_unseen(" ".join(text.split()))
 
 
-def revealed(text: str, kept: str = "") -> str:
+def reveal_unseen(text: str, kept: str = "") -> str:
     r"""The text with unseen characters by their numbers: they do nothing, and it differs from one without them.
 
     Examples
     --------
-    >>> revealed("evil"), revealed("\u202eevil")
+    >>> reveal_unseen("evil"), reveal_unseen("\u202eevil")
     ('evil', '⟨U+202E⟩evil')
     """
     if text.isprintable() and _BLANK.isdisjoint(text):

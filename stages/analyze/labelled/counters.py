@@ -83,7 +83,9 @@ def point_factors(ds: Dataset) -> Floats:
     """Factor of each cell's counters, shape (model, task, params), largest 1 in each model; needs them in memory."""
     cells, labels = counter_cells(ds).values, names(ds, "counter")
     used = (column(cells, "trials", labels) > 0) & members(ds).any(axis=0)
-    return design.levelled(design.design_factors(cells, base_design(ds), labels=labels), used, axis=(1, 2))
+    return design.level_factors(
+        design.design_factors(cells, base_design(ds), labels=labels), used, axis=(1, 2)
+    )
 
 
 def planned_questions(ds: Dataset) -> Floats:
@@ -213,7 +215,7 @@ def raw_task_counters(ds: Dataset) -> Floats:
     return np.asarray(counter_cells(ds).values.sum(axis=2))
 
 
-def priced(ds: Dataset, counted: Floats, prompt: Floats, completion: Floats) -> Floats:
+def usd_of(ds: Dataset, counted: Floats, prompt: Floats, completion: Floats) -> Floats:
     """USD of evaluations (model, ...) by their prices, else as they were counted; NaN where neither is known."""
     cost = np.where(counted > 0, counted, np.nan)
     if "price_prompt" not in ds.coords or "price_completion" not in ds.coords:

@@ -67,7 +67,7 @@ def hazard_table(
         last = np.where(tokens % width, np.uint8(Status.MISSING), status)
         at_end.append(forensics.count_ends(last, tokens, width=width, bins=counted[-1].shape[-2]))
     bins = max((item.shape[-2] for item in counted), default=1)
-    ends, ends_last = (np.stack([_padded(item, bins) for item in items]) for items in (counted, at_end))
+    ends, ends_last = (np.stack([_pad(item, bins) for item in items]) for items in (counted, at_end))
     groups = ("model", "task") if by_task else ("model",)
     effect = _cluster_effect(ds, by_task=by_task)[..., np.newaxis]
     worth, last_worth = ends / effect[..., np.newaxis], ends_last[..., -1] / effect
@@ -155,7 +155,7 @@ def cost_table(ds: DatasetT, *, by_task: bool = False, confidence: float | None 
 
     def usd(values: Floats) -> Floats:
         parts = (column(values, name, names) for name in ("cost_sum", "prompt_tokens_sum", "tokens_sum"))
-        return counters.priced(ds, *parts)
+        return counters.usd_of(ds, *parts)
 
     loaded = questions_once(loaded)
     effects, ranked = question_effects(loaded), np.asarray(counters.members(ds).any(axis=0))
@@ -261,7 +261,7 @@ def _cluster_effect(ds: Dataset, *, by_task: bool) -> Floats:
     return np.asarray((effects * done).sum(axis=1) / np.maximum(done.sum(axis=1), 1)).clip(1.0)
 
 
-def _padded(ends: NDArray[np.int64], bins: int) -> NDArray[np.int64]:
+def _pad(ends: NDArray[np.int64], bins: int) -> NDArray[np.int64]:
     missing = [(0, 0)] * (ends.ndim - 2) + [(0, bins - ends.shape[-2]), (0, 0)]
     return np.pad(ends, missing)
 

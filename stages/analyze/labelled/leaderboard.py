@@ -25,10 +25,10 @@ from evalcube.stages.analyze.labelled.counters import (
     members,
     per_trial,
     planned_trials,
-    priced,
     task_moments,
     tier_counters,
     unique_shares,
+    usd_of,
     weighing,
 )
 from evalcube.stages.analyze.labelled.points import (
@@ -51,7 +51,7 @@ from evalcube.stages.analyze.labelled.scores import (
     draw_means,
     per_token,
     posterior,
-    resampled,
+    resample_scores,
 )
 from evalcube.stages.analyze.labelled.sorting import by_lead
 from evalcube.stages.errors import ArgumentError
@@ -178,7 +178,7 @@ def _score(
     due = np.einsum("gkp,mkp->mg", member.astype(np.int64), planned.astype(np.int64))
     behind, lacking = _behind(cells, labels), np.array([bool(text) for text in common.lacks], dtype=bool)
     unranked = (present < due).any(axis=1) | lacking | behind | (np.array(short.thin) > 0)
-    tokens = _known(reasonscore.tier_tokens(grouped, labels=labels))
+    tokens = _positive_tokens(reasonscore.tier_tokens(grouped, labels=labels))
     spent = reasonscore.mean_score(tokens)
     effect = how.effect((cells.shape[0], cells.shape[1]))
     sizes = column(grouped, "trials", labels) / effect[:, np.newaxis]
@@ -186,7 +186,7 @@ def _score(
     scores = posterior(ds, how, member) if how.version == "auto" else None
     lead = "rate" if how.version == "auto" and (published or not size >= ENOUGH) else "score"
     if scores is None:
-        scores = resampled(ds, how, grouped, member)
+        scores = resample_scores(ds, how, grouped, member)
     ranked = np.asarray(member.any(axis=0))
     overall = task_moments(ds, ranked, how.mode, effect, together=True)
     plain = task_moments(ds, ranked, "E_P", effect, together=True)
@@ -215,7 +215,7 @@ def _score(
         "others": common.lacks,
         "thin": short.thin,
         "bounds": short.bounds,
-        **_counted(whole, per_trial(ds)),
+        **_count_columns(whole, per_trial(ds)),
     }
     asked = planned.any(axis=(1, 2)) if planned.any() else np.ones(len(cells), dtype=bool)
     rows = tuple(
@@ -225,7 +225,7 @@ def _score(
     return _Scored(rows, lead, size if np.isfinite(size) else math.nan, scores.ceiling)
 
 
-def _counted(ds: Dataset, each: Floats) -> dict[str, Any]:
+def _count_columns(ds: Dataset, each: Floats) -> dict[str, Any]:
     """What rows say that follows from counters, by field and model: sums of what was done, and means over tasks."""
     labels, cells = names(ds, "counter"), ds.variables["counters"].values
     totals = dict(zip(labels, cells.sum(axis=(1, 2)).T, strict=True))
@@ -233,7 +233,7 @@ def _counted(ds: Dataset, each: Floats) -> dict[str, Any]:
     nothing = np.zeros(len(cells))
     limits = ds.variables["max_tokens"].values.tolist() if "max_tokens" in ds.coords else [0] * len(cells)
     cost, each_cost = (
-        priced(ds, part.get("cost_sum", nothing), part["prompt_tokens_sum"], part["tokens_sum"])
+        usd_of(ds, part.get("cost_sum", nothing), part["prompt_tokens_sum"], part["tokens_sum"])
         for part in (totals, shares)
     )
     return {
@@ -254,7 +254,7 @@ def _estimates(bounds: Floats) -> list[Estimate]:
     return [Estimate.of(parts) for parts in bounds]
 
 
-def _known(tokens: Floats | np.float64) -> Floats:
+def _positive_tokens(tokens: Floats | np.float64) -> Floats:
     """Tokens per trial; NaN for 0, as every reply has some: nobody has counted them."""
     return np.where(np.asarray(tokens) > 0, tokens, np.nan)
 

@@ -83,7 +83,7 @@ def outcome_metrics(
     import xarray as xr
 
     array: Any = R
-    wanted = MetricRequest(table.selected(metrics, w, options), table.draws_list(k), w, options)
+    wanted = MetricRequest(table.select_metrics(metrics, w, options), table.draws_list(k), w, options)
     absent = [dim for dim in (*questions, sample) if dim not in array.dims]
     if absent or not questions:
         raise ArgumentError(
@@ -195,7 +195,7 @@ def cube_outcome_metrics(
     """
     keys = selection.keys(ds)
     by = checked_by(by, keys)
-    names = table.selected(metrics, None, options)
+    names = table.select_metrics(metrics, None, options)
     wanted = MetricRequest(
         names,
         table.draws_list(k),

@@ -123,7 +123,7 @@ def compare_evaluations(
     need_two(len(models))
     one_of(truncated, "truncated", TRUNCATED)
     axes.need_status(ds)
-    return _adjusted(
+    return _adjust_pairs(
         [_compare_two(ds, pair, truncated, weigh, border, lost) for pair in combinations(models, 2)]
     )
 
@@ -142,11 +142,11 @@ def _compare_two(
     codes = (_codes(ds, pair[0]), _codes(ds, pair[1]))
 
     def total(sides: Codes) -> PairedDifference:
-        cells, weights, rests, _ = _weighed(ds, pair, sides, truncated, weigh)
+        cells, weights, rests, _ = _weigh_points(ds, pair, sides, truncated, weigh)
         cells = cells * rests[..., np.newaxis, np.newaxis]
         return _difference(cells, weights * rests, "", units, asked, border)
 
-    cells, weights, _, apart = _weighed(ds, pair, codes, truncated, weigh)
+    cells, weights, _, apart = _weigh_points(ds, pair, codes, truncated, weigh)
     if not cells[..., 0].any():
         raise ArgumentError(
             f"{names[0]!r} and {names[1]!r} have finished no trial in common; run the sweep further or select "
@@ -165,7 +165,7 @@ def _compare_two(
 
 def _ends_of_lost(codes: Codes, truncated: str, lost: NDArray[np.bool_] | None) -> list[Codes]:
     """Outcomes of both with what was lost at its worst and at its best for the first; nothing if nothing was lost."""
-    done = [counted(side, truncated) for side in codes]
+    done = [is_counted(side, truncated) for side in codes]
     if lost is None:
         failed = [side == int(Status.TRANSPORT) for side in codes]
         lost = (failed[0] | done[0]) & (failed[1] | done[1])
@@ -182,7 +182,7 @@ def _ends_of_lost(codes: Codes, truncated: str, lost: NDArray[np.bool_] | None) 
 def spread_of(ds: Dataset, first: int, second: int) -> Spread:
     """What the difference of two evaluations varies by, points and tasks weighing as in a comparison."""
     codes = (_codes(ds, first), _codes(ds, second))
-    cells, weights, rests, _ = _weighed(ds, (first, second), codes, "wrong", "tasks")
+    cells, weights, rests, _ = _weigh_points(ds, (first, second), codes, "wrong", "tasks")
     cells, units = cells * rests[..., np.newaxis, np.newaxis], pair_units(ds, first, second)
     shape = (-1, cells.shape[2])
     trials, alone, alone_too = (cells[..., column].reshape(shape) for column in range(3))
@@ -191,7 +191,7 @@ def spread_of(ds: Dataset, first: int, second: int) -> Spread:
     )
 
 
-def _adjusted(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
+def _adjust_pairs(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
     """The same with p values adjusted by Holm, over the tasks of all pairs and over the pairs."""
     single = iter(holm([item.p for pair in pairs for item in pair.tasks]).tolist())
     total = holm([pair.overall.p for pair in pairs]).tolist()
@@ -215,26 +215,26 @@ def _cells(codes: Codes, truncated: str) -> Floats:
     """Trials of both, only the first right, only the second right, both right: shape (task, params, trial, 4)."""
     right, done = (
         [code == int(Status.CORRECT) for code in codes],
-        [counted(code, truncated) for code in codes],
+        [is_counted(code, truncated) for code in codes],
     )
     both = (done[0] & done[1] & right[0] & right[1]).sum(axis=-1)
     return np.concatenate([pair_table(right[0], done[0], right[1], done[1]), both[..., np.newaxis]], axis=-1)
 
 
-def counted(codes: NDArray[np.uint8], truncated: str) -> NDArray[np.bool_]:
+def is_counted(codes: NDArray[np.uint8], truncated: str) -> NDArray[np.bool_]:
     """Which outcomes a comparison counts."""
     over = [int(code) for code in (*COMPLETED, *([Status.TRUNCATED] if truncated == "wrong" else []))]
     return np.isin(codes, over)
 
 
-def _rated(ds: Dataset) -> NDArray[np.bool_]:
+def _points_in_tiers(ds: Dataset) -> NDArray[np.bool_]:
     """Points in any tier, shape (task, params)."""
     if "in_tier" not in ds.coords:
         return np.ones((ds.sizes["task"], ds.sizes["params"]), dtype=bool)
     return np.asarray(counters.members(ds).any(axis=0))
 
 
-def _weighed(
+def _weigh_points(
     ds: Dataset, pair: tuple[int, int], codes: Codes, truncated: str, weigh: Weigh
 ) -> tuple[Floats, Floats, NDArray[np.bool_], NDArray[np.bool_]]:
     """Counts as of `_cells`, weights of points (task, params), and which tasks (task, 1) means over tasks rest on.
@@ -243,7 +243,7 @@ def _weighed(
     where none has a point in a tier. Last, in which tasks the two base designs contradict.
     """
     cells = _cells(codes, truncated)
-    inside = _rated(ds) & (cells[..., 0].sum(axis=-1) > 0)
+    inside = _points_in_tiers(ds) & (cells[..., 0].sum(axis=-1) > 0)
     tasks = inside.any(axis=-1, keepdims=True)
     cells *= np.where(tasks, inside, True)[..., np.newaxis, np.newaxis]
     trials = cells[..., 0].sum(axis=-1)

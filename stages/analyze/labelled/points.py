@@ -40,7 +40,7 @@ class Common:
     """Points that only some of those that have all were asked, in words."""
 
     @property
-    def kept(self) -> Points:
+    def points_of_each(self) -> Points:
         """What is looked at, shape (model, task, params): all points of one that lacks some, else those in common."""
         lacking = np.array([bool(text) for text in self.lacks], dtype=bool)
         return np.asarray(self.points | lacking[:, np.newaxis, np.newaxis])
@@ -100,7 +100,7 @@ def common_in_groups(
     for points in groups:
         if uneven[points].any():
             shared = common_points(flat[:, np.newaxis, points], [""])
-            common[:, points] |= shared.kept[:, 0]
+            common[:, points] |= shared.points_of_each[:, 0]
             lacking |= np.array([bool(text) for text in shared.lacks])
     beyond: Points = np.asarray((planned & ~common.reshape(planned.shape)).any(axis=0))
     left_out = _words(beyond, np.asarray(planned.any(axis=0) & ~beyond), tasks, "")

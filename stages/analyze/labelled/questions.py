@@ -49,7 +49,7 @@ class Bank:
         """Samples of a question of each class."""
         return np.asarray(self.rows.sum(axis=1))
 
-    def reduced(self, classes: Integers, weights: Floats, squares: Floats) -> Successes | Categories:
+    def reduce(self, classes: Integers, weights: Floats, squares: Floats) -> Successes | Categories:
         """Some of the classes with the sums of their questions' weights, and of the squares of these."""
         rows, sizes = self.rows[classes], self.sizes[classes]
         if rows.shape[1] > 2:
@@ -61,7 +61,7 @@ class Bank:
         values = self.known.setdefault((name, k), np.full(len(self.rows), np.nan))
         unit = np.ones(1)
         for code in classes[np.isnan(values[classes])].tolist():
-            single = self.reduced(np.array([code]), unit, unit)
+            single = self.reduce(np.array([code]), unit, unit)
             values[code] = np.ravel(table.evaluate(name, single, k, wanted.w, wanted.options))[0]
         return values
 
@@ -218,5 +218,5 @@ def _part(bank: Bank, group: Group, used: NDArray[np.bool_], asked: Integers) ->
     )
     classes = np.flatnonzero(sums > 0)
     return _AnsweredQuestions(
-        bank.reduced(classes, sums[classes], squares[classes]), classes, group, used, weights
+        bank.reduce(classes, sums[classes], squares[classes]), classes, group, used, weights
     )

@@ -67,7 +67,7 @@ def named_readers(readers: Mapping[str, str], tasks: Collection[str]) -> str:
     return ", ".join(f"{name} ({_few(own)})" for name, own in by_name.items())
 
 
-def told_of_readers(readers: Mapping[str, str], tasks: Collection[str]) -> str:
+def reader_sentence(readers: Mapping[str, str], tasks: Collection[str]) -> str:
     """What the columns of a second reader mean; parameters as of `named_readers`."""
     return (
         f"theirs: right as read by {named_readers(readers, tasks)}; gap: how much more is right as evalcube reads the "
@@ -85,7 +85,7 @@ def label_rows(rows: Sequence[Row]) -> list[str]:
     return distinguishing([(row.model_name, row.template, row.sampler, row.revision) for row in rows])
 
 
-def _labelled(board: Leaderboard) -> list[tuple[Row, str]]:
+def _rows_with_labels(board: Leaderboard) -> list[tuple[Row, str]]:
     return list(zip(board.rows, label_rows(board.rows), strict=True))
 
 
@@ -106,7 +106,7 @@ def remarks_of(board: Leaderboard) -> list[str]:
             "and is no absolute level."
         )
     if board.readers:
-        remarks.append(told_of_readers(board.readers, board.tasks))
+        remarks.append(reader_sentence(board.readers, board.tasks))
     if board.lead == "score" and board.ceiling_text and any(row.accuracy.value == 1 for row in board.rows):
         remarks.append(board.ceiling_text)
     return remarks
@@ -115,7 +115,7 @@ def remarks_of(board: Leaderboard) -> list[str]:
 def _by_token(board: Leaderboard) -> list[str]:
     """In which order what a token brings puts the ranked rows, if that is another one."""
     ranked = sorted(
-        ((row, label) for row, label in _labelled(board) if row.rank is not None),
+        ((row, label) for row, label in _rows_with_labels(board) if row.rank is not None),
         key=lambda named: named[0].rank or 0,
     )
     there = [(row, label) for row, label in ranked if not math.isnan(board.by_token(row).value)]
@@ -173,7 +173,7 @@ def first_few(said: Sequence[str]) -> str:
 def _apart(board: Leaderboard) -> list[str]:
     """Which evaluations were asked other points than most, are far behind, or have some trials of every point only."""
     notes = []
-    rows = _labelled(board)
+    rows = _rows_with_labels(board)
     if unlike := [f"{label} {row.others}" for row, label in rows if row.others]:
         notes.append(
             f"Asked other questions than most (*), not comparable with them, and not ranked: {first_few(unlike)}. "
@@ -199,7 +199,7 @@ def _has(row: Row, label: str) -> str:
 
 def _truncation(board: Leaderboard) -> list[str]:
     """A warning if models were cut off."""
-    cut = [(row, label) for row, label in _labelled(board) if row.truncated > CUT]
+    cut = [(row, label) for row, label in _rows_with_labels(board) if row.truncated > CUT]
     if not cut:
         return []
     worst, name = max(cut, key=lambda named: named[0].truncated)

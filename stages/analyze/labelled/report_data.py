@@ -129,7 +129,7 @@ def curve_views(
     # One task at a time: each has difficulties of its own.
     for task in np.flatnonzero(measured.any(axis=1)).tolist():
         levels = np.full((1, difficulty.shape[1]), np.nan)
-        levels[0, measured[task]] = _pooled(difficulty[task, measured[task]])
+        levels[0, measured[task]] = _pool(difficulty[task, measured[task]])
         part = ds.isel(task=[task]).assign_coords(difficulty=variable(CELL, levels))
         table = aggregate(part, by=("model", "difficulty"), mode=mode, confidence=confidence)
         table = table.isel(model=list(order))
@@ -144,7 +144,7 @@ def curve_views(
     return views
 
 
-def _pooled(difficulty: Floats) -> Floats:
+def _pool(difficulty: Floats) -> Floats:
     """The difficulties, or if there are too many the middle of the step of log2 that each is in."""
     if len(np.unique(difficulty)) <= MOST_POINTS:
         return difficulty

@@ -108,7 +108,7 @@ def _overlaps(ds: Dataset, member: NDArray[np.bool_]) -> Floats:
     return np.asarray(np.where(np.eye(len(member), dtype=bool), 1.0, correlation))
 
 
-def resampled(ds: Dataset, how: How, grouped: Floats, member: NDArray[np.bool_]) -> BoardScores:
+def resample_scores(ds: Dataset, how: How, grouped: Floats, member: NDArray[np.bool_]) -> BoardScores:
     """Scores of version 1 or 2, with bootstrap intervals."""
     cells, labels = ds.variables["counters"].values, names(ds, "counter")
     expected = np.asarray(member.any(axis=-1))

@@ -72,7 +72,7 @@ class Groups:
         """Number of a group and index of a member of it, for all members of all groups."""
         return np.repeat(np.arange(self.matrix.shape[0]), np.diff(self.matrix.indptr)), self.matrix.indices
 
-    def weighed(self, factors: NDArray[np.float64]) -> csr_array:
+    def weigh(self, factors: NDArray[np.float64]) -> csr_array:
         """The matrix with a factor for each of `pairs` in the place of 1."""
         from scipy.sparse import csr_array
 
@@ -126,7 +126,7 @@ def _plain(values: NDArray[Any]) -> list[Any]:
     return [None if value == "" or value != value else value for value in items]  # noqa: PLR0124 - NaN
 
 
-def known(table: Mapping[str, Key], name: str, argument: str) -> None:
+def check_name(table: Mapping[str, Key], name: str, argument: str) -> None:
     """Refuse a name that is none of the keys."""
     if name != "tier" and name not in table:
         raise ArgumentError(
@@ -145,7 +145,7 @@ def select(ds: Dataset, where: Where | None, table: Mapping[str, Key]) -> CellSe
     cells = _real_cells(ds, table)
     tiers = list(range(ds.sizes["tier"]))
     for name, condition in (where or {}).items():
-        known(table, name, "where")
+        check_name(table, name, "where")
         if name == "tier":
             labels = names(ds, "tier")
             tiers = np.flatnonzero(_matches(name, labels, condition)).tolist()
@@ -176,11 +176,11 @@ def _matches(name: str, values: Sequence[Any], condition: Condition) -> NDArray[
         matches = np.array([value is not None and bool(test(value)) for value in values], dtype=bool)
     except TypeError as error:
         raise ArgumentError(
-            f"`where` cannot test {name!r} with {condition!r}: {error}; its values are {shown(values)}"
+            f"`where` cannot test {name!r} with {condition!r}: {error}; its values are {list_values(values)}"
         ) from error
     if not matches.any():
         raise ArgumentError(
-            f"`where` matches nothing: {name!r} is never {condition!r}; it is {shown(values)}"
+            f"`where` matches nothing: {name!r} is never {condition!r}; it is {list_values(values)}"
         )
     return matches
 
@@ -201,7 +201,7 @@ def _test(name: str, condition: Condition) -> Callable[[Any], object]:
     return lambda value: value == condition
 
 
-def shown(values: Iterable[Any]) -> str:
+def list_values(values: Iterable[Any]) -> str:
     """The different values as a short text."""
     levels = _levels(values)
     text = ", ".join(repr(level) for level in levels[:_SHOWN]) or "never set"

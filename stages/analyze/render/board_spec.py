@@ -53,7 +53,7 @@ def leaderboard_spec(board: Leaderboard) -> TableSpec:
     notes, explains = (*board.notes, *board.remarks), {}
     if by_score and board.version == "auto" and board.ceiling_text and board.ceiling_text not in notes:
         notes, explains = (*notes, board.ceiling_text), {board.ceiling_text: _V1.head}
-    return TableSpec(tuple(columns), board.rows, notes, lambda row: row.marked, explains).filled()
+    return TableSpec(tuple(columns), board.rows, notes, lambda row: row.marked, explains).without_empty()
 
 
 def places(row: Row) -> str:

@@ -34,10 +34,10 @@ def cover(
 ) -> Cover:
     """What a report says first."""
     doubts = (*_doubts(board, labels), *map(plain, warnings))
-    return Cover(tuple(_measured(board)), tuple(_sure(board, standings)), doubts)
+    return Cover(tuple(_measured_lines(board)), tuple(_sure(board, standings)), doubts)
 
 
-def _measured(board: Leaderboard) -> list[str]:
+def _measured_lines(board: Leaderboard) -> list[str]:
     trials, planned = (sum(getattr(row, name) for row in board.rows) for name in ("trials", "planned"))
     tasks = f"{len(board.tasks)} task{'s' * (len(board.tasks) != 1)}"
     sentences = [

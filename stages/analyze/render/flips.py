@@ -88,7 +88,7 @@ def point_spec(rows: Sequence[PlainRow], notes: tuple[str, ...] = ()) -> TableSp
     """Points with changed questions; ``shown`` has the parameters in which the points of the task differ."""
     columns = [
         Column("task", lambda row: plain(row["task"]), right=False, name=True),
-        Column("point", lambda row: assigned(row["shown"]), right=False, name=True),
+        Column("point", lambda row: assignments(row["shown"]), right=False, name=True),
         Column("tier", lambda row: plain(", ".join(row["tiers"])) or ABSENT, 1, right=False),
         Column("lost", lambda row: number(row["lost"])),
         Column("won", lambda row: number(row["won"])),
@@ -97,12 +97,12 @@ def point_spec(rows: Sequence[PlainRow], notes: tuple[str, ...] = ()) -> TableSp
     return TableSpec(tuple(columns), rows, notes)
 
 
-def assigned(params: Mapping[str, object]) -> str:
+def assignments(params: Mapping[str, object]) -> str:
     """Parameters as they are written on a command line; `ABSENT` without any."""
     return plain(" ".join(f"{name}={value}" for name, value in params.items())) or ABSENT
 
 
-def said(reply: PlainRow) -> str:
+def answer_text(reply: PlainRow) -> str:
     """The answer of a reply, or what became of it."""
     outcome = NO_ANSWER.get(reply["status"])
     if outcome is None:
@@ -115,7 +115,7 @@ def said(reply: PlainRow) -> str:
     return f"{outcome}: …{tail}" if tail else outcome
 
 
-def _told(text: str | None) -> str:
+def _line_or_absent(text: str | None) -> str:
     """A text on a line; a mark where it cannot be made here, as of a task whose package is not installed."""
     return ABSENT if text is None else plain(text)
 
@@ -129,12 +129,12 @@ def flip_cells(row: PlainRow) -> dict[str, str]:
     return {
         "": row["change"],
         "task": plain(row["task"]),
-        "point": assigned(row["shown"]),
+        "point": assignments(row["shown"]),
         "trial": str(row["trial"]) if not row["row_id"] else f"{row['trial']} ({plain(row['row_id'])})",
-        "question": _told(row["prompt"]),
-        "reference": _told(row["reference"]),
-        "first": shares["first"] + said(row["first"]),
-        "second": shares["second"] + said(row["second"]),
+        "question": _line_or_absent(row["prompt"]),
+        "reference": _line_or_absent(row["reference"]),
+        "first": shares["first"] + answer_text(row["first"]),
+        "second": shares["second"] + answer_text(row["second"]),
     }
 
 

@@ -141,12 +141,12 @@ def token_words(per_token: float, score: float) -> str:
     return "" if match is None else match.words
 
 
-def listed(bands: Sequence[Band]) -> str:
+def list_bands(bands: Sequence[Band]) -> str:
     """All bands as one sentence."""
     return "; ".join(f"{item.ends} {item.words}" for item in bands) + "."
 
 
-def profiles_listed() -> str:
+def list_profiles() -> str:
     """The profiles as one sentence, each with its example."""
     return (
         "; ".join(f"{kind.name} ({', '.join(map(str, kind.example))}) {kind.words}" for kind in PROFILES)

@@ -94,11 +94,11 @@ def render_report(
     All text that comes from outside (names, facts, samples) is escaped. The page forbids itself any request.
     """
     order = row_order(ds, board)
-    loaded = _loaded(ds)
+    loaded = _load(ds)
     labels = [shorten(label, MOST_NAME) for label in label_rows(board.rows)]
     tasks = report_data.task_views(loaded, order, mode=board.mode, weigh=weigh, confidence=board.confidence)
     standings = ranking.rank_rows(loaded, board) if len(labels) > 1 else None
-    return _page(_ticked(board, labels)).render(
+    return _page(_names_with_ticks(board, labels)).render(
         board=board,
         title=plain(facts.get("title", "Evaluation report")),
         facts=[(plain(name), plain(value)) for name, value in facts.items() if name != "title"],
@@ -122,8 +122,8 @@ def render_report(
         figures=figures,
         outcomes=report_data.outcome_shares(loaded, order),
         outcome_names=list(OUTCOMES),
-        failures=_listed(failures),
-        **_folded(samples, board, labels),
+        failures=_failure_rows(failures),
+        **_sample_fields(samples, board, labels),
         cover=cover(board, labels, standings, warnings),
         **_script(),
         meaning=meaning,
@@ -138,7 +138,7 @@ def render_report(
     )
 
 
-def _loaded(ds: Dataset) -> Dataset:
+def _load(ds: Dataset) -> Dataset:
     """What a report is made of, in memory."""
     used = ("counters", "duplicate", "planned_trials", "planned_repeats", QUESTION_MOMENTS)
     loaded = ds.drop_vars([name for name in ds.data_vars if name not in used]).compute()
@@ -209,7 +209,7 @@ def _curves(
     return {"charts": charts, "single": single, "legend": legend}
 
 
-def _listed(failures: Mapping[str, Mapping[str, int]]) -> list[tuple[str, str, int]]:
+def _failure_rows(failures: Mapping[str, Mapping[str, int]]) -> list[tuple[str, str, int]]:
     return [
         (shorten(plain(label), MOST_NAME), plain(cause), count)
         for label, causes in failures.items()
@@ -271,7 +271,9 @@ def _so_far(row: Row) -> str:
     return f" (so far {row.trials:,} of {row.planned:,} trials)" if row.partial else ""
 
 
-def _folded(samples: Sequence[SampleTrial], board: Leaderboard, labels: Sequence[str]) -> dict[str, object]:
+def _sample_fields(
+    samples: Sequence[SampleTrial], board: Leaderboard, labels: Sequence[str]
+) -> dict[str, object]:
     """The trials that are shown, how many are left out, and where each is."""
     placed = _samples(samples, board, labels)
     return {
@@ -344,7 +346,7 @@ def _code(text: str, names: Sequence[str]) -> Markup:
     )
 
 
-def _ticked(board: Leaderboard, labels: Sequence[str]) -> list[str]:
+def _names_with_ticks(board: Leaderboard, labels: Sequence[str]) -> list[str]:
     """Names with backticks that sentences may quote, the longest first."""
     rows = [name for row in board.rows for name in (row.model_name, row.template, row.sampler)]
     names = {*labels, *map(plain, (*rows, *board.tasks, *board.tiers))}

@@ -80,7 +80,7 @@ def hazard_rows(table: Dataset, labels: Sequence[str]) -> list[PlainRow]:
     shown = table.assign_coords(bin=table["tokens"].variable)[
         ["at_risk", "ends", "hazard", "incidence", "survival"]
     ]
-    rows = _expanded(shown, list(table["at_risk"].dims), labels)
+    rows = _expand(shown, list(table["at_risk"].dims), labels)
     return [
         {"tokens" if name == "bin" else name: number for name, number in row.items()}
         for row in rows
@@ -90,13 +90,13 @@ def hazard_rows(table: Dataset, labels: Sequence[str]) -> list[PlainRow]:
 
 def compression_rows(table: Dataset, labels: Sequence[str]) -> list[PlainRow]:
     """A row for each evaluation (and task) and outcome with a reasoning trace."""
-    rows = _expanded(table, list(table["traces"].dims), labels)
+    rows = _expand(table, list(table["traces"].dims), labels)
     return [row | {"traces": int(row["traces"])} for row in rows if row["traces"]]
 
 
 def cost_rows(table: Dataset, labels: Sequence[str], front: Mapping[str, FrontRow]) -> list[PlainRow]:
     """A row for each evaluation (and task) with its costs; `front` has the evaluations' rows by label."""
-    rows = _expanded(table, list(table["total"].dims), labels)
+    rows = _expand(table, list(table["total"].dims), labels)
     for row in rows:
         standing = front.get(row["model"]) if "task" not in row else None
         if standing is not None:
@@ -121,7 +121,7 @@ def _groups(
         yield index, names, values
 
 
-def _expanded(table: Dataset, dims: Sequence[Any], labels: Sequence[str]) -> list[PlainRow]:
+def _expand(table: Dataset, dims: Sequence[Any], labels: Sequence[str]) -> list[PlainRow]:
     """A row for each place along the dims; what lies along others besides is named by their labels, too."""
     inner = {
         str(name): [

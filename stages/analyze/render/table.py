@@ -11,7 +11,7 @@ from rich import table as rich_table
 from rich.cells import cell_len
 from rich.text import Text
 
-from evalcube.stages.analyze.labelled.axes import revealed
+from evalcube.stages.analyze.labelled.axes import reveal_unseen
 from evalcube.stages.analyze.render.text import ABSENT, cell_markdown, sentence, shorten
 
 NAME_WIDTH = 40
@@ -66,7 +66,7 @@ class TableSpec:
         """The cells' texts, row by row."""
         return [[column.cell(row) for column in self.columns] for row in self.rows]
 
-    def filled(self) -> TableSpec:
+    def without_empty(self) -> TableSpec:
         """The same without columns that can give way and have a value in no row."""
         columns = [
             column
@@ -113,7 +113,7 @@ def shown_notes(table: TableSpec, *, width: int) -> tuple[str, ...]:
     They may quote names that come from anyone.
     """
     hidden = left_out(table, width=width)
-    return tuple(revealed(note) for note in table.notes if table.explains.get(note) not in hidden)
+    return tuple(reveal_unseen(note) for note in table.notes if table.explains.get(note) not in hidden)
 
 
 def fold(text: str, width: int) -> str:

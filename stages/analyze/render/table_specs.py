@@ -51,7 +51,7 @@ def group_spec(
         Column(head, lambda row: percent(row["point"]) + (INCOMPLETE if _lacks(row) else "")),
         Column(f"{100 * confidence:g}%", lambda row: shares(row["lower"], row["upper"])),
         *(
-            [Column("done", lambda row: share_done(row["counters"]["trials"], _asked(row)), 0)]
+            [Column("done", lambda row: share_done(row["counters"]["trials"], _planned_trials(row)), 0)]
             if lacking
             else []
         ),
@@ -245,7 +245,7 @@ def metric_spec(
         notes = (*notes, _INCOMPLETE_QUESTIONS)
     if any(_fewer(row) for row in rows):
         notes = (*notes, _FEWER_POINTS)
-    return TableSpec(tuple(columns), shown, notes, lambda row: bool(_fewer(row))).filled()
+    return TableSpec(tuple(columns), shown, notes, lambda row: bool(_fewer(row))).without_empty()
 
 
 def _metric_columns(name: str, level: str) -> list[Column]:
@@ -342,7 +342,7 @@ def clip_spec(rows: Sequence[PlainRow], notes: tuple[str, ...] = ()) -> TableSpe
     ]
     if any(row["accuracy_most"] > row["accuracy"] for row in rows):
         notes = (*notes, _OPEN)
-    return TableSpec(tuple(columns), rows, notes).filled()
+    return TableSpec(tuple(columns), rows, notes).without_empty()
 
 
 _OPEN = "C_P 95%: up to all being right that were cut before the limit, as nobody knows what they would have said."
@@ -365,11 +365,11 @@ def _fronts(row: PlainRow) -> str:
 
 def _lacks(row: PlainRow) -> bool:
     """Whether a group has not what was planned of it."""
-    asked = _asked(row)
+    asked = _planned_trials(row)
     return bool(row["points"] < row["points_planned"] or asked - row["counters"]["trials"] > LACKING * asked)
 
 
-def _asked(row: PlainRow) -> float:
+def _planned_trials(row: PlainRow) -> float:
     """Planned trials of a group, as far as its counters have them."""
     return sum(float(row["counters"].get(name, 0.0)) for name in ("trials", "transport", "missing"))
 

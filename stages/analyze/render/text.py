@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from evalcube.stages.analyze.labelled.axes import plain, revealed
+from evalcube.stages.analyze.labelled.axes import plain, reveal_unseen
 
 ABSENT = "–"
 """Shown for a value that is undefined or was not measured."""
@@ -30,7 +30,7 @@ def printable(text: str, limit: int) -> str:
     >>> printable("one\ntwo\x07three", 8)
     'one\ntwo⟨U+0007⟩… (5 more characters)'
     """
-    shown = revealed(text[:limit].replace("\r\n", "\n"), "\n\t")
+    shown = reveal_unseen(text[:limit].replace("\r\n", "\n"), "\n\t")
     hidden = len(text) - limit
     return f"{shown}… ({hidden:,} more characters)" if hidden > 0 else shown
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from evalcube.stages.analyze.labelled.results import Estimate
 from evalcube.stages.analyze.render.text import ABSENT
-from evalcube.stages.analyze.verdict.composite import HIGHEST, LOWEST, fixed
+from evalcube.stages.analyze.verdict.composite import HIGHEST, LOWEST, decimal
 from evalcube.stages.analyze.verdict.result import PairResult, Verdict
 
 MEANINGS: Mapping[str, str] = {
@@ -47,12 +47,12 @@ class ShownPair:
     reasons: tuple[str, ...]
 
     @property
-    def shown(self) -> tuple[str, str]:
+    def texts(self) -> tuple[str, str]:
         """The difference and its interval, with signs."""
         if math.isnan(self.difference.value):
             return ABSENT, ""
         parts = self.difference.value, self.difference.lower, self.difference.upper
-        value, low, high = (fixed(part, sign=True) for part in parts)
+        value, low, high = (decimal(part, sign=True) for part in parts)
         return value, f"{low} to {high}"
 
 

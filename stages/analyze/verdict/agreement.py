@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evalcube.stages.analyze.formulas.clustering import cluster_units
 from evalcube.stages.analyze.formulas.intervals import Floats
-from evalcube.stages.analyze.verdict.composite import HIGHEST, LOWEST, fixed
+from evalcube.stages.analyze.verdict.composite import HIGHEST, LOWEST, decimal
 from evalcube.stages.analyze.verdict.paired import Clusters
 from evalcube.stages.analyze.verdict.resampling import in_blocks, indices
 
@@ -204,7 +204,7 @@ class JudgeBias:
     high: float = math.nan
 
     @property
-    def shown(self) -> bool:
+    def is_shown(self) -> bool:
         """Whether people's ratings show that the judge is kinder to the treatment, and may be by enough."""
         return self.low > 0.0 and self.high >= self.unsure
 
@@ -214,11 +214,11 @@ class JudgeBias:
         if self.unsure > HIGHEST - LOWEST:
             return "no bias of the judge between the two can make up this gain"
         limit = (
-            f"the gain is not significant if the judge is {fixed(self.unsure)} points kinder to the treatment, and "
-            f"gone with {fixed(self.erased)}"
+            f"the gain is not significant if the judge is {decimal(self.unsure)} points kinder to the treatment, and "
+            f"gone with {decimal(self.erased)}"
         )
         if math.isnan(self.high):
             return f"{limit}; {LEAST_RATED} ratings by people of either say how much it is"
-        bounds = f"it is kinder by {fixed(self.low, sign=True)} to {fixed(self.high, sign=True)}"
+        bounds = f"it is kinder by {decimal(self.low, sign=True)} to {decimal(self.high, sign=True)}"
         end = "which excludes it" if self.high < self.unsure else "which does not exclude it"
         return f"{limit}; by people's ratings {bounds}, {end}"

@@ -40,7 +40,7 @@ from evalcube.stages.analyze.verdict.paired import (
     paired_intervals,
     simultaneous_intervals,
     units_drawn,
-    weighed,
+    weigh,
 )
 from evalcube.stages.analyze.verdict.people import corrected_pair, judge_bias
 from evalcube.stages.analyze.verdict.result import Arm, Gap, Missing, PairResult
@@ -66,7 +66,7 @@ def compare(
     sides = shared if options.layer_set == "common" else (control_layers, treatment_layers)
     totals = [composite(side, options.weights) for side in sides]
     both = ~np.isnan(totals[0]) & ~np.isnan(totals[1])
-    spread = [composite(side, options.weights) for side in standardised(*shared)]
+    spread = [composite(side, options.weights) for side in standardise(*shared)]
     steps = difference(*shared)
     names = [name for layer, name in enumerate(LAYERS) if not np.isnan(steps[:, layer]).all()]
     moved = steps[:, [LAYERS.index(name) for name in names]]
@@ -94,13 +94,13 @@ def compare(
         bias=bias,
     )
     means = people.means if people else _means(totals, both, shares)
-    joint, other_weights = _without_weights(weighed(*units_drawn(steps, shares, clusters)), options)
+    joint, other_weights = _without_weights(weigh(*units_drawn(steps, shares, clusters)), options)
     return PairResult(
         control=control.name,
         treatment=treatment.name,
         decision=decide_pair(evidence, options.limits),
         complete_pairs=int(both.sum()),
-        shown=(_shown(sides[0], means[0], both, options), _shown(sides[1], means[1], both, options)),
+        shown=(_describe(sides[0], means[0], both, options), _describe(sides[1], means[1], both, options)),
         composite=main,
         layers=dict(zip(names, _intervals(moved, scores, options), strict=True)),
         simultaneous=simultaneous,
@@ -156,7 +156,7 @@ def for_this_look(
 
 def _reach(gains: Floats, shares: Floats, options: Options) -> Reach:
     """What so many pairs, or clusters, could have seen, their differences varying as they do."""
-    present = weighed(gains[:, np.newaxis], shares[:, np.newaxis])[~np.isnan(gains), 0]
+    present = weigh(gains[:, np.newaxis], shares[:, np.newaxis])[~np.isnan(gains), 0]
     weights = shares[~np.isnan(gains)]
     mean = weights * (present.sum() / max(weights.sum(), 1e-300))
     spread = math.sqrt(((present - mean) ** 2).sum() / (len(present) - 1)) if len(present) > 1 else math.nan
@@ -164,7 +164,7 @@ def _reach(gains: Floats, shares: Floats, options: Options) -> Reach:
     return reach(spread, len(present), matters, alpha=options.alpha, again=again, planned=options.planned)
 
 
-def standardised(control: Floats, treatment: Floats) -> tuple[Floats, Floats]:
+def standardise(control: Floats, treatment: Floats) -> tuple[Floats, Floats]:
     """Return both arms with each layer in units of its standard deviation over both: none dominates by its scale."""
     scale = np.ones(control.shape[1])
     for layer, column in enumerate(np.concatenate([control, treatment]).T):
@@ -174,24 +174,24 @@ def standardised(control: Floats, treatment: Floats) -> tuple[Floats, Floats]:
     return control / scale, treatment / scale
 
 
-def _shown(layers: Floats, mean: float, both: np.ndarray, options: Options) -> str:
+def _describe(layers: Floats, mean: float, both: np.ndarray, options: Options) -> str:
     return describe(mean, weighty(layer_bits(layers[both]), options.weights))
 
 
 def _intervals(columns: Floats, scores: Scores, options: Options, looks: int = 1) -> list[Interval]:
     """An interval of each column by itself, at the level of one of so many."""
     how, alpha = options.method or "sign-flip", options.alpha / looks
-    return paired_intervals(columns, method=how, **_drawn(scores, options) | {"alpha": alpha})
+    return paired_intervals(columns, method=how, **_test_options(scores, options) | {"alpha": alpha})
 
 
 def _together(columns: Floats, scores: Scores, options: Options) -> list[Interval]:
     """Intervals that hold for all columns at once."""
     if options.method == "anytime":
         return _intervals(columns, scores, options, max(columns.shape[1], 1))
-    return simultaneous_intervals(columns, **_drawn(scores, options))
+    return simultaneous_intervals(columns, **_test_options(scores, options))
 
 
-def _drawn(scores: Scores, options: Options) -> dict[str, Any]:
+def _test_options(scores: Scores, options: Options) -> dict[str, Any]:
     of_options = {name: getattr(options, name) for name in ("alpha", "draws", "seed")}
     return of_options | {"shares": scores.shares, "clusters": scores.clusters}
 
@@ -206,14 +206,14 @@ def missing_of_pair(scores: Scores, runs: Floats, place: int, options: Options) 
     A layer is expected of a unit that is to have it, or if either arm has it there, and with the judge layer a reading
     of each judge. A judge that never answered is not expected to.
     """
-    sides = [(_kinds(scores, runs, arm), _expected(scores, arm)) for arm in (0, place)]
+    sides = [(_kinds(scores, runs, arm), _expected_runs(scores, arm)) for arm in (0, place)]
     kinds = np.any([(~np.isnan(values)).any(axis=0) for values, _ in sides], axis=0)  # (unit, kind)
     if scores.due is not None:
         kinds[:, :_LAYERS] |= scores.due
     kinds[:, _LAYERS:] = kinds[:, JUDGE, np.newaxis] & kinds[:, _LAYERS:].any(axis=0)
     due = [expected[..., np.newaxis] & kinds for _, expected in sides]
     lacks = [part & np.isnan(values) for part, (values, _) in zip(due, sides, strict=True)]
-    alone = [_unmeasured(*side) for side in sides]
+    alone = [_count_unmeasured(*side) for side in sides]
     names = [*LAYERS, *(f"readings of {name}" for name in scores.judge_names)]
     gaps = [Gap(COMPOSITE, *alone[0], *alone[1])]
     for kind, name in enumerate(names):
@@ -234,7 +234,7 @@ def missing_of_pair(scores: Scores, runs: Floats, place: int, options: Options) 
 
 def missing_alone(scores: Scores, runs: Floats, place: int) -> tuple[int, int]:
     """How many executions of a variant have no composite, and how many there should be."""
-    return _unmeasured(_kinds(scores, runs, place), _expected(scores, place))
+    return _count_unmeasured(_kinds(scores, runs, place), _expected_runs(scores, place))
 
 
 def silent_judges(scores: Scores) -> list[str]:
@@ -257,14 +257,14 @@ def _kinds(scores: Scores, runs: Floats, place: int) -> Floats:
     return np.concatenate([runs[:, place], np.where(there, scores.judges[:, place], np.nan)], axis=-1)
 
 
-def _expected(scores: Scores, place: int) -> Flags:
+def _expected_runs(scores: Scores, place: int) -> Flags:
     """Executions (run, unit) that a variant should have."""
     entries = scores.entries[:, place]
     # An arm with no execution of a unit lacks them all; one with fewer runs than another was planned so.
     return np.asarray(entries | ~entries.any(axis=0))
 
 
-def _unmeasured(values: Floats, expected: Flags) -> tuple[int, int]:
+def _count_unmeasured(values: Floats, expected: Flags) -> tuple[int, int]:
     """How many executions have no layer at all, of those that are expected."""
     return int((expected & np.isnan(values[..., :_LAYERS]).all(axis=2)).sum()), int(expected.sum())
 

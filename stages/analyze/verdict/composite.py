@@ -38,12 +38,12 @@ def half_away(value: float, digits: int = 2) -> float:
     return float(Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
 
 
-def fixed(value: float, digits: int = 2, *, sign: bool = False) -> str:
+def decimal(value: float, digits: int = 2, *, sign: bool = False) -> str:
     """`value` as text with exactly `digits` decimals; "missing" for NaN.
 
     Examples
     --------
-    >>> fixed(4.0), fixed(0.5, sign=True), fixed(float("nan"))
+    >>> decimal(4.0), decimal(0.5, sign=True), decimal(float("nan"))
     ('4.00', '+0.50', 'missing')
     """
     if math.isnan(value):
@@ -160,7 +160,7 @@ def describe(score: float, bits: ArrayLike) -> str:
         text = f"{len(LAYERS)}/{len(LAYERS)}"
     else:
         text = f"{present[0]} only" if len(present) == 1 else " + ".join(present)
-    return f"{fixed(score)} ({text}{', not on every unit' if len(masks) > 1 else ''})"
+    return f"{decimal(score)} ({text}{', not on every unit' if len(masks) > 1 else ''})"
 
 
 THRESHOLD = 3.5
@@ -181,7 +181,7 @@ class LayerGate:
     """Layers whose mean is below the threshold."""
 
     @property
-    def passed(self) -> bool:
+    def passes(self) -> bool:
         """Whether something was measured and every layer reaches the threshold."""
         return bool(self.means) and not self.failed
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evalcube.stages.analyze.formulas.arguments import shown
+from evalcube.stages.analyze.formulas.arguments import describe_value
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.verdict.composite import GRAIN, HIGHEST, LAYERS, LOWEST, judge_layer
 from evalcube.stages.errors import ArgumentError, ArgumentTypeError
@@ -118,7 +118,7 @@ def checked_scores(
 
 def _check_labels(name: str, labels: Sequence[str]) -> None:
     if not hasattr(labels, "__len__"):
-        raise ArgumentTypeError(f"`{name}` must be a list of labels, got {shown(labels)}")
+        raise ArgumentTypeError(f"`{name}` must be a list of labels, got {describe_value(labels)}")
     if not len(labels):
         raise ArgumentError(f"`{name}` is empty: there is nothing to compare")
     twice = [label for label, times in Counter(labels).items() if times > 1]
@@ -131,7 +131,7 @@ def _numbers(name: str, given: ArrayLike) -> Floats:
         return np.array(given, dtype=float)
     except (TypeError, ValueError, OverflowError) as error:  # of whole numbers that no float holds
         raise ArgumentError(
-            f"`{name}` must hold numbers, NaN where one is absent, got {shown(given)}"
+            f"`{name}` must hold numbers, NaN where one is absent, got {describe_value(given)}"
         ) from error
 
 

@@ -69,8 +69,8 @@ def reach(
     return Reach(
         seen if pairs else math.inf,
         difference,
-        _needed(spread, difference, planned or alpha, again=False),
-        _needed(spread, difference, alpha, again=True),
+        _pairs_needed(spread, difference, planned or alpha, again=False),
+        _pairs_needed(spread, difference, alpha, again=True),
     )
 
 
@@ -82,7 +82,7 @@ def _critical(spread: float, pairs: float, alpha: float, *, again: bool) -> floa
     return math.sqrt((2.0 * math.log(1.0 / alpha) + math.log1p(information)) * (1.0 + 1.0 / information))
 
 
-def _needed(spread: float, difference: float, alpha: float, *, again: bool) -> int:
+def _pairs_needed(spread: float, difference: float, alpha: float, *, again: bool) -> int:
     pairs = 1.0
     for _ in range(50):  # a contraction: the critical value grows with the logarithm of the pairs
         pairs = (spread * (_critical(spread, pairs, alpha, again=again) + _TAIL) / difference) ** 2

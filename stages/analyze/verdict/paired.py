@@ -63,7 +63,7 @@ class Interval:
     """Clusters that the pairs lie in, of which the interval is; 0 where they share none."""
 
     @property
-    def drawn(self) -> int:
+    def size(self) -> int:
         """What the interval rests on: clusters, or pairs."""
         return self.clusters or self.pairs
 
@@ -104,7 +104,7 @@ def paired_intervals(
     clusters: Clusters | None = None,
 ) -> list[Interval]:
     """Interval, p value and e-value of the weighted mean of each column, each at level 1 − alpha."""
-    values = checked(differences, alpha, draws)
+    values = check_differences(differences, alpha, draws)
     one_of(method, "method", get_args(Method))
     means, weights = units_drawn(values, shares, clusters)
     if method == "sign-flip":
@@ -133,7 +133,7 @@ def in_clusters(found: list[Interval], values: Floats, clusters: Clusters | None
     return [replace(row, pairs=number, clusters=row.pairs) for row, number in zip(found, pairs, strict=True)]
 
 
-def weighed(differences: Floats, shares: Floats) -> Floats:
+def weigh(differences: Floats, shares: Floats) -> Floats:
     """Differences (row, column) times shares that are 1 on average over the rows that a column has.
 
     Their plain mean is the weighted mean; whoever flips signs or takes t of them tests that.
@@ -151,7 +151,7 @@ def _present(column: Floats, shares: Floats) -> tuple[Floats, Floats]:
     return column[there], weights / (weights.mean() if weights.sum() > 0 else 1.0)
 
 
-def checked(differences: ArrayLike, alpha: float, draws: int) -> Floats:
+def check_differences(differences: ArrayLike, alpha: float, draws: int) -> Floats:
     """The differences as (unit, column) floats; raises ValueError if an argument does not fit."""
     values = np.asarray(differences, dtype=float)
     if values.ndim != 2:
@@ -215,16 +215,16 @@ def _anytime(column: Floats, shares: Floats, alpha: float) -> Interval:
         return nothing(alpha, "anytime")
     mean = float((column * shares).sum() / pairs)
 
-    def reached(shift: float) -> bool:
+    def excludes(shift: float) -> bool:
         return sign_e_value(shares * (column - mean - shift)) >= 1.0 / alpha
 
     def bound(side: float) -> float:
         near, far = 0.0, side * _FARTHEST
-        if not reached(far):
+        if not excludes(far):
             return side * math.inf
         for _ in range(_HALVINGS):
             middle = (near + far) / 2.0
-            near, far = (near, middle) if reached(middle) else (middle, far)
+            near, far = (near, middle) if excludes(middle) else (middle, far)
         return far
 
     p_value = min(1.0, 1.0 / sign_e_value(shares * column))
@@ -245,8 +245,8 @@ def simultaneous_intervals(
     Arguments as in `paired_intervals`. An interval is mean ± c · standard error with the same c for all columns; a
     column's interval excludes 0 exactly if its adjusted p value is at most alpha.
     """
-    pairwise = checked(differences, alpha, draws)
-    values = weighed(*units_drawn(pairwise, shares, clusters))
+    pairwise = check_differences(differences, alpha, draws)
+    values = weigh(*units_drawn(pairwise, shares, clusters))
     units, columns = values.shape
     present = (~np.isnan(values)).astype(float)
     pairs = present.sum(axis=0)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from evalcube.stages.analyze.verdict.agreement import Agreement, JudgeBias
-from evalcube.stages.analyze.verdict.composite import SLACK, THRESHOLD, LayerGate, fixed
+from evalcube.stages.analyze.verdict.composite import SLACK, THRESHOLD, LayerGate, decimal
 from evalcube.stages.analyze.verdict.measures import SPREAD, Holdout, Reach, Saturation
 from evalcube.stages.analyze.verdict.paired import DRAWS, Interval, Method
 from evalcube.stages.analyze.verdict.result import NEXT_STEP, ROLL_UP, Decision, Missing
@@ -74,7 +74,7 @@ def decide_pair(evidence: Evidence, limits: Thresholds | None = None) -> Decisio
     gain = difference_text(evidence.composite)
     if evidence.composite.negative:
         return Decision("REGRESS", "significant_negative", (f"the composite fell: {gain}",))
-    if not evidence.treatment_gate.passed:
+    if not evidence.treatment_gate.passes:
         return _gate_broken(evidence, gain)
     moved = {name: layer for name, layer in evidence.layers.items() if layer.significant}
     if not evidence.composite.positive and not moved:
@@ -89,9 +89,9 @@ def decide_pair(evidence: Evidence, limits: Thresholds | None = None) -> Decisio
     held = evidence.holdout
     unseen: list[str] = []
     if held is not None:
-        gap = f"only a gap of {fixed(held.detectable)} is detected with 80% power"
+        gap = f"only a gap of {decimal(held.detectable)} is detected with 80% power"
         unseen.append(f"held-out units show no smaller gain, but {gap}")
-    if not evidence.control_gate.passed:
+    if not evidence.control_gate.passes:
         lifted = ", ".join(evidence.control_gate.failed) or "which had no layer at all"
         text = f"the treatment passes a gate that the control failed ({lifted})"
         return Decision("PROGRESS", "positive_recovers_broken_control", (gain, text, *unseen))
@@ -101,11 +101,11 @@ def decide_pair(evidence: Evidence, limits: Thresholds | None = None) -> Decisio
 def _gate_broken(evidence: Evidence, gain: str) -> Decision:
     gate, control = evidence.treatment_gate, evidence.control_gate
     if gate.means:
-        text = ", ".join(f"{name} {fixed(gate.means[name])} < {gate.threshold:g}" for name in gate.failed)
+        text = ", ".join(f"{name} {decimal(gate.means[name])} < {gate.threshold:g}" for name in gate.failed)
         held = [name for name in gate.failed if name in control.means and name not in control.failed]
     else:
         text = "the treatment has no measured layer"
-        held = list(control.means) if control.passed else []
+        held = list(control.means) if control.passes else []
     reasons = (f"the treatment fails its gate: {text}", gain)
     if evidence.composite.positive:
         return Decision("CAUTIOUS", "positive_gate_broken", reasons)
@@ -116,7 +116,7 @@ def _gate_broken(evidence: Evidence, gain: str) -> Decision:
 
 def _nothing_moved(evidence: Evidence, limits: Thresholds, gain: str) -> Decision:
     curve, seen = evidence.saturation, _seen(evidence, limits)
-    if evidence.composite.drawn < limits.min_pairs:
+    if evidence.composite.size < limits.min_pairs:
         few = _too_few(evidence.composite, limits)
         return Decision("UNDERPOWERED", "not_significant_underpowered", (gain, few, *seen))
     if curve is not None and (
@@ -136,12 +136,12 @@ def _seen(evidence: Evidence, limits: Thresholds) -> list[str]:
     texts = []
     if evidence.reach is not None and seen.pairs:
         texts.append(
-            f"minimum detectable difference of {seen.amount}: {fixed(evidence.reach.detectable)} (80% power)"
+            f"minimum detectable difference of {seen.amount}: {decimal(evidence.reach.detectable)} (80% power)"
         )
     if low > -limits.trivial:
         texts.append(f"a loss of {limits.trivial:g} or more is excluded: no harm within that margin")
     else:
-        loss = f"a loss of up to {fixed(-low)}" if math.isfinite(low) else "a loss of any size"
+        loss = f"a loss of up to {decimal(-low)}" if math.isfinite(low) else "a loss of any size"
         texts.append(f"{loss} is not excluded: this does not show that there is no harm")
     return texts
 
@@ -152,7 +152,7 @@ def next_step(decision: Decision, reach: Reach, found: Interval, limits: Thresho
         return NEXT_STEP[decision.verdict]
     if decision.branch == "not_significant_missing":
         return "Not decided: complete the missing results, or find out why they are missing; more pairs do not help."
-    pairs, noun = found.drawn, found.noun
+    pairs, noun = found.size, found.noun
     new, more = (max(limits.min_pairs, number) for number in (reach.pairs, reach.pairs_again))
     if pairs >= (more if found.method == "anytime" else new):
         return (
@@ -178,19 +178,19 @@ def _reservations(
         for name, layer in moved.items()
         if layer.negative
     ]
-    if evidence.composite.drawn < limits.min_pairs:
+    if evidence.composite.size < limits.min_pairs:
         doubts.append(("positive_underpowered", _too_few(evidence.composite, limits)))
     if curve is not None and not curve.saturated:
         doubts.append(("positive_unsaturated", "the scores have not settled over the runs (unsaturated)"))
     doubts += [("positive_judge_dissent", text) for text in _dissent(evidence.agreement or {}, limits)]
-    if evidence.bias is not None and evidence.bias.shown:
+    if evidence.bias is not None and evidence.bias.is_shown:
         doubts.append(("positive_judge_bias", evidence.bias.text))
     if evidence.composite.estimate < limits.trivial - SLACK:
         doubts.append(
             ("positive_trivially_small", f"a gain below {limits.trivial:g} points is too small to matter")
         )
     if evidence.variation > limits.unstable + SLACK:
-        text = f"runs differ too much (CV {fixed(evidence.variation)} > {limits.unstable:g})"
+        text = f"runs differ too much (CV {decimal(evidence.variation)} > {limits.unstable:g})"
         doubts.append(("positive_unstable", text))
     if evidence.holdout is not None and evidence.holdout.gap.positive:
         doubts.append(
@@ -202,10 +202,12 @@ def _reservations(
 def holdout_text(found: Holdout) -> str:
     """Both gains, and how they differ."""
     gap = found.gap
-    bounds = f"[{fixed(gap.low, sign=True)}, {fixed(gap.high, sign=True)}] at {100 * (1 - gap.alpha):.4g}%"
+    bounds = (
+        f"[{decimal(gap.low, sign=True)}, {decimal(gap.high, sign=True)}] at {100 * (1 - gap.alpha):.4g}%"
+    )
     return (
-        f"{fixed(found.held_out, sign=True)} there, {fixed(found.train, sign=True)} on the others, a gap of "
-        f"{fixed(gap.estimate, sign=True)} {bounds}; the minimum detectable gap is {fixed(found.detectable)}"
+        f"{decimal(found.held_out, sign=True)} there, {decimal(found.train, sign=True)} on the others, a gap of "
+        f"{decimal(gap.estimate, sign=True)} {bounds}; the minimum detectable gap is {decimal(found.detectable)}"
     )
 
 
@@ -217,12 +219,12 @@ def dissents(agreement: Agreement, pearson: float, ac2: float) -> bool:
 def _dissent(agreement: Mapping[str, Agreement], limits: Thresholds) -> list[str]:
     """The arms whose judges disagree, the worst first."""
     dissenting = sorted(
-        (judges.ac2, name, "undefined" if math.isnan(judges.pearson) else fixed(judges.pearson))
+        (judges.ac2, name, "undefined" if math.isnan(judges.pearson) else decimal(judges.pearson))
         for name, judges in agreement.items()
         if dissents(judges, limits.dissent, limits.apart)
     )
     return [
-        f"the judges disagree on {name} (AC2 {fixed(ac2)} < {limits.apart:g}, Pearson {pearson})"
+        f"the judges disagree on {name} (AC2 {decimal(ac2)} < {limits.apart:g}, Pearson {pearson})"
         for ac2, name, pearson in dissenting
     ]
 
@@ -278,10 +280,10 @@ def difference_text(interval: Interval) -> str:
         return "no unit has a composite in both arms"
     level = f"{100 * (1 - interval.alpha):.4g}%"
     if not math.isfinite(interval.low) or not math.isfinite(interval.high):
-        few = f"too few {interval.noun} ({interval.drawn})"
-        return f"{fixed(interval.estimate, sign=True)}, {few} for an interval at {level}"
-    bounds = f"[{fixed(interval.low, sign=True)}, {fixed(interval.high, sign=True)}]"
-    return f"{fixed(interval.estimate, sign=True)} {bounds} at {level}, {interval.amount}"
+        few = f"too few {interval.noun} ({interval.size})"
+        return f"{decimal(interval.estimate, sign=True)}, {few} for an interval at {level}"
+    bounds = f"[{decimal(interval.low, sign=True)}, {decimal(interval.high, sign=True)}]"
+    return f"{decimal(interval.estimate, sign=True)} {bounds} at {level}, {interval.amount}"
 
 
 def worst(decisions: Sequence[Decision]) -> int:

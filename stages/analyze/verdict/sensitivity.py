@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.verdict.composite import checked_weights, composite
-from evalcube.stages.analyze.verdict.paired import DRAWS, checked, sign_flip
+from evalcube.stages.analyze.verdict.paired import DRAWS, check_differences, sign_flip
 from evalcube.stages.analyze.verdict.resampling import TIE, flips, in_blocks, total_flips
 
 RESOLUTION = 20
@@ -63,7 +63,7 @@ def sensitivity(
     resolution: int = RESOLUTION,
 ) -> Sensitivity:
     """Share of the weight simplex on which sign and significance of the composite difference hold."""
-    values = checked(differences, alpha, draws)
+    values = check_differences(differences, alpha, draws)
     declared = checked_weights(weights, values.shape[1])
     used = ~np.isnan(values).all(axis=0)
     if not used.any() or declared[used].sum() <= 0:
@@ -106,11 +106,11 @@ def hotelling(differences: ArrayLike, *, draws: int = DRAWS, seed: int = 0) -> H
     A gain in one layer and a loss in another can leave the composite flat; the joint test sees the pair. As whole units
     are flipped, it needs neither normal scores nor a formula for ties, and holds for few units.
     """
-    values = checked(differences, 0.5, draws)
+    values = check_differences(differences, 0.5, draws)
     values = values[:, ~np.isnan(values).all(axis=0)] if len(values) else values
     values = values[~np.isnan(values).any(axis=1)]
     pairs = len(values)
-    scores = _whitened(values)
+    scores = _whiten(values)
     rank = scores.shape[1]
     if rank == 0 or pairs <= rank:
         return Hotelling(math.nan, 1.0, pairs, rank)
@@ -127,7 +127,7 @@ def hotelling(differences: ArrayLike, *, draws: int = DRAWS, seed: int = 0) -> H
     return Hotelling(statistic, extreme / len(drawn), pairs, rank)
 
 
-def _whitened(values: Floats) -> Floats:
+def _whiten(values: Floats) -> Floats:
     """Columns turned and scaled so that their matrix of squares and products is the identity.
 
     That matrix is the same for all sign flips, so T² is a rising function of the squared length of the flipped sums.

@@ -183,16 +183,16 @@ def verdict(
         gold=by_variant(gold, scores.variants, gold_variant),
         gold_variant=gold_variant,
     )
-    return _evaluated(scores.by_unit(), options)
+    return _evaluate(scores.by_unit(), options)
 
 
 STRONG_PEARSON, STRONG_AC2 = 0.7, 0.8
 FAIR_ALPHA, STRONG_ALPHA = 0.667, 0.8
 
 
-def _evaluated(scores: Scores, options: Options) -> Verdict:
+def _evaluate(scores: Scores, options: Options) -> Verdict:
     """Verdict of all treatments against the control."""
-    runs = _measured(scores)
+    runs = _measured_layers(scores)
     layers = mean_present(runs, axis=0)
     arms = tuple(_arm(scores, runs, layers[index], index, options) for index in range(len(scores.variants)))
     gold = _gold(scores, layers, options)
@@ -215,13 +215,13 @@ def _evaluated(scores: Scores, options: Options) -> Verdict:
         arms=arms,
         badges=_badges(arms, decided, gold, options.limits),
         gate_passed=all(arm.gate_passed for arm in arms),
-        notes=(*_notes(arms, pairs, scores), *_rated(scores, options), *_of_looks(pairs, looks)),
+        notes=(*_notes(arms, pairs, scores), *_rating_notes(scores, options), *_of_looks(pairs, looks)),
         gold=gold,
         to_rate=to_rate(scores, layers, options),
     )
 
 
-def _measured(scores: Scores) -> Floats:
+def _measured_layers(scores: Scores) -> Floats:
     """Layers (run, variant, unit, layer) of finished executions, the judge layer filled in from the ensemble."""
     layers = scores.layers.copy()
     layers[..., JUDGE] = np.where(
@@ -249,7 +249,7 @@ def _arm(scores: Scores, runs: Floats, layers: Floats, place: int, options: Opti
         shown=describe(mean, weighty(bits, options.weights)),
         bits=int(np.bitwise_or.reduce(bits, initial=0)),
         layers=gate.means,
-        gate_passed=gate.passed,
+        gate_passed=gate.passes,
         failed_layers=gate.failed,
         agreement=judge_agreement(scores.judges[:, place][scores.ok[:, place]]),
         variation=_variation(per_run, scores.shares),
@@ -258,7 +258,7 @@ def _arm(scores: Scores, runs: Floats, layers: Floats, place: int, options: Opti
     )
 
 
-def _rated(scores: Scores, options: Options) -> list[str]:
+def _rating_notes(scores: Scores, options: Options) -> list[str]:
     """What ratings by people are too few to correct."""
     units = set(scores.units)
     counts = {name: len(units.intersection(options.gold.get(name, ()))) for name in scores.variants}
@@ -301,7 +301,7 @@ def _solo(
         arms=(arm,),
         badges=_badges((arm,), None, gold, options.limits),
         gate_passed=arm.gate_passed and scored,
-        notes=(*silent_judges(scores), *_rated(scores, options)),
+        notes=(*silent_judges(scores), *_rating_notes(scores, options)),
         gold=gold,
         to_rate=to_rate(scores, layers, options),
     )
@@ -321,7 +321,7 @@ def _gold(scores: Scores, layers: Floats, options: Options) -> GoldAgreement | N
 def _badges(
     arms: Sequence[Arm], decided: PairResult | None, gold: GoldAgreement | None, limits: Thresholds
 ) -> Badges:
-    judged = [_judged(arm.agreement, limits) for arm in arms if arm.agreement is not None]
+    judged = [_agreement_badge(arm.agreement, limits) for arm in arms if arm.agreement is not None]
     curve, interval = None, None
     if decided is not None:
         curve = next(arm.saturation for arm in arms if arm.name == decided.treatment)
@@ -330,7 +330,7 @@ def _badges(
         judges_agree=min(judged, key=("no", "partly", "yes").index, default="unknown"),
         significant=_yes(None if interval is None else interval.significant),
         saturated=_yes(None if curve is None else curve.saturated),
-        human_aligned="unknown" if gold is None else _aligned(gold),
+        human_aligned="unknown" if gold is None else _people_badge(gold),
     )
 
 
@@ -338,21 +338,21 @@ def _yes(known: bool | None) -> Badge:
     return "unknown" if known is None else "yes" if known else "no"
 
 
-def _judged(agreement: Agreement, limits: Thresholds) -> Badge:
+def _agreement_badge(agreement: Agreement, limits: Thresholds) -> Badge:
     """Whether judges agree: by their order or by their distance, whichever speaks for them."""
     if agreement.pearson >= STRONG_PEARSON or agreement.ac2 >= STRONG_AC2:
         return "yes"
     return "no" if dissents(agreement, limits.dissent, limits.apart) else "partly"
 
 
-def _aligned(gold: GoldAgreement) -> Badge:
+def _people_badge(gold: GoldAgreement) -> Badge:
     """How far judges agree with people; unknown from ratings so few that both yes and no fit them."""
-    ends = {_graded(end) for end in (gold.low, gold.high)}
+    ends = {_alpha_badge(end) for end in (gold.low, gold.high)}
     few = gold.units < LEAST_RATED or "unknown" in ends or ends == {"no", "yes"}
-    return "unknown" if few else _graded(gold.alpha)
+    return "unknown" if few else _alpha_badge(gold.alpha)
 
 
-def _graded(alpha: float) -> Badge:
+def _alpha_badge(alpha: float) -> Badge:
     if math.isnan(alpha):
         return "unknown"
     return "yes" if alpha >= STRONG_ALPHA else "partly" if alpha >= FAIR_ALPHA else "no"
@@ -361,7 +361,7 @@ def _graded(alpha: float) -> Badge:
 def _notes(arms: Sequence[Arm], pairs: Sequence[PairResult], scores: Scores) -> tuple[str, ...]:
     notes = silent_judges(scores)
     for pair, treatment in zip(pairs, arms[1:], strict=True):
-        if pair.bias is not None and not pair.bias.shown:  # else it is among the reasons
+        if pair.bias is not None and not pair.bias.is_shown:  # else it is among the reasons
             notes.append(f"{pair.treatment}: {pair.bias.text}")
         if treatment.bits != arms[0].bits:
             notes.append(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from evalcube.stages.analyze.formulas.arguments import axes, counted, fitting, reals
+from evalcube.stages.analyze.formulas.arguments import axes, check_counts, fitting, reals
 from evalcube.stages.analyze.formulas.estimators import Bounds
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.stratified import (
@@ -143,7 +143,7 @@ def _difference_parts(
         )
     )
     for name, part in (("first_only", b), ("second_only", c), ("trials", n), ("units", asked)):
-        counted(part, name)
+        check_counts(part, name)
     # Counts that were scaled to an effective number are no whole numbers any more.
     if np.any(b + c > n + 1e-9 * (1.0 + n)):
         raise ArgumentError(

@@ -46,7 +46,7 @@ def win_rates(successes: ArrayLike, trials: ArrayLike, *, method: str = "exact",
     ----------
     successes, trials
         Real-valued counts s and m, shape (model, task), such as those of
-        `evalcube.stages.analyze.formulas.reasonscore.adjusted`; s is clipped to [0, m], m <= 0 means no trials.
+        `evalcube.stages.analyze.formulas.reasonscore.correct_guesses`; s is clipped to [0, m], m <= 0 means no trials.
     method
         "exact": posteriors Beta(s + ½, m − s + ½), integrated numerically to 1e-10; deterministic.
         "reference": Beta with the mean and variance of Wilson's interval, 10 000 draws per model and task; it

@@ -62,7 +62,7 @@ def bayes(R: object, w: object = None, R0: object = None) -> tuple[float, float]
     >>> [round(x, 6) for x in bayes(R, [0.0, 0.5, 1.0], R0)]
     [0.575, 0.084275]
     """
-    scores, exponent = scaled(w)
+    scores, exponent = scale_scores(w)
     table = posterior_counts(R, scores.size - 1, R0)
     mean, sigma = _moments(table, scores)
     return math.ldexp(mean, exponent), math.ldexp(sigma, exponent)
@@ -141,7 +141,7 @@ def avg(R: object, w: object = None) -> tuple[float, float]:
     >>> [round(x, 6) for x in avg([[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]])]
     [0.7, 0.165831]
     """
-    scores, exponent = scaled(w)
+    scores, exponent = scale_scores(w)
     table = categories(R, scores.size - 1)
     samples = table.counts.sum(axis=1)
     mean = _moments(table, scores)[0]
@@ -183,7 +183,7 @@ def avg_ci(R: object, w: object = None, confidence: float = 0.95, bounds: Bounds
     return with_sigma(*avg(R, w), confidence, bounds)
 
 
-def scaled(w: object) -> tuple[Floats, int]:
+def scale_scores(w: object) -> tuple[Floats, int]:
     """Scores over a power of two that brings the largest into [1/2, 1), and its exponent: exact, no overflow."""
     scores = inputs.rewards(_BINARY if w is None else w)
     exponent = math.frexp(float(np.abs(scores).max()))[1]
@@ -241,7 +241,7 @@ def max_at_k(R: object, k: int, w: object = None) -> float:
     >>> round(max_at_k([[0, 1, 2, 2, 1], [1, 1, 0, 2, 2]], 2, w=[0.0, 0.5, 1.0]), 6)
     0.85
     """
-    rewards, exponent = scaled(w)
+    rewards, exponent = scale_scores(w)
     table = categories(R, rewards.size - 1)
     k = inputs.draws(k, table.samples)
     start, gaps = _layers(rewards)
@@ -298,7 +298,7 @@ def max_at_k_ci(
     >>> [round(x, 4) for x in max_at_k_ci([[0, 1, 2, 2, 1], [1, 1, 0, 2, 2]], 2, w=[0.0, 0.5, 1.0])]
     [0.75, 0.0881, 0.5773, 0.9227]
     """
-    rewards, exponent = scaled(w)
+    rewards, exponent = scale_scores(w)
     k = inputs.draws(k)
     table = posterior_counts(R, rewards.size - 1, R0)
     if bounds is None and k > 1:

@@ -158,7 +158,7 @@ def successes(values: object) -> Successes:
     """
     if isinstance(values, Successes):
         return values
-    chunked = _chunked(values)
+    chunked = _as_chunks(values)
     if chunked is None:
         return Successes.of_histogram(_histogram(inputs.outcomes(_plain(values))))
     samples, form = chunked.shape[1], {"dtype": np.int64, "meta": np.empty((0, 0), np.int64)}
@@ -213,7 +213,7 @@ def categories(values: object, top: int, prior: object = None) -> Categories:
         return replace(
             values, counts=values.counts + count_rows(inputs.matrix(shared, "R0")[np.newaxis], top, "R0")
         )
-    chunked = _chunked(values)
+    chunked = _as_chunks(values)
     if chunked is None:
         array = inputs.outcomes(_plain(values))
         samples, rows = array.shape[1], count_rows(array, top)
@@ -235,7 +235,7 @@ def _plain(values: object) -> Any:  # noqa: ANN401 - an array of any library
     return values.data if hasattr(values, "dims") and hasattr(values, "data") else values
 
 
-def _chunked(values: object) -> Any | None:  # noqa: ANN401 - Dask's array, not imported here
+def _as_chunks(values: object) -> Any | None:  # noqa: ANN401 - Dask's array, not imported here
     """The values as a Dask array with whole rows per chunk, or None; Dask itself is not imported."""
     data = _plain(values)
     if not hasattr(data, "map_blocks"):

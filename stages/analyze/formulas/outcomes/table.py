@@ -118,7 +118,7 @@ def metric_table(
     >>> [round(value, 6) for value in table["pass_at_k"].values()], round(table["avg"][0], 6)
     ([0.7, 0.95], 0.7)
     """
-    names = selected(metrics, w, options)
+    names = select_metrics(metrics, w, options)
     top, some = top_category(w), {METRICS[name].categorical for name in names}
     reduced: dict[bool, Any] = {}
     if top == 1 or False in some:
@@ -136,7 +136,7 @@ def metric_table(
     return columns
 
 
-def selected(metrics: Sequence[str] | None, w: object, options: Options | None) -> tuple[str, ...]:
+def select_metrics(metrics: Sequence[str] | None, w: object, options: Options | None) -> tuple[str, ...]:
     """The names to evaluate, checked against what they need."""
     choices = options or {}
     for name in (*(metrics or ()), *choices):

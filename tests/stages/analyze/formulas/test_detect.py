@@ -20,7 +20,7 @@ from evalcube.stages.errors import ArgumentError
 def test_enough_questions__is_connors_with_a_continuity_term():
     """R. J. Connor (1987), with the variance of the alternative: (1.96 + 0.84)² (π − δ²)/δ²."""
     for discordance, difference in ((0.2, 0.02), (0.3, 0.1), (0.1, 0.05)):
-        found = enough_questions(difference, Spread.stated(discordance, difference))
+        found = enough_questions(difference, Spread.of_discordance(discordance, difference))
 
         exact = 7.8489 * (discordance - difference**2) / difference**2
         assert found == pytest.approx(exact + 2 * 0.75 / difference, abs=2)
@@ -28,7 +28,7 @@ def test_enough_questions__is_connors_with_a_continuity_term():
 
 @pytest.mark.parametrize(("discordance", "difference"), [(0.2, 0.15), (0.3, 0.2), (0.5, 0.25), (0.5, 0.4)])
 def test_enough_questions__keeps_its_promise_below_100_questions(discordance, difference):
-    number = int(enough_questions(difference, Spread.stated(discordance, difference)))
+    number = int(enough_questions(difference, Spread.of_discordance(discordance, difference)))
     parts = [(discordance + difference) / 2, (discordance - difference) / 2]
     drawn = np.random.default_rng(2).multinomial(number, [*parts, 1 - discordance], size=4000)
     pairs, times = np.unique(drawn[:, :2], axis=0, return_counts=True)
@@ -62,9 +62,9 @@ def test_enough_questions__none_are_enough_where_clusters_are_few_and_alike():
 
 def test_told_difference__is_discordance_itself_whatever_the_spread():
     assert told_difference(10, Spread(0.0, 0.0)) == pytest.approx(0.518, abs=0.001)
-    assert told_difference(10, Spread.stated(0.2)) == told_difference(10, Spread(0.0, 0.0))
+    assert told_difference(10, Spread.of_discordance(0.2)) == told_difference(10, Spread(0.0, 0.0))
     assert (
-        enough_questions(0.5, Spread.stated(0.2, 0.5)) >= 6
+        enough_questions(0.5, Spread.of_discordance(0.2, 0.5)) >= 6
     )  # fewer tell nothing, even where one is always right
     assert told_difference(10, Spread(0.0, 0.0), 4) < told_difference(10, Spread(0.0, 0.0))
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from evalcube.stages.analyze.formulas.arguments import column
 from evalcube.stages.analyze.formulas.reasonscore import (
     COUNTERS,
-    adjusted,
     combine_tasks,
+    correct_guesses,
     mean_score,
     per_token,
     point_score,
@@ -55,11 +55,11 @@ def test_point_score__real_stored_point():
 def test_point_score__worked_example_with_all_trials():
     cell = counts(128, 120, 2, 1.5)
 
-    successes, trials = adjusted(cell, basis="all")
+    successes, trials = correct_guesses(cell, basis="all")
 
     assert (successes, trials) == (118.5, 126.5)
     assert point_score(cell, basis="all") == pytest.approx(0.923886158 + 0.043723634 - 2 / 128, abs=1e-9)
-    assert adjusted(cell)[1] == 124.5
+    assert correct_guesses(cell)[1] == 124.5
 
 
 def test_task_score__worked_example():
@@ -210,4 +210,4 @@ def test_column__says_which_counter_is_absent():
 
 def test_adjusted__refuses_another_basis():
     with pytest.raises(ValueError, match="`basis` must be"):
-        adjusted(counts(1), basis="some")
+        correct_guesses(counts(1), basis="some")

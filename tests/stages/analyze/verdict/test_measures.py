@@ -15,7 +15,7 @@ from evalcube.stages.analyze.verdict.agreement import (
     pearson,
     weighted_kappa,
 )
-from evalcube.stages.analyze.verdict.comparison import standardised
+from evalcube.stages.analyze.verdict.comparison import standardise
 from evalcube.stages.analyze.verdict.composite import common, composite, describe, judge_layer, layer_bits
 from evalcube.stages.analyze.verdict.measures import (
     Checkpoint,
@@ -80,7 +80,7 @@ def test_judge_layer__mean_of_valid_readings(readings):
 
 
 def test_standardised__scales_layers_and_leaves_constant_ones():
-    control, treatment = standardised(np.array([[1.0, 4.0], [3.0, 4.0]]), np.array([[2.0, 4.0], [4.0, 4.0]]))
+    control, treatment = standardise(np.array([[1.0, 4.0], [3.0, 4.0]]), np.array([[2.0, 4.0], [4.0, 4.0]]))
 
     assert np.concatenate([control, treatment])[:, 0].std(ddof=1) == pytest.approx(1.0)
     assert (treatment - control)[:, 1].tolist() == [0.0, 0.0]

@@ -33,7 +33,7 @@ def test_gate__is_that_of_omk(case):
     means, threshold = case["input"]["layer_means"], case["input"]["threshold"]
 
     assert rules.gate_passes(means, threshold) == case["expected"]["pass"]
-    assert layer_gate(means, threshold).passed == case["expected"]["pass"]
+    assert layer_gate(means, threshold).passes == case["expected"]["pass"]
 
 
 @pytest.mark.parametrize("case", GOLDEN["holdout_split"])

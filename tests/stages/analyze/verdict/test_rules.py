@@ -187,7 +187,7 @@ def test_decide_pair__ships_nothing_that_fell_failed_or_is_not_powered(
     if found.verdict == "PROGRESS":
         assert composite.low > 0
         assert n >= 20
-        assert treatment.passed
+        assert treatment.passes
         assert not any(layer.negative for layer in moved.values())
         assert cv <= 0.15 + 1e-8
         assert gap <= 0
@@ -206,11 +206,11 @@ def test_worst__the_first_of_the_worst_level_decides(levels):
 
 
 def test_layer_gate__a_mean_on_the_threshold_passes_however_it_was_summed():
-    assert layer_gate(layer_means([[3.4, 3.3, 3.5], [3.5, 3.6, 3.5], [3.6, 3.6, 3.5]])).passed
-    assert layer_gate({"fact": 3.5 - 4e-16}).passed
+    assert layer_gate(layer_means([[3.4, 3.3, 3.5], [3.5, 3.6, 3.5], [3.6, 3.6, 3.5]])).passes
+    assert layer_gate({"fact": 3.5 - 4e-16}).passes
     assert layer_gate({"fact": 3.499}).failed == ("fact",)
 
 
 def test_layer_means__skip_absent_layers():
     assert layer_means([[4.0, math.nan, 2.0], [5.0, math.nan, math.nan]]) == {"fact": 4.5, "judge": 2.0}
-    assert not layer_gate(layer_means([[math.nan] * 3])).passed
+    assert not layer_gate(layer_means([[math.nan] * 3])).passes
