@@ -13,11 +13,7 @@ from evalcube._arrays import Dataset
 from evalcube.stages.analyze.formulas import design
 from evalcube.stages.analyze.formulas.arguments import one_of
 from evalcube.stages.analyze.formulas.clustering import design_effect, unit_effect, unit_means
-from evalcube.stages.analyze.formulas.compare.paired import (
-    holm,
-    pair_table,
-    paired_test,
-)
+from evalcube.stages.analyze.formulas.compare.paired import holm, pair_table, paired_test
 from evalcube.stages.analyze.formulas.compare.winrates import need_two
 from evalcube.stages.analyze.formulas.design import WEIGHING, Weigh
 from evalcube.stages.analyze.formulas.detect import Spread, pair_spread

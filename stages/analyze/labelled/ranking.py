@@ -96,13 +96,7 @@ def rank_rows(ds: Dataset, board: Leaderboard) -> Ranking:
     rates[~ranked], rates[:, ~ranked] = np.nan, np.nan
     wins, ratings = expected_wins(rates), _ratings(rates)
     rows = tuple(
-        RankedRow(
-            row,
-            label,
-            numbers,
-            float(wins[index]),
-            float(ratings[index]),
-        )
+        RankedRow(row, label, numbers, float(wins[index]), float(ratings[index]))
         for index, (row, label, numbers) in enumerate(
             zip(board.rows, label_rows(board.rows), numbers_of(clusters, len(board.rows)), strict=True)
         )

@@ -10,15 +10,7 @@ from evalcube.stages.analyze.labelled.pairing import Pair
 from evalcube.stages.analyze.render.rows import PlainRow
 from evalcube.stages.analyze.render.table import Column, TableSpec, markdown_text
 from evalcube.stages.analyze.render.table_specs import p_text, pair_conclusion
-from evalcube.stages.analyze.render.text import (
-    ABSENT,
-    CODE_MOST,
-    code,
-    number,
-    percent,
-    printable,
-    sentence,
-)
+from evalcube.stages.analyze.render.text import ABSENT, CODE_MOST, code, number, percent, printable, sentence
 
 NO_ANSWER = {"truncated": "truncated", "invalid": "no answer read", "refused": "refused"}
 """Outcomes that are shown in the place of an answer."""

@@ -140,12 +140,7 @@ class GoldAgreement:
 
 
 def gold_agreement(
-    gold: ArrayLike,
-    judge: ArrayLike,
-    *,
-    draws: int = 2000,
-    seed: int = 0,
-    clusters: Clusters | None = None,
+    gold: ArrayLike, judge: ArrayLike, *, draws: int = 2000, seed: int = 0, clusters: Clusters | None = None
 ) -> GoldAgreement:
     """Krippendorff's alpha with an interval, weighted kappa and Pearson of gold and judge."""
     both = np.stack([np.asarray(gold, dtype=float), np.asarray(judge, dtype=float)], axis=1)

@@ -30,10 +30,7 @@ class Graded:
 
 
 def evaluate(
-    assertions: Sequence[Assertion],
-    context: Context,
-    *,
-    hooks: Hooks | None = None,
+    assertions: Sequence[Assertion], context: Context, *, hooks: Hooks | None = None
 ) -> tuple[Graded, ...]:
     """Each assertion's grade.
 

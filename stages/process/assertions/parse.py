@@ -36,11 +36,7 @@ _WHOLE = ("length", "count", "turns")
 _HUGE = 10**300
 
 
-def parse_assertions(
-    declarations: object,
-    *,
-    hooks: Hooks | None = None,
-) -> tuple[Assertion, ...]:
+def parse_assertions(declarations: object, *, hooks: Hooks | None = None) -> tuple[Assertion, ...]:
     """The assertions that a list declares."""
     return _assertions(declarations, "assertions", hooks or Hooks(), 0)
 

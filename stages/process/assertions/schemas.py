@@ -198,8 +198,7 @@ _OVERRIDES: dict[str, _Rule] = {
 }
 _BOUNDED: dict[type[Validator], type[Validator]] = {
     dialect: validators.extend(
-        dialect,
-        {name: _with_deadline(rule) for name, rule in {**dialect.VALIDATORS, **_OVERRIDES}.items()},
+        dialect, {name: _with_deadline(rule) for name, rule in {**dialect.VALIDATORS, **_OVERRIDES}.items()}
     )
     for dialect in _DIALECTS.values()
 }
