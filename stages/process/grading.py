@@ -123,7 +123,7 @@ def _status(reading: Reading, parse: Parse, grade: Grade) -> tuple[Status, str |
 
 
 def second_status(reading: Reading, status: Status, read: Callable[[str], float | None]) -> Status:
-    """What a second reader makes of a reply that has a status."""
+    """Return the outcome of a reply by a second reader, given our status."""
     if reading.finish == "context":
         return status  # there is no reply
     score = read(reading.answer)

@@ -58,9 +58,8 @@ def judge_messages(
     """
     # Not random: equal questions must be equal requests, or no judge's reply would ever come from the cache. And an
     # output cannot hold the digest of itself.
-    mark = hashlib.sha256("\0".join((rubric, prompt, output)).encode("utf-8", "surrogatepass")).hexdigest()[
-        :16
-    ]
+    texts = "\0".join((rubric, prompt, output)).encode("utf-8", "surrogatepass")
+    mark = hashlib.sha256(texts).hexdigest()[:16]
     user = _USER.format(
         rubric=rubric, prompt=_cut(prompt), output=_cut(output), mark=mark, advice=_advice(length_debias)
     )
@@ -97,7 +96,7 @@ _SCORE = re.compile(r'"score"\s{0,20}:\s{0,20}"?(-?\d{1,9}(?:\.\d{1,9})?)(?![\d.
 
 @dataclass(frozen=True, slots=True)
 class JudgeReading:
-    """What one reply of a judge says."""
+    """One reply of a judge, read."""
 
     score: float | None
     """A whole number from 1 to 5; None if the reply has none."""

@@ -55,9 +55,7 @@ def read_tool_calls(value: object) -> tuple[Call, ...]:
                 open_calls[index] = position
         calls[position][1].append(_text(fields.get("name")))
         calls[position][2].append(_text(fields.get("arguments")))
-    return tuple(
-        ("".join(name)[:CALL_TEXT_LIMIT], "".join(text)[:CALL_TEXT_LIMIT]) for _, name, text in calls
-    )
+    return tuple(("".join(name)[:CALL_TEXT_LIMIT], "".join(raw)[:CALL_TEXT_LIMIT]) for _, name, raw in calls)
 
 
 def _text(value: object) -> str:
@@ -86,7 +84,7 @@ _REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_de
 
 @dataclass(frozen=True, slots=True)
 class ImportedGrade:
-    """What the tool that a reply was imported from said of it."""
+    """The grade of a reply by the tool that it was imported from."""
 
     status: Status
     score: float | None
@@ -138,7 +136,7 @@ class Reading(NamedTuple):
 
 
 def read_reply(record: Record) -> Reading:
-    """What a reply that counts says."""
+    """Read a reply that counts."""
     document = _mapping(parse_body(record.body))
     if record.status >= 300 or document.get("error"):
         error = read_error(document)
@@ -151,15 +149,8 @@ def read_reply(record: Record) -> Reading:
     if form.listed:
         choices = document.get("choices")
         if choices == []:
-            return Reading(
-                "",
-                "",
-                "refused",
-                -1,
-                0,
-                record.latency,
-                error=record.body[:_SHOWN_BYTES].decode("utf-8", "replace"),
-            )
+            shown = record.body[:_SHOWN_BYTES].decode("utf-8", "replace")
+            return Reading("", "", "refused", -1, 0, record.latency, error=shown)
         choice = _mapping(choices[0]) if isinstance(choices, list) and choices else {}
     message = choice if form.message is None else _mapping(choice.get(form.message))
     content, thoughts = _content(message.get(form.content))
@@ -216,9 +207,9 @@ def _uses(content: object) -> list[dict[str, object]]:
     ]
 
 
-def _read_grade(said: object) -> ImportedGrade:
+def _read_grade(grade: object) -> ImportedGrade:
     """The grade in an imported reply. A cache may be anybody's: what is no grade is an answer that cannot be read."""
-    fields = _mapping(said)
+    fields = _mapping(grade)
     score, answer, prompt = fields.get("score"), fields.get("answer"), fields.get("prompt")
     valid = isinstance(score, (int, float)) and not isinstance(score, bool) and 0 <= score <= 1
     return ImportedGrade(

@@ -149,7 +149,7 @@ def _slopes(rate: Floats, in_tier: npt.NDArray[np.bool_], design: Floats) -> tup
     return score, slope
 
 
-def _urgency(score: Floats, known: Floats, variance: Floats) -> Floats:
+def _urgency(score: Floats, planned: Floats, variance: Floats) -> Floats:
     """How much each model's variance adds to the expected number of pairs in the wrong order, shape (model,).
 
     Parameters
@@ -163,7 +163,7 @@ def _urgency(score: Floats, known: Floats, variance: Floats) -> Floats:
         What the variances are going to be. The derivative of Φ(−|δ|/σ) after σ² is φ(δ/σ)·|δ|/2σ³; its mean over
         δ ~ N(d, σ0²) has a closed form, as the product of two normal densities is one.
     """
-    before, after = (np.add.outer(v, v) for v in (known, variance))
+    before, after = (np.add.outer(v, v) for v in (planned, variance))
     distance = np.abs(np.subtract.outer(score, score))
     with np.errstate(divide="ignore", invalid="ignore"):
         both = before + after

@@ -15,7 +15,7 @@ from evalcube.stages.errors import ArgumentError, ArgumentTypeError
 from evalcube.stages.reply.status import COUNTERS
 
 
-def describe_value(value: object) -> str:
+def describe(value: object) -> str:
     """A value as an error says it: in short, and of an array what it is."""
     if isinstance(value, np.ndarray) and value.size > 1:
         return f"an array of shape {value.shape} and type {value.dtype}"
@@ -37,9 +37,9 @@ def numbers(
         if array.dtype.kind == "O" and not any(item is None for item in array.flat):
             array = array.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ArgumentError(f"`{name}` must hold {want}, got {describe_value(value)}") from error
+        raise ArgumentError(f"`{name}` must hold {want}, got {describe(value)}") from error
     if array.dtype.kind not in "biuf":
-        raise ArgumentError(f"`{name}` must hold {want}, got {describe_value(value)}")
+        raise ArgumentError(f"`{name}` must hold {want}, got {describe(value)}")
     return array
 
 
@@ -105,12 +105,12 @@ def real(value: object, name: str) -> float:
         If it is too large for one.
     """
     if not isinstance(value, Real | np.bool_):
-        raise ArgumentTypeError(f"`{name}` must be a real number, got {describe_value(value)}")
+        raise ArgumentTypeError(f"`{name}` must be a real number, got {describe(value)}")
     try:
         return float(cast(SupportsFloat, value))
     except OverflowError:
         raise ArgumentError(
-            f"`{name}` must be a real number that a float can hold, got {describe_value(value)}"
+            f"`{name}` must be a real number that a float can hold, got {describe(value)}"
         ) from None
 
 
@@ -123,7 +123,7 @@ def whole(value: object, name: str) -> int:
         If it is none.
     """
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < 0:
-        raise ArgumentError(f"`{name}` must be a whole number from 0, got {describe_value(value)}")
+        raise ArgumentError(f"`{name}` must be a whole number from 0, got {describe(value)}")
     return int(value)
 
 
@@ -138,7 +138,7 @@ def items(value: object, name: str, want: str) -> tuple[object, ...]:
     try:
         return tuple(cast(Iterable[object], value))
     except TypeError:
-        raise ArgumentTypeError(f"`{name}` must be {want}, got {describe_value(value)}") from None
+        raise ArgumentTypeError(f"`{name}` must be {want}, got {describe(value)}") from None
 
 
 def confidence_level(value: object) -> float:
@@ -153,9 +153,7 @@ def confidence_level(value: object) -> float:
     """
     number = real(value, "confidence")
     if not 0.0 < number < 1.0:
-        raise ArgumentError(
-            f"`confidence` must lie inside (0, 1), got {describe_value(value)}; 0.95 means 95%"
-        )
+        raise ArgumentError(f"`confidence` must lie inside (0, 1), got {describe(value)}; 0.95 means 95%")
     return number
 
 
@@ -168,7 +166,7 @@ def one_of(value: object, name: str, known: Sequence[str]) -> str:
         If it is none of them.
     """
     if not isinstance(value, str) or value not in known:
-        raise ArgumentError(f"`{name}` must be one of {', '.join(known)}, got {describe_value(value)}")
+        raise ArgumentError(f"`{name}` must be one of {', '.join(known)}, got {describe(value)}")
     return value
 
 
@@ -181,7 +179,7 @@ def flag(value: object, name: str) -> bool:
         If it is neither.
     """
     if not isinstance(value, bool | np.bool_):
-        raise ArgumentError(f"`{name}` must be True or False, got {describe_value(value)}")
+        raise ArgumentError(f"`{name}` must be True or False, got {describe(value)}")
     return bool(value)
 
 
@@ -197,7 +195,7 @@ def axes(value: object, name: str, dims: int) -> tuple[int, ...]:
         return tuple(normalize_axis_tuple(cast(Any, value), dims))
     except (TypeError, ValueError, OverflowError) as error:
         raise ArgumentError(
-            f"`{name}` must name axes of an array of {dims} dims, got {describe_value(value)}"
+            f"`{name}` must name axes of an array of {dims} dims, got {describe(value)}"
         ) from error
 
 

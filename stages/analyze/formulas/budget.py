@@ -1,4 +1,4 @@
-"""What accuracy would have been with another limit of tokens, from how trials ended under the limits."""
+"""Accuracy under another limit of tokens, from how trials ended under the limits."""
 
 from __future__ import annotations
 

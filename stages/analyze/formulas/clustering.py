@@ -1,4 +1,4 @@
-"""What answers to questions that were asked several times are worth, from sums over questions.
+"""Design effects of questions that were asked several times, from sums over questions.
 
 Answers to one question are alike, questions are not. With c right among m answers of a question, n answers and s right
 ones of a point in all, the variance of s by question is Q/(Q − 1) · Σ(c − m s/n)², which needs no more of the questions

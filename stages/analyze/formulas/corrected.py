@@ -43,9 +43,8 @@ class Corrected:
         """Standard error and degrees of freedom; units that share a cluster are one draw."""
         parts = self.influence
         if clusters is not None:
-            parts = np.bincount(np.unique(cluster_units(clusters), return_inverse=True)[1], parts).astype(
-                float
-            )
+            codes = np.unique(cluster_units(clusters), return_inverse=True)[1]
+            parts = np.bincount(codes, parts).astype(float)
         freedom = max(min(self.labels - self.strata, int((parts != 0).sum()) - 1), 1)
         return math.sqrt(float((parts**2).sum()) + self.unseen), freedom
 
@@ -111,10 +110,9 @@ def corrected_mean(judged: Floats, truth: Floats, strata: Floats, shares: Floats
         inside, rated = stratum_of == stratum, (stratum_of == stratum) & labelled
         size, number = float(weight[inside].sum()), int(rated.sum())
         own = weight[rated] / weight[rated].sum()
-        correction[inside] = own @ residual[rated]
-        error[rated] = (
-            size * own * (residual[rated] - correction[inside][0]) * math.sqrt(number / max(number - 1, 1))
-        )
+        mean = own @ residual[rated]
+        correction[inside] = mean
+        error[rated] = size * own * (residual[rated] - mean) * math.sqrt(number / max(number - 1, 1))
         hidden += size**2 * unseen(wrong, number)
     value = np.where(unjudged, f, trust * f + correction)
     total = float(weight @ value)
@@ -129,11 +127,11 @@ def unseen(errors: Floats, number: int) -> float:
     return 2.0 * (largest / (number + 2)) ** 2
 
 
-def _trust(f: Floats, y: Floats, place: _Strata, labelled: NDArray[np.bool_]) -> float:
+def _trust(f: Floats, y: Floats, stratum_of: _Strata, labelled: NDArray[np.bool_]) -> float:
     """The weight of the judge by which the variance is least, from 0 to 1; 1 where nothing tells."""
     together = apart = 0.0
-    for stratum in range(int(place.max()) + 1):
-        inside, rated = place == stratum, (place == stratum) & labelled
+    for stratum in range(int(stratum_of.max()) + 1):
+        inside, rated = stratum_of == stratum, (stratum_of == stratum) & labelled
         number, size = int(rated.sum()), int(inside.sum())
         if number < 2:
             continue

@@ -103,9 +103,7 @@ def worth_of(questions: ArrayLike, weights: ArrayLike) -> tuple[float, int]:
     if total <= 0:
         return 0.0, 0
     with np.errstate(divide="ignore", invalid="ignore"):
-        lost = np.where(share > 0, (share / total) ** 2 / np.asarray(questions, dtype=float), 0.0).sum(
-            axis=-1
-        )
+        lost = np.where(share > 0, (share / total) ** 2 / np.asarray(questions, float), 0.0).sum(axis=-1)
     return 1.0 / float(lost.sum()), int(lost.argmax())
 
 
@@ -135,7 +133,7 @@ def design_factors(counters: ArrayLike, base: ArrayLike, *, labels: Sequence[str
     return np.asarray(np.where(used, first, 1.0) / np.where(used, trials, 1.0))
 
 
-def level_factors(factors: ArrayLike, used: ArrayLike, *, axis: int | tuple[int, ...]) -> Floats:
+def normalise(factors: ArrayLike, used: ArrayLike, *, axis: int | tuple[int, ...]) -> Floats:
     """Factors with the largest of those used set to 1: only their proportions matter.
 
     Parameters

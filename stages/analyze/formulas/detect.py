@@ -191,7 +191,7 @@ def pair_spread(
     return _with_clusters(spread, apart[there], np.repeat(share / count, count), clusters[used][there])
 
 
-def _with_clusters(found: Spread, apart: Floats, weights: Floats, clusters: NDArray[np.int64]) -> Spread:
+def _with_clusters(spread: Spread, apart: Floats, weights: Floats, clusters: NDArray[np.int64]) -> Spread:
     """The spread with what questions of a cluster have in common; they weigh as in the mean."""
     _, cluster = np.unique(clusters, return_inverse=True)
     squares, whole = (weights**2).sum(), (np.bincount(cluster, weights) ** 2).sum()
@@ -199,4 +199,6 @@ def _with_clusters(found: Spread, apart: Floats, weights: Floats, clusters: NDAr
     shared = max(float(moved / (whole - squares)), 0.0) if whole > squares else 0.0
     number = int(cluster.max()) + 1
     freed = number / max(number - 1.0, 1.0)
-    return replace(found, shared=shared * freed, size=float(whole / squares), mean_size=len(cluster) / number)
+    return replace(
+        spread, shared=shared * freed, size=float(whole / squares), mean_size=len(cluster) / number
+    )

@@ -197,12 +197,12 @@ def factor_confidence(confidence: float | None, joint: str) -> float | None:
     return (1.0 + (0.95 if confidence is None else confidence)) / 2.0
 
 
-def _times_completed(found: TrialCounts, successes: Floats, confidence: float | None) -> Bounds:
+def _times_completed(tally: TrialCounts, successes: Floats, confidence: float | None) -> Bounds:
     """Interval product of a guess-corrected share of the completed trials and the share of completed ones."""
-    share = wilson_bounds(successes, found.completed - found.guesses, confidence=confidence)
-    completed = wilson_bounds(found.completed, found.trials, confidence=confidence)
+    share = wilson_bounds(successes, tally.completed - tally.guesses, confidence=confidence)
+    completed = wilson_bounds(tally.completed, tally.trials, confidence=confidence)
     # Without a completed trial the first factor is anything in [0, 1], but the product is still bounded.
-    unknown = found.completed == 0
+    unknown = tally.completed == 0
     point, lower, upper = (
         np.where(unknown, anything, factor) * finished
         for anything, factor, finished in zip((0.0, 0.0, 1.0), share, completed, strict=True)
@@ -239,19 +239,15 @@ def token_error(
     0.0645
     """
     n, spent = column(counters, "trials", labels), column(counters, "tokens_sum", labels)
-    squares = (
-        column(counters, "tokens_sumsq", labels)
-        if "tokens_sumsq" in labels
-        else spent**2 / np.maximum(n, 1.0)
-    )
+    squares = spent**2 / np.maximum(n, 1.0)
+    if "tokens_sumsq" in labels:
+        squares = column(counters, "tokens_sumsq", labels)
     share = np.where(n > 0, np.asarray(weights, dtype=float), 0.0)
     with np.errstate(all="ignore"):
         mean = spent / np.maximum(n, 1.0)
         overall = (share * mean).sum(axis=-1) / share.sum(axis=-1)
         spread = np.maximum(squares / np.maximum(n, 1.0) - mean**2, 0.0) / np.maximum(n - 1.0, 1.0)
-        variance = np.where(
-            n > 1, spread * np.asarray(effect, dtype=float), (mean - overall[..., np.newaxis]) ** 2
-        )
+        variance = np.where(n > 1, spread * np.asarray(effect, float), (mean - overall[..., np.newaxis]) ** 2)
         error = np.sqrt((share**2 * variance).sum(axis=-1)) / share.sum(axis=-1) / overall
         return np.asarray(np.where(overall > 0, error, np.nan))
 

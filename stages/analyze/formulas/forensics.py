@@ -225,8 +225,7 @@ def _steps(ends: ArrayLike) -> tuple[NDArray[Any], Floats, Floats]:
 def _at_risk(counts: NDArray[Any]) -> NDArray[Any]:
     if counts.ndim < 2 or counts.shape[-1] != len(ENDS):
         raise ArgumentError(f"`ends` has shape {counts.shape}; it must be (..., bin, {len(ENDS)}), as {ENDS}")
-    total = counts.sum(axis=-1)
-    return np.flip(np.cumsum(np.flip(total, axis=-1), axis=-1), axis=-1)
+    return np.flip(np.cumsum(np.flip(counts.sum(axis=-1), axis=-1), axis=-1), axis=-1)
 
 
 def _upto(terms: Floats) -> Floats:

@@ -176,10 +176,8 @@ def score_moments(
 
 def weigh(sums: ArrayLike, factor: ArrayLike) -> Floats:
     """Moments (..., moment) of strata whose weights are multiplied by a factor, broadcasts to (...)."""
-    values, by = np.asarray(sums, dtype=float), np.asarray(factor, dtype=float)[..., np.newaxis]
-    return np.concatenate(
-        [values[..., :1] * (by > 0), values[..., 1:5] * by, values[..., 5:] * by**2], axis=-1
-    )
+    rows, by = np.asarray(sums, dtype=float), np.asarray(factor, dtype=float)[..., np.newaxis]
+    return np.concatenate([rows[..., :1] * (by > 0), rows[..., 1:5] * by, rows[..., 5:] * by**2], axis=-1)
 
 
 def parts_of(
@@ -210,12 +208,8 @@ def parts_of(
     # Of so few trials all are alike by chance: that says nothing of a spread.
     spread = (variance + single > 0) | ((mean > 0) & (mean < scale)) | (planned < FEW)
     kind = np.where(spread, 2, mean > 0)
-    ratio, group, left, groups = (
-        scale / np.fmax(planned, 1e-9),
-        np.zeros_like(kind),
-        np.ones_like(spread),
-        0,
-    )
+    ratio, group = scale / np.fmax(planned, 1e-9), np.zeros_like(kind)
+    left, groups = np.ones_like(spread), 0
     while left.any():
         least = np.full(owners, np.inf)
         np.minimum.at(least, owner[left], ratio[left])

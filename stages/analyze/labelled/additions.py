@@ -1,4 +1,4 @@
-"""What a leaderboard gets beside its own: composites, accuracies by people's labels, and what a second reader read."""
+"""Additions to a leaderboard: composites, accuracies by people's labels, and readings of a second reader."""
 
 from __future__ import annotations
 
@@ -69,9 +69,8 @@ def with_composites(
     people = [PEOPLE_SCORE] if PEOPLE_SCORE in ds else []
     if not names or "status" not in ds:
         return board
-    shares = checked_weights(
-        None if weights is None else [weights.get(name, 0.0) for name in LAYERS], len(LAYERS)
-    )
+    declared = {} if weights is None else {name: float(weights.get(name, 0.0)) for name in LAYERS}
+    shares = checked_weights(list(declared.values()) or None, len(LAYERS))
     scores = ds[["status", *names, *people]].drop_vars(list(ds.coords), errors="ignore")
     if weights is None and not people and not _scored_beyond_facts(scores):
         return board  # right and wrong alone are the accuracy, on another scale
@@ -80,7 +79,6 @@ def with_composites(
         units = _units(scores.isel(model=model).compute(), base[model], pair_units(ds, model))
         scored.append(replace(row, composite=_composite(units, shares, board)))
     board = replace(board, cautions=(*board.cautions, *_people_notes(scored, bool(people))))
-    declared = {} if weights is None else {name: float(weights.get(name, 0.0)) for name in LAYERS}
     return replace(board, rows=tuple(scored), layer_weights=declared)
 
 
@@ -104,37 +102,25 @@ class _Units:
     """Ratings by people, shape (unit,), NaN where there is none."""
 
 
-def _units(one: Dataset, base: Floats, clusters: NDArray[np.int64] | None) -> _Units:
+def _units(evaluation: Dataset, base: Floats, clusters: NDArray[np.int64] | None) -> _Units:
     """The questions with a finished answer; `base` is the first plan of the points, shape (task, params)."""
-    finished = np.isin(one["status"].transpose(*_TRIAL).values, FINISHED)
-    none = np.full(finished.shape, np.nan)
-    layers = np.stack(
-        [
-            np.where(finished, one[name].transpose(*_TRIAL).values, np.nan) if name in one else none
-            for name in LAYERS
-        ],
-        axis=-1,
-    ).astype(np.float64)
+    finished = np.isin(evaluation["status"].transpose(*_TRIAL).values, FINISHED)
+    scores = [evaluation[name].transpose(*_TRIAL).values if name in evaluation else np.nan for name in LAYERS]
+    layers = np.stack([np.where(finished, part, np.nan) for part in scores], axis=-1).astype(np.float64)
     means = mean_present(layers, axis=3)
     there = (~np.isnan(means)).any(axis=-1)
     number = there.sum(axis=-1)
     weights = task_weights(base, number > 0) / np.maximum(number, 1)
     drawn = None if clusters is None else clusters.reshape(there.shape)[there]
-    rated = (
-        one[PEOPLE_SCORE].transpose(*_TRIAL[:3]).values
-        if PEOPLE_SCORE in one
-        else np.full(there.shape, np.nan)
-    )
-    return _Units(
-        means[there],
-        np.broadcast_to(weights[..., np.newaxis], there.shape)[there],
-        drawn,
-        rated[there].astype(float),
-    )
+    rated = np.full(there.shape, np.nan)
+    if PEOPLE_SCORE in evaluation:
+        rated = evaluation[PEOPLE_SCORE].transpose(*_TRIAL[:3]).values
+    share = np.broadcast_to(weights[..., np.newaxis], there.shape)[there]
+    return _Units(means[there], share, drawn, rated[there].astype(float))
 
 
-def _composite(found: _Units, weights: Floats, board: Leaderboard) -> Composite | None:
-    units, shares, clusters = found.layers, found.shares, found.clusters
+def _composite(questions: _Units, weights: Floats, board: Leaderboard) -> Composite | None:
+    units, shares, clusters = questions.layers, questions.shares, questions.clusters
     if not len(units):
         return None
     if ((units < LOWEST) | (units > HIGHEST)).any():
@@ -156,14 +142,11 @@ def _composite(found: _Units, weights: Floats, board: Leaderboard) -> Composite 
         clusters=clusters,
     )
     value, ends = interval.estimate, (interval.low, interval.high)
-    people = corrected_scores(counted, found.people, shares, weights.tolist())
+    people = corrected_scores(counted, questions.people, shares, weights.tolist())
     if people:
-        value, ends = (
-            people["composite"].estimate,
-            people["composite"].interval(1.0 - board.confidence, clusters),
-        )
-        judge = {"judge": people["judge"].estimate}
-        gate = layer_gate({**layer_means(units, shares), **judge}, THRESHOLD)
+        value = people["composite"].estimate
+        ends = people["composite"].interval(1.0 - board.confidence, clusters)
+        gate = layer_gate({**layer_means(units, shares), "judge": people["judge"].estimate}, THRESHOLD)
     return Composite(
         Estimate(value, *(float(np.clip(end, LOWEST, HIGHEST)) for end in ends)),
         describe(value, layer_bits(counted)),
@@ -175,11 +158,10 @@ def _composite(found: _Units, weights: Floats, board: Leaderboard) -> Composite 
 
 
 def _people_notes(rows: Sequence[Row], asked: bool) -> Iterator[str]:
-    """Which composites people's ratings have corrected, where there are ratings."""
-    labels = label_rows(rows)
+    """Say which composites people's ratings have corrected, where there are ratings."""
     corrected = [
         f"{label} by {row.composite.rated}"
-        for row, label in zip(rows, labels, strict=True)
+        for row, label in zip(rows, label_rows(rows), strict=True)
         if row.composite is not None and row.composite.rated
     ]
     if corrected:
@@ -210,24 +192,15 @@ def with_accuracy_by_people(board: Leaderboard, ds: Dataset) -> Leaderboard:
         )
         return replace(board, cautions=(*board.cautions, few))
     for row, own, label in zip(board.rows, counts, label_rows(board.rows), strict=True):
-        (wrong_failed, wrong_passed), (right_failed, right_passed) = (
-            own if own.sum() >= LEAST_PASS_OR_FAIL else pooled
-        )
-        worth = worth_of(
-            row.accuracy.value, row.accuracy.upper - row.accuracy.lower, board.confidence, row.trials
-        )
-        corrected = rogan_gladen(
-            row.accuracy.value * worth,
-            worth,
-            right_passed,
-            right_passed + right_failed,
-            wrong_failed,
-            wrong_failed + wrong_passed,
-            confidence=None if board.confidence == 0.95 else board.confidence,  # the default itself
-        )
+        accuracy, enough = row.accuracy, own.sum() >= LEAST_PASS_OR_FAIL
+        wrong, right = own if enough else pooled  # each failed and passed
+        worth = worth_of(accuracy.value, accuracy.upper - accuracy.lower, board.confidence, row.trials)
+        amounts = (worth, right[1], right.sum(), wrong[0], wrong.sum())
+        level = None if board.confidence == 0.95 else board.confidence  # the default itself
+        corrected = rogan_gladen(accuracy.value * worth, *amounts, confidence=level)
         rows.append(replace(row, accuracy=Estimate.of(corrected)))
-        whose = "its own" if own.sum() >= LEAST_PASS_OR_FAIL else "all rows'"
-        changes.append(f"{label}, {100 * row.accuracy.value:.1f}% before, by {whose}")
+        whose = "its own" if enough else "all rows'"
+        changes.append(f"{label}, {100 * accuracy.value:.1f}% before, by {whose}")
     hits, rejected = pooled[1, 1] / max(pooled[1].sum(), 1), pooled[0, 0] / max(pooled[0].sum(), 1)
     summary = (
         f"Accuracy as {pooled.sum():.0f} labels of people correct it, other columns not: the grader passes "
@@ -237,17 +210,17 @@ def with_accuracy_by_people(board: Leaderboard, ds: Dataset) -> Leaderboard:
     return replace(board, rows=tuple(rows), cautions=(*board.cautions, summary))
 
 
-def _label_counts(one: Dataset) -> Floats:
+def _label_counts(evaluation: Dataset) -> Floats:
     """Labels of one evaluation, shape (people: wrong, right; grader: failed, passed)."""
-    status = one["status"].transpose(*_QUESTION, "repeat").values[..., 0]
-    verdicts = one[PEOPLE_RIGHT].transpose(*_QUESTION).values
+    status = evaluation["status"].transpose(*_QUESTION, "repeat").values[..., 0]
+    verdicts = evaluation[PEOPLE_RIGHT].transpose(*_QUESTION).values
     there = np.isin(status, FINISHED) & ~np.isnan(verdicts)
     places = 2 * verdicts[there].astype(int) + (status[there] == int(Status.CORRECT))
     return np.bincount(places, minlength=4).reshape(2, 2).astype(float)
 
 
 def reader_names(ds: Dataset) -> dict[str, str]:
-    """What the second reader of each task is called, by the task; without those that have none."""
+    """Return the names of second readers by task; tasks without one are left out."""
     if READER not in ds.coords or SECOND not in ds:
         return {}
     return {task: name for task, name in zip(names(ds, "task"), names(ds, READER), strict=True) if name}
@@ -274,11 +247,8 @@ def read_by_second(ds: Dataset) -> tuple[Dataset, str, list[str]]:
             f"{unread:,} replies were never read by a second reader, and are missing here: a run of a config "
             "with `reader:` into a new cube reads them from the cache."
         )
-    return (
-        part.drop_vars(SECOND).assign(status=second.where(finished, status)),
-        f"read by {named_readers(readers, tasks)}",
-        notes,
-    )
+    words = f"read by {named_readers(readers, tasks)}"
+    return part.drop_vars(SECOND).assign(status=second.where(finished, status)), words, notes
 
 
 def with_gaps(board: Leaderboard, ds: Dataset) -> Leaderboard:
@@ -294,10 +264,10 @@ def with_gaps(board: Leaderboard, ds: Dataset) -> Leaderboard:
     return replace(board, rows=tuple(rows), readers=readers)
 
 
-def _compare_readers(ds: Dataset, place: int) -> Pair | None:
+def _compare_readers(ds: Dataset, model: int) -> Pair | None:
     """An evaluation as ours reads it against the same as theirs does; None without a reply that both have read."""
-    twice = ds.isel(model=[place, place])
-    codes = np.stack([ds[name].isel(model=place).values for name in ("status", SECOND)])
+    twice = ds.isel(model=[model, model])
+    codes = np.stack([ds[name].isel(model=model).values for name in ("status", SECOND)])
     dims = ("model", *(dim for dim in ds["status"].dims if dim != "model"))
     if not (codes <= LAST_FINISHED).all(axis=0).any():
         return None

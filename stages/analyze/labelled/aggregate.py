@@ -111,16 +111,13 @@ def aggregate(
         once=_selected_counters(once, chosen),
     )
     dims = [*models.names, *cells.names]
-    sums = GroupSums(
-        *(np.moveaxis(part, [dims.index(name) for name in wanted], range(len(wanted))) for part in sums)
-    )
+    order = [dims.index(name) for name in wanted]
+    sums = GroupSums(*(np.moveaxis(part, order, range(len(order))) for part in sums))
     counted, weight = sums.counted, sums.weighed[..., -1:]
     arrays: dict[str, Any] = dict(
         zip(_BOUNDS, _finish(sums, labels, mode, _level(confidence), weigh, exact=exact), strict=True)
     )
-    arrays["points"], arrays["points_planned"] = (
-        counted[..., column].astype(np.int64) for column in (-2, -1)
-    )
+    arrays["points"], arrays["points_planned"] = np.moveaxis(counted[..., -2:], -1, 0).astype(np.int64)
     variables: dict[str, Any] = {name: (wanted, array) for name, array in arrays.items()}
     variables["counters"] = ((*wanted, "counter"), counted[..., :-2])
     each_trial = sums.weighed[..., :-1] / np.where(weight > 0, weight, np.nan)
@@ -241,11 +238,11 @@ def _effects(ds: Dataset, models: Groups) -> Floats:
 
 
 def _finish(
-    found: GroupSums, labels: list[str], mode: str, confidence: float | None, weigh: str, *, exact: bool
+    groups: GroupSums, labels: list[str], mode: str, confidence: float | None, weigh: str, *, exact: bool
 ) -> Bounds:
     if weigh != "trials":
-        return stratified.combine(found.moments, confidence=confidence, exact=exact)
-    sums, effects = found.moments[..., :-1], found.moments[..., -1]
+        return stratified.combine(groups.moments, confidence=confidence, exact=exact)
+    sums, effects = groups.moments[..., :-1], groups.moments[..., -1]
     if not exact:
         return estimators.estimate(sums, labels=labels, mode=mode, confidence=confidence)
     trials = column(sums, "trials", labels)
@@ -256,8 +253,7 @@ def _finish(
 def labels_of_groups(ds: Dataset, groups: Sequence[Groups]) -> dict[str, Any]:
     """The groups' values as coordinates; groups by model keep all that is known of a model."""
     coords: dict[str, Any] = {}
-    pairs = (pair for item in groups for pair in zip(item.names, item.levels, strict=True))
-    for name, values in pairs:
+    for name, values in (pair for item in groups for pair in zip(item.names, item.levels, strict=True)):
         same = len({type(value) for value in values}) <= 1
         coords[name] = variable((name,), np.array(values, dtype=None if same else object))
         if name == "model":
@@ -283,7 +279,7 @@ def group_sums(
     values: Floats,
     share: Floats,
     effect: Floats,
-    kept: NDArray[np.int8],
+    usable: NDArray[np.int8],
     groups: tuple[Groups, Groups],
     *,
     labels: list[str],
@@ -301,15 +297,15 @@ def group_sums(
     trials = column(values, "trials", labels)
     there, worth = trials > 0, effect[..., np.newaxis]
     by_task, plain = weigh == "tasks", weigh == "trials"
-    among = design.ratios(share, there & (kept > 0)) if by_task else share
-    weight = (trials if plain else among * there) * (kept > 0)
+    among = design.ratios(share, there & (usable > 0)) if by_task else share
+    weight = (trials if plain else among * there) * (usable > 0)
     meant = planned_trials(values, labels) > 0
     each = once * (weight / np.where(there, trials, 1.0))[..., np.newaxis]
-    counted = once * (kept > 1)[..., np.newaxis]
+    counted = once * (usable > 1)[..., np.newaxis]
     if plain:
-        moments = _sum_groups(_with(counted, trials * (kept > 1) * worth), groups)
+        moments = _sum_groups(_with(counted, trials * (usable > 1) * worth), groups)
     else:
-        own = design.ratios(share, there & (kept > 1)) if by_task else share
+        own = design.ratios(share, there & (usable > 1)) if by_task else share
         strata = stratified.moments(counted / worth[..., np.newaxis], own, labels=labels, mode=mode)
         moments = _group_parts(strata, units, groups, by_task=by_task)
     factor = None if plain else _factors(weight, groups[1], by_task=by_task)

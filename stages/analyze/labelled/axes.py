@@ -1,4 +1,4 @@
-"""What stands along a cube's axes: texts, facets, safe labels, the base design.
+"""Labels, facets and the base design along a cube's axes.
 
 Names of models come from anyone, so nothing of them reaches a terminal or a page before `plain` has cleaned it.
 """
@@ -66,9 +66,7 @@ def json_object(text: str) -> dict[str, Any]:
 
 def facets(text: str) -> dict[str, Facet]:
     """A model's facets from their JSON text; empty if it is no object, lists and objects left out."""
-    return {
-        key: value for key, value in json_object(text).items() if isinstance(value, str | int | float | bool)
-    }
+    return {key: value for key, value in json_object(text).items() if isinstance(value, Facet)}
 
 
 def plain(text: str) -> str:
@@ -82,7 +80,7 @@ def plain(text: str) -> str:
     return reveal_unseen(" ".join(text.split()))
 
 
-def reveal_unseen(text: str, kept: str = "") -> str:
+def reveal_unseen(text: str, allowed: str = "") -> str:
     r"""The text with unseen characters by their numbers: they do nothing, and it differs from one without them.
 
     Examples
@@ -94,7 +92,7 @@ def reveal_unseen(text: str, kept: str = "") -> str:
         return text
     return "".join(
         f"⟨U+{ord(char):04X}⟩"
-        if char not in kept and (char in _BLANK or unicodedata.category(char) in _UNSEEN)
+        if char not in allowed and (char in _BLANK or unicodedata.category(char) in _UNSEEN)
         else char
         for char in text
     )

@@ -35,9 +35,7 @@ def with_question_moments(ds: Dataset) -> Dataset:
         return ds
     trials = [label for label in labels if label not in QUESTION_COUNTERS]
     counters = ds["counters"].variable
-    chosen = counters.isel(
-        counter=[labels.index(label) for label in ("correct", "trials", *QUESTION_COUNTERS)]
-    )
+    chosen = counters.isel(counter=[labels.index(name) for name in ("correct", "trials", *QUESTION_COUNTERS)])
     dims = ["moment" if dim == "counter" else dim for dim in chosen.dims]
     parts = {
         "counters": counters.isel(counter=[labels.index(label) for label in trials]),
@@ -70,11 +68,8 @@ def questions_once(ds: DatasetT) -> DatasetT:
     cells = np.array(ds.variables["counters"].transpose(*CELL_DIMS).values, dtype=np.float64)
     for model in np.flatnonzero(uneven.any(axis=(1, 2))).tolist():
         these, own = uneven[model], cells[model, uneven[model]]
-        status, number, times = (
-            trials_of(ds, "status", model)[these],
-            answers[model, these],
-            moments[model, these],
-        )
+        status = trials_of(ds, "status", model)[these]
+        number, times = answers[model, these], moments[model, these]
         even = number / times[:, 2]
         share = even[:, np.newaxis] / np.maximum((status <= LAST_FINISHED).sum(axis=-1), 1)
         outcomes = {
@@ -84,8 +79,7 @@ def questions_once(ds: DatasetT) -> DatasetT:
         for name, each in outcomes.items():
             own[:, labels.index(name)] = each.sum(axis=-1)
         completed = number - own[:, labels.index("truncated")]
-        before = own[:, labels.index("completed")]
-        own[:, labels.index("guess_sum")] *= completed / np.maximum(before, 1.0)
+        own[:, labels.index("guess_sum")] *= completed / np.maximum(own[:, labels.index("completed")], 1.0)
         own[:, labels.index("completed")] = completed
         cells[model, these] = own
         right = outcomes["correct"]
@@ -148,7 +142,7 @@ def all_clusters(ds: Dataset, models: Sequence[int] | None = None) -> NDArray[np
     return clusters.reshape(-1, clusters.shape[-1]) if clusters.any() else None
 
 
-def _cluster_effects(ds: Dataset, name: str, found: Floats) -> Floats:
+def _cluster_effects(ds: Dataset, name: str, effects: Floats) -> Floats:
     """Effects (model, task, ...), raised where clusters are drawn, read model by model; others stay.
 
     Of right answers (``status``) or of ``tokens``; a reply whose tokens nobody counted has none.
@@ -168,11 +162,9 @@ def _cluster_effects(ds: Dataset, name: str, found: Floats) -> Floats:
                 values, spread, m = (part[task][there] for part in (total, squares, asked))
                 units, cells = cluster_units(clusters[task])[there], np.nonzero(there)[0]
                 weights = design.ratios(base[model, task], there.any(axis=-1))
-                effect = unit_effect(
-                    values, spread, m, weights, units, cells=cells, prior=1.0 if right else 0.0
-                )
-                found[model, task] = np.maximum(found[model, task], effect)
-    return found
+                effect = unit_effect(values, spread, m, weights, units, cells=cells, prior=float(right))
+                effects[model, task] = np.maximum(effects[model, task], effect)
+    return effects
 
 
 def _by_question(ds: Dataset, *, by_point: bool) -> Floats | None:
@@ -191,9 +183,7 @@ def _by_question(ds: Dataset, *, by_point: bool) -> Floats | None:
 def _moments(ds: Dataset) -> Floats:
     """Sums over the questions of points (model, task, params, moment), as they were counted or from ``status``."""
     if QUESTION_MOMENTS in ds:
-        return np.array(
-            ds[QUESTION_MOMENTS].variable.transpose(*CELL_DIMS[:-1], "moment").values, dtype=float
-        )
+        return np.array(ds[QUESTION_MOMENTS].variable.transpose(*CELL_DIMS[:-1], "moment").values, float)
     return np.stack([cluster_moments(trials_of(ds, "status", model)) for model in range(ds.sizes["model"])])
 
 

@@ -52,9 +52,8 @@ def with_unasked(dataset: Dataset) -> Dataset:
     )
     values = cells.values
     missing = labels.index("missing")
-    unasked = trials * repeats - (
-        values[..., labels.index("trials")] + values[..., labels.index("transport")]
-    )
+    answered, failed = (values[..., labels.index(name)] for name in ("trials", "transport"))
+    unasked = trials * repeats - (answered + failed)
     if cells.chunks is None and (values[..., missing] >= unasked).all():
         return dataset
     values = values.copy()
@@ -83,9 +82,7 @@ def point_factors(ds: Dataset) -> Floats:
     """Factor of each cell's counters, shape (model, task, params), largest 1 in each model; needs them in memory."""
     cells, labels = counter_cells(ds).values, names(ds, "counter")
     used = (column(cells, "trials", labels) > 0) & members(ds).any(axis=0)
-    return design.level_factors(
-        design.design_factors(cells, base_design(ds), labels=labels), used, axis=(1, 2)
-    )
+    return design.normalise(design.design_factors(cells, base_design(ds), labels=labels), used, axis=(1, 2))
 
 
 def planned_questions(ds: Dataset) -> Floats:
@@ -132,14 +129,8 @@ def task_moments(
         owner = np.ravel_multi_index(where[: len(shape)], shape)
         sums = stratified.parts_of(rows, questions[models][point], owner, int(np.prod(shape)))
         pieces.append(sums.reshape(*shape, *sums.shape[1:]))
-    joined = np.zeros(
-        (
-            len(cells),
-            *pieces[0].shape[1:-2],
-            max(piece.shape[-2] for piece in pieces),
-            len(stratified.MOMENTS),
-        )
-    )
+    parts = max(piece.shape[-2] for piece in pieces)
+    joined = np.zeros((len(cells), *pieces[0].shape[1:-2], parts, len(stratified.MOMENTS)))
     for turn, piece in enumerate(pieces):
         joined[turn * _MODELS :][: len(piece), ..., : piece.shape[-2], :] = piece
     return joined

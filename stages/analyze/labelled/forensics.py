@@ -86,9 +86,8 @@ def hazard_table(
         variables[name] = ((*groups, "bin", *inner, "bound"), _bounds(curve))
     edges = (np.arange(bins) + 1) * width
     inner_labels = {"end": forensics.ENDS, "cause": forensics.CAUSES, "bound": BOUNDS}
-    return dataset_like(
-        ds, variables, {"tokens": variable(("bin",), edges), **_labels(ds, groups, inner_labels)}
-    )
+    coords = {"tokens": variable(("bin",), edges), **_labels(ds, groups, inner_labels)}
+    return dataset_like(ds, variables, coords)
 
 
 def compression_table(ds: DatasetT, *, by_task: bool = False, confidence: float | None = None) -> DatasetT:
@@ -162,9 +161,8 @@ def cost_table(ds: DatasetT, *, by_task: bool = False, confidence: float | None 
     part = common_part(loaded, by_task=by_task)[0]
     moments = counters.task_moments(part, ranked, "E_P", effects, together=not by_task)
     right = combine(moments, confidence=confidence, exact=True)
-    error = counters.tokens_error(
-        part, counters.point_weights(part, ranked), token_effects(ds), by_task=by_task
-    )
+    weights = counters.point_weights(part, ranked)
+    error = counters.tokens_error(part, weights, token_effects(ds), by_task=by_task)
     each, every = (counters.per_trial(part, some, by_task=by_task) for some in (ranked, None))
     table = costs(each, usd(each), labels=names, confidence=confidence, right=right, error=error)
     table = replace(table, total=usd(summed), per_trial=usd(every))

@@ -93,7 +93,6 @@ def leaderboard(
     scored = _score(part, loaded, how, common, short, published=published)
     having = np.array([not text for text in common.lacks], dtype=bool)
     apart = contradicting(ds, planned & common.points & having[:, np.newaxis, np.newaxis])
-    uneven, weighed, repeats = _uneven(loaded), weighing(loaded), most_repeats(ds)
     board = Leaderboard(
         rows=scored.rows,
         tiers=tuple(names(ds, "tier")),
@@ -108,9 +107,9 @@ def leaderboard(
         enough=ENOUGH,
         data_sets=published,
         mode=chosen,
-        uneven=uneven,
-        weighed=weighed,
-        repeats=repeats,
+        uneven=_uneven(loaded),
+        weighed=weighing(loaded),
+        repeats=most_repeats(ds),
         clustered=effects is not None,
         selection=selection,
         ceiling=scored.ceiling,
@@ -155,7 +154,7 @@ def _data_sets_only(ds: Dataset, planned: NDArray[np.bool_]) -> bool:
 
 
 def _guesser(how: How, grouped: Floats, labels: Sequence[str], expected: ArrayLike) -> list[float]:
-    """The score of who only guesses, which version 1 tells."""
+    """Return the score that guessing alone would reach; only version 1 has one."""
     if how.version != "v1":
         return [math.nan] * len(grouped)
     guesses = reasonscore.guesser_score(grouped, labels=labels, basis=how.basis, expected=expected)
@@ -226,7 +225,7 @@ def _score(
 
 
 def _count_columns(ds: Dataset, each: Floats) -> dict[str, Any]:
-    """What rows say that follows from counters, by field and model: sums of what was done, and means over tasks."""
+    """Return the rows' fields that follow from counters, by model: sums of what was done, and means over tasks."""
     labels, cells = names(ds, "counter"), ds.variables["counters"].values
     totals = dict(zip(labels, cells.sum(axis=(1, 2)).T, strict=True))
     shares = dict(zip(labels, each.T, strict=True))
@@ -255,15 +254,14 @@ def _estimates(bounds: Floats) -> list[Estimate]:
 
 
 def _positive_tokens(tokens: Floats | np.float64) -> Floats:
-    """Tokens per trial; NaN for 0, as every reply has some: nobody has counted them."""
+    """Return tokens per trial, NaN for 0: every reply has some, so they were not counted."""
     return np.where(np.asarray(tokens) > 0, tokens, np.nan)
 
 
 def _behind(cells: Floats, labels: Sequence[str]) -> NDArray[np.bool_]:
     """Which evaluations have far less of their planned trials than the furthest one, shape (model,)."""
-    finished, planned = (
-        part.sum(axis=(1, 2)) for part in (column(cells, "trials", labels), planned_trials(cells, labels))
-    )
+    finished = column(cells, "trials", labels).sum(axis=(1, 2))
+    planned = planned_trials(cells, labels).sum(axis=(1, 2))
     done = np.where(planned > 0, finished, 0.0) / np.where(planned > 0, planned, 1.0)
     return np.asarray(done < BEHIND * done.max(initial=0.0))
 
@@ -293,7 +291,7 @@ def _tiers(
     due: NDArray[np.int64],
     tokens: Floats,
 ) -> list[tuple[TierEstimate, ...]]:
-    """What rows say of tiers, by model; the arrays are (model, tier, ...)."""
+    """Return the estimates of each tier, by model; the arrays are (model, tier, ...)."""
     return [
         tuple(
             TierEstimate(

@@ -244,7 +244,7 @@ def lost_sentences(
     by: Sequence[str],
     options: table.Options | None = None,
 ) -> list[str]:
-    """What lost answers may hide of a metric, a sentence if any was lost; arguments as of `cube_outcome_metrics`."""
+    """Say how far lost answers could move a metric, if any were lost; arguments as of `cube_outcome_metrics`."""
     status = ds["status"].variable
     lost = status.data == int(Status.TRANSPORT)
     if not np.asarray(lost.any()) or table.METRICS[metric].parts:

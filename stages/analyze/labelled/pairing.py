@@ -95,10 +95,8 @@ class Pair:
     @property
     def weighing(self) -> str:
         """How points and tasks weigh, in words."""
-        also = (
-            f"; in {', '.join(self.alike)}, where the first plans of the two contradict, points weigh alike"
-        )
-        return WEIGHING[self.weigh] + (also if self.alike else "")
+        end = f"; in {', '.join(self.alike)}, where the first plans of the two contradict, points weigh alike"
+        return WEIGHING[self.weigh] + (end if self.alike else "")
 
 
 def compare_evaluations(
@@ -119,9 +117,8 @@ def compare_evaluations(
     need_two(len(models))
     one_of(truncated, "truncated", TRUNCATED)
     axes.need_status(ds)
-    return _adjust_pairs(
-        [_compare_two(ds, pair, truncated, weigh, border, lost) for pair in combinations(models, 2)]
-    )
+    pairs = [_compare_two(ds, pair, truncated, weigh, border, lost) for pair in combinations(models, 2)]
+    return _adjust_pairs(pairs)
 
 
 def _compare_two(
@@ -176,28 +173,25 @@ def _ends_of_lost(codes: Codes, truncated: str, lost: NDArray[np.bool_] | None) 
 
 
 def spread_of(ds: Dataset, first: int, second: int) -> Spread:
-    """What the difference of two evaluations varies by, points and tasks weighing as in a comparison."""
+    """Return the variance of the difference of two evaluations, weighted as in a comparison."""
     codes = (_codes(ds, first), _codes(ds, second))
     cells, weights, rests, _ = _weigh_points(ds, (first, second), codes, "wrong", "tasks")
     cells, units = cells * rests[..., np.newaxis, np.newaxis], pair_units(ds, first, second)
     shape = (-1, cells.shape[2])
-    trials, alone, alone_too = (cells[..., column].reshape(shape) for column in range(3))
-    return pair_spread(
-        trials, alone, alone_too, weights.ravel(), None if units is None else units.reshape(shape)
-    )
+    trials, won, lost = (cells[..., column].reshape(shape) for column in range(3))
+    return pair_spread(trials, won, lost, weights.ravel(), None if units is None else units.reshape(shape))
 
 
 def _adjust_pairs(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
     """The same with p values adjusted by Holm, over the tasks of all pairs and over the pairs."""
     single = iter(holm([item.p for pair in pairs for item in pair.tasks]).tolist())
-    total = holm([pair.overall.p for pair in pairs]).tolist()
     return tuple(
         replace(
             pair,
             tasks=tuple(replace(item, p_holm=next(single)) for item in pair.tasks),
             overall=replace(pair.overall, p_holm=p),
         )
-        for pair, p in zip(pairs, total, strict=True)
+        for pair, p in zip(pairs, holm([pair.overall.p for pair in pairs]).tolist(), strict=True)
     )
 
 
@@ -209,10 +203,8 @@ def _codes(ds: Dataset, model: int) -> NDArray[np.uint8]:
 
 def _cells(codes: Codes, truncated: str) -> Floats:
     """Trials of both, only the first right, only the second right, both right: shape (task, params, trial, 4)."""
-    right, done = (
-        [code == int(Status.CORRECT) for code in codes],
-        [is_counted(code, truncated) for code in codes],
-    )
+    right = [code == int(Status.CORRECT) for code in codes]
+    done = [is_counted(code, truncated) for code in codes]
     both = (done[0] & done[1] & right[0] & right[1]).sum(axis=-1)
     return np.concatenate([pair_table(right[0], done[0], right[1], done[1]), both[..., np.newaxis]], axis=-1)
 
@@ -299,21 +291,8 @@ def _difference(
     bounds, p, worth = paired_test(right, wrong, size, share, units=planned.ravel())
     with np.errstate(all="ignore"):  # NaN without trials
         hits = [alone + both.sum(axis=-1) / effect for alone in (right, wrong)]
-        rates = [float(np.nansum(share * part / size) / share.sum()) for part in hits]
-    difference = PairedDifference(
-        task,
-        counts[0],
-        int(there.sum()),
-        int(there.any(axis=-1).sum()),
-        counts[1],
-        counts[2],
-        rates[0],
-        rates[1],
-        Estimate.of(bounds),
-        p,
-        p,
-        np.nan,
-        worth,
-    )
+        ours, theirs = (float(np.nansum(share * part / size) / share.sum()) for part in hits)
+    amounts = counts[0], int(there.sum()), int(there.any(axis=-1).sum()), counts[1], counts[2]
+    difference = PairedDifference(task, *amounts, ours, theirs, Estimate.of(bounds), p, p, np.nan, worth)
     against = 0.0 if border is None else border(difference)
     return replace(difference, e=_e_value(trials, first, second, share, units, against))

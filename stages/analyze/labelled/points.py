@@ -41,7 +41,7 @@ class Common:
 
     @property
     def points_of_each(self) -> Points:
-        """What is looked at, shape (model, task, params): all points of one that lacks some, else those in common."""
+        """All points of an evaluation that lacks some, else those in common: shape (model, task, params)."""
         lacking = np.array([bool(text) for text in self.lacks], dtype=bool)
         return np.asarray(self.points | lacking[:, np.newaxis, np.newaxis])
 
@@ -55,8 +55,8 @@ def common_points(planned: Points, tasks: Sequence[str]) -> Common:
     Examples
     --------
     >>> asked = np.array([[[1, 1], [1, 0]], [[1, 1], [1, 1]], [[1, 0], [0, 0]]], dtype=bool)
-    >>> found = common_points(asked, ["sort", "letters"])
-    >>> found.lacks, found.left_out
+    >>> common = common_points(asked, ["sort", "letters"])
+    >>> common.lacks, common.left_out
     (('', '', 'lacks 1 point of sort and letters'), '1 point of letters')
     """
     asked = planned[planned.any(axis=(1, 2))]
@@ -76,8 +76,7 @@ def common_points(planned: Points, tasks: Sequence[str]) -> Common:
         or ("has no point that most others were asked" if (times[row] > 1).any() else _ALONE)
         for has, row in zip(having, planned, strict=True)
     )
-    beyond = planned[having].any(axis=0) & ~points
-    return Common(points, lacks, _words(beyond, points, tasks, ""))
+    return Common(points, lacks, _words(planned[having].any(axis=0) & ~points, points, tasks, ""))
 
 
 def planned_points(ds: Dataset, there: Points | None) -> Points:
@@ -108,12 +107,10 @@ def common_in_groups(
 
 
 def common_part(ds: DatasetT, *, by_task: bool = False) -> tuple[DatasetT, Points]:
-    """What evaluations are compared on: of those that have all common points only these, of others what they have."""
+    """Keep the points to compare evaluations on: the common ones, or all of an evaluation that lacks some."""
     cells, labels = np.asarray(counter_cells(ds).values), names(ds, "counter")
-    planned, ranked = (
-        planned_points(ds, column(cells, "trials", labels) > 0),
-        np.asarray(members(ds).any(axis=0)),
-    )
+    planned = planned_points(ds, column(cells, "trials", labels) > 0)
+    ranked = np.asarray(members(ds).any(axis=0))
     groups = np.arange(ranked.size).reshape(len(ranked) if by_task else 1, -1)
     common = common_in_groups(planned & ranked, groups, names(ds, "task"))[0] | ~ranked
     if (common | ~planned).all():
@@ -126,7 +123,7 @@ def common_part(ds: DatasetT, *, by_task: bool = False) -> tuple[DatasetT, Point
 
 
 def told_of_points(words: Mapping[str, Any], labels: Sequence[str]) -> list[str]:
-    """What a reader of estimates must know of points before comparing them, a sentence each."""
+    """Return the warnings about points to read before comparing estimates, a sentence each."""
     sentences = []
     if words["left_out"]:
         sentences.append(f"Left out, as only some of those compared were asked: {words['left_out']}.")
@@ -170,7 +167,7 @@ class Shortfall:
 
 
 def shortfall(ds: Dataset, planned: NDArray[np.bool_]) -> Shortfall:
-    """What points in tiers are short of."""
+    """Count the trials that points in tiers are short of."""
     cells, labels = counter_cells(ds).values, names(ds, "counter")
     meant = planned & members(ds).any(axis=0)
     trials, right = (column(cells, name, labels) for name in ("trials", "correct"))
@@ -212,7 +209,7 @@ def contradicting(ds: Dataset, used: NDArray[np.bool_]) -> tuple[str, ...]:
 
 
 def cautions(rows: Sequence[Row], left_out: str, apart: Sequence[str]) -> tuple[str, ...]:
-    """What a reader must know of points before comparing rows, a sentence each."""
+    """Return the warnings about points to read before comparing rows, a sentence each."""
     named = list(zip(rows, label_rows(rows), strict=True))
     notes = []
     if left_out:

@@ -165,9 +165,8 @@ def evaluate(
             if used.any() and names:
                 part = _part(bank, group, used, asked)
                 for name in names:
-                    for key, value in zip(
-                        table.metric_parts(name), part.values(bank, name, k, wanted), strict=True
-                    ):
+                    values = part.values(bank, name, k, wanted)
+                    for key, value in zip(table.metric_parts(name), values, strict=True):
                         metrics[key][at] = value
     by_k = (*dims, "k")
     variables: dict[str, Any] = {
@@ -189,9 +188,8 @@ class _AnsweredQuestions:
 
     def values(self, bank: Bank, name: str, k: int | None, wanted: MetricRequest) -> list[float]:
         """Values of a metric as of `metric_parts`; NaN for the bounds of what is no mean in [0, 1]."""
-        estimate: list[float] = np.ravel(
-            table.evaluate(name, self.reduced, k, wanted.w, wanted.options)
-        ).tolist()
+        metric = table.evaluate(name, self.reduced, k, wanted.w, wanted.options)
+        estimate: list[float] = np.ravel(metric).tolist()
         if table.METRICS[name].parts:
             return estimate
         group, codes = self.group, self.group.codes[self.used]
@@ -217,6 +215,5 @@ def _part(bank: Bank, group: Group, used: NDArray[np.bool_], asked: Integers) ->
         np.bincount(codes, part, len(bank.rows)).astype(np.float64) for part in (weights, weights**2)
     )
     classes = np.flatnonzero(sums > 0)
-    return _AnsweredQuestions(
-        bank.reduce(classes, sums[classes], squares[classes]), classes, group, used, weights
-    )
+    reduced = bank.reduce(classes, sums[classes], squares[classes])
+    return _AnsweredQuestions(reduced, classes, group, used, weights)

@@ -141,9 +141,8 @@ def _successes(ds: Dataset, order: Sequence[int]) -> tuple[Floats, Floats]:
     noise is that of guessing too; where lost trials made chances differ, each is put on their mean.
     """
     ranked = np.asarray(counters.members(ds).any(axis=0))
-    rate, trials, chance = effective_trials(
-        counters.task_moments(ds, ranked, "C_P", question_effects(ds))[list(order)]
-    )
+    moments = counters.task_moments(ds, ranked, "C_P", question_effects(ds))
+    rate, trials, chance = effective_trials(moments[list(order)])
     defined = ~np.isnan(chance)
     usual = np.where(defined, chance, 0.0).sum(axis=0) / np.maximum(defined.sum(axis=0), 1)
     return (usual + (1.0 - usual) * (rate - chance) / (1.0 - chance)) * trials, trials

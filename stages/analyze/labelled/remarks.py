@@ -1,4 +1,4 @@
-"""What must be said of a leaderboard's rows before they are compared, and what explains them: sentences."""
+"""Warnings and explanations that stand below a leaderboard, as sentences."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ class ReaderGap:
     theirs_only: int
 
     @classmethod
-    def of(cls, found: PairedDifference) -> ReaderGap:
+    def of(cls, pair: PairedDifference) -> ReaderGap:
         """Of a comparison whose first side is ours."""
         return cls(
-            found.first_rate,
-            found.second_rate,
-            found.difference,
-            found.trials,
-            found.first_only,
-            found.second_only,
+            pair.first_rate,
+            pair.second_rate,
+            pair.difference,
+            pair.trials,
+            pair.first_only,
+            pair.second_only,
         )
 
 
@@ -64,20 +64,15 @@ def named_readers(readers: Mapping[str, str], tasks: Collection[str]) -> str:
         by_name.setdefault(plain(name), []).append(plain(task))
     if len(by_name) == 1 and set(tasks) <= set(readers):
         return next(iter(by_name))
-    return ", ".join(f"{name} ({_few(own)})" for name, own in by_name.items())
+    return ", ".join(f"{name} ({first_few(own, ', ', ' ')})" for name, own in by_name.items())
 
 
 def reader_sentence(readers: Mapping[str, str], tasks: Collection[str]) -> str:
-    """What the columns of a second reader mean; parameters as of `named_readers`."""
+    """Explain the columns of a second reader; parameters as of `named_readers`."""
     return (
         f"theirs: right as read by {named_readers(readers, tasks)}; gap: how much more is right as evalcube reads the "
         "same replies, in points of 100. evalcube trials CUBE --where disagree lists where they differ."
     )
-
-
-def _few(tasks: list[str]) -> str:
-    more = f" and {len(tasks) - _NAMED} more" if len(tasks) > _NAMED else ""
-    return ", ".join(tasks[:_NAMED]) + more
 
 
 def label_rows(rows: Sequence[Row]) -> list[str]:
@@ -90,7 +85,7 @@ def _rows_with_labels(board: Leaderboard) -> list[tuple[Row, str]]:
 
 
 def remarks_of(board: Leaderboard) -> list[str]:
-    """What explains the rows without casting doubt on them, a sentence each."""
+    """Return the sentences that explain the rows without casting doubt on them."""
     remarks: list[str] = []
     lead, by_token = board.heads
     remarks += board.places_text
@@ -122,14 +117,12 @@ def _by_token(board: Leaderboard) -> list[str]:
     order = sorted(there, key=lambda named: -board.by_token(named[0]).value)
     if order == there:
         return []
-    named = ", ".join(label for _, label in order[:_NAMED])
-    more = f", and {len(order) - _NAMED} more" if len(order) > _NAMED else ""
     measure = "score per token" if board.lead == "score" else "correct answers per 1000 tokens"
-    return [f"By {measure} the order is another one: {named}{more}."]
+    return [f"By {measure} the order is another one: {first_few([label for _, label in order], ', ')}."]
 
 
 def notes_of(board: Leaderboard) -> list[str]:
-    """What a reader must know before comparing rows, a sentence each."""
+    """Return the warnings to read before comparing rows, a sentence each."""
     notes = [f"Part of the cube ({board.selection})."] if board.selection else []
     if board.lead == "rate" and not board.data_sets and not math.isnan(board.size):
         have = "those here are worth" if board.worth else "here are"
@@ -164,10 +157,10 @@ def notes_of(board: Leaderboard) -> list[str]:
     return [*notes, *board.cautions]
 
 
-def first_few(said: Sequence[str]) -> str:
-    """The first few of what is said of rows, and how many more there are."""
-    more = f"; and {len(said) - _NAMED} more" if len(said) > _NAMED else ""
-    return f"{'; '.join(said[:_NAMED])}{more}"
+def first_few(texts: Sequence[str], between: str = "; ", last: str = "") -> str:
+    """Join the first few texts, and say how many more there are, behind `last` if it is not as `between`."""
+    more = f"{last or between}and {len(texts) - _NAMED} more" if len(texts) > _NAMED else ""
+    return between.join(texts[:_NAMED]) + more
 
 
 def _apart(board: Leaderboard) -> list[str]:

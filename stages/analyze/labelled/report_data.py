@@ -63,7 +63,7 @@ class CurveView:
 def task_views(
     ds: Dataset, order: Sequence[int], *, mode: Mode = "C_P", weigh: Weigh = "tasks", confidence: float = 0.95
 ) -> list[list[TaskView]]:
-    """What each model, in the order given, did in each task of the dataset."""
+    """Return the results of each model in each task, models in the given order."""
     if not len(order):
         return []
     table = aggregate(ds, by=("model", "task"), mode=mode, weigh=weigh, confidence=confidence)

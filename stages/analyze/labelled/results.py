@@ -1,4 +1,4 @@
-"""What a leaderboard says, as plain frozen values and as stable JSON data."""
+"""The rows of a leaderboard, as frozen values and as stable JSON data."""
 
 from __future__ import annotations
 
@@ -301,7 +301,8 @@ class Leaderboard:
 
     def records(self) -> list[dict[str, object]]:
         """The ``rows`` of `to_dict`."""
-        return [_plain_row(row) for row in self.rows]
+        shown = ("planned", "partial", "incomplete")
+        return [_plain_fields(row) | {name: getattr(row, name) for name in shown} for row in self.rows]
 
 
 def _plain(value: object) -> object:
@@ -315,11 +316,6 @@ def _plain(value: object) -> object:
         data = _plain_fields(value)
         return {**data, "incomplete": value.incomplete} if isinstance(value, TierEstimate) else data
     return value
-
-
-def _plain_row(row: Row) -> dict[str, object]:
-    own = {"planned": row.planned, "partial": row.partial, "incomplete": row.incomplete}
-    return {**_plain_fields(row), **own}
 
 
 def _plain_fields(value: Any) -> dict[str, object]:  # noqa: ANN401 - of a dataclass

@@ -99,8 +99,7 @@ def per_token(ds: Dataset, how: How, gain: Floats, tokens: Floats) -> Floats:
 def _overlaps(ds: Dataset, member: NDArray[np.bool_]) -> Floats:
     """Correlation of a task's estimates in two tiers that share points, shape (model, task, tier, tier)."""
     inside = member.astype(np.float64)
-    labels = names(ds, "counter")
-    spread = column(ds.variables["counters"].values, "trials", labels) * point_factors(ds) ** 2
+    spread = column(ds.variables["counters"].values, "trials", names(ds, "counter")) * point_factors(ds) ** 2
     shared = np.einsum("gkp,hkp,mkp->mkgh", inside, inside, spread)
     own = np.sqrt(np.einsum("mkgg->mkg", shared))
     scale = own[..., :, np.newaxis] * own[..., np.newaxis, :]

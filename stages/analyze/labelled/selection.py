@@ -100,7 +100,7 @@ def keys(ds: Dataset) -> dict[str, Key]:
     sizes = {dim: ds.sizes[dim] for dim in (*MODEL, *CELL)}
     for name in [*sizes, *(str(item) for item in ds.coords if item not in sizes)]:
         # Variables, and no arrays with all of the dataset's coordinates: pages ask for these again and again.
-        array = ds.variables[name] if name in ds.coords else _numbers(name, sizes[name])
+        array = ds.variables[name] if name in ds.coords else variable((name,), np.arange(sizes[name]))
         for dims in (MODEL, CELL):
             if array.ndim and set(array.dims) <= set(dims) and name != "facets":
                 inner = array.transpose(*(dim for dim in dims if dim in array.dims)).values
@@ -111,11 +111,6 @@ def keys(ds: Dataset) -> dict[str, Key]:
     for label in sorted({label for row in rows for label in row}):
         table.setdefault(f"facet_{label}", Key(MODEL, [row.get(label) for row in rows]))
     return table
-
-
-def _numbers(dim: str, size: int) -> Labelled:
-    """The index along a dim."""
-    return variable((dim,), np.arange(size))
 
 
 def _plain(values: NDArray[Any]) -> list[Any]:
@@ -147,8 +142,7 @@ def select(ds: Dataset, where: Where | None, table: Mapping[str, Key]) -> CellSe
     for name, condition in (where or {}).items():
         check_name(table, name, "where")
         if name == "tier":
-            labels = names(ds, "tier")
-            tiers = np.flatnonzero(_matches(name, labels, condition)).tolist()
+            tiers = np.flatnonzero(_matches(name, names(ds, "tier"), condition)).tolist()
             cells &= ds.variables["in_tier"].transpose("tier", *CELL).values[tiers].any(axis=0)
         elif table[name].dims == MODEL:
             models &= _matches(name, table[name].values, condition)
@@ -296,15 +290,13 @@ def restrict(ds: DatasetT, where: Where | None) -> DatasetT:
     cells = {"in_tier": within(part.variables["in_tier"], inside, False)}
     if "cell_id" in part.coords:
         cells["cell_id"] = within(part.variables["cell_id"], inside, "")
-    values = {
-        name: within(part.variables[name], inside, none) for name, none in _NOTHING.items() if name in part
-    }
+    values = {key: within(part.variables[key], inside, none) for key, none in _NOTHING.items() if key in part}
     return part.assign_coords(cells).assign(values)
 
 
-def _places(kept: NDArray[Any] | np.bool_) -> slice | NDArray[np.intp]:
+def _places(mask: NDArray[Any] | np.bool_) -> slice | NDArray[np.intp]:
     """Where something is kept; a slice where that is in one piece, which copies nothing."""
-    indices = np.flatnonzero(kept)
+    indices = np.flatnonzero(mask)
     first, last = int(indices[0]), int(indices[-1]) + 1
     return slice(first, last) if last - first == len(indices) else indices
 

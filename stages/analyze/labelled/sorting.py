@@ -49,7 +49,7 @@ COLUMNS: Mapping[str, _By] = {
     **{name: _By(name, falling=False) for name in ("truncated", "cost", "invalid", "refused")},
     **{name: _By(name) for name in ("trials", "unique")},
 }
-"""What every board can be sorted by, by the head of the column; its tiers and its mode come on top."""
+"""Columns that every board can be sorted by, by their heads; its tiers and its mode come on top."""
 
 MODEL = "model"
 """The column of names, which are in the order of the alphabet."""
@@ -92,20 +92,17 @@ def _stands(board: Leaderboard, row: Row, rows: Sequence[Row]) -> bool:
     if row.bounds is None:
         return True
     worst = board.leading(row).value * row.bounds[0] / max(row.accuracy.value, 1e-9)
-    return all(
-        worst > board.leading(rival).value for rival in rows if rival is not row and not rival.unranked
-    )
+    return all(worst > board.leading(peer).value for peer in rows if peer is not row and not peer.unranked)
 
 
-def _at(row: Row, place: int) -> Row:
+def _at(row: Row, rank: int) -> Row:
     ranks = row.rank_interval
-    return replace(
-        row, rank=place, rank_interval=Estimate(ranks.value, min(ranks.lower, place), max(ranks.upper, place))
-    )
+    interval = Estimate(ranks.value, min(ranks.lower, rank), max(ranks.upper, rank))
+    return replace(row, rank=rank, rank_interval=interval)
 
 
 def columns(board: Leaderboard) -> dict[str, _By]:
-    """What this board can be sorted by: columns in which a row has a value, by their heads."""
+    """Return the columns that this board can be sorted by, those in which a row has a value, by their heads."""
     measure = "score" if board.lead == "score" else "rate"
     tiers = {name: _By(f"tiers.{index}.{measure}.value") for index, name in enumerate(board.tiers)}
     keys = {**tiers, **COLUMNS, board.mode: _By("rate.value")}
@@ -125,9 +122,7 @@ def sorted_estimate(board: Leaderboard, row: Row) -> Estimate | None:
 def sorted_by(board: Leaderboard, column: str) -> Leaderboard:
     """Return the board by a column, best first; incomplete rows stay below, as they have no rank."""
     there = columns(board)
-    fields = {
-        by.path.partition(".")[0]: head for head, by in there.items() if not by.path.startswith("tiers")
-    }
+    fields = {by.path.partition(".")[0]: key for key, by in there.items() if not by.path.startswith("tiers")}
     name = column if column in there else {**fields, "#": "rank"}.get(column, column)
     if name == MODEL:
         rows = sorted(board.rows, key=lambda row: (row.model_name, row.template, row.sampler))

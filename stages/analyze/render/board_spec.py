@@ -106,17 +106,17 @@ def _composite_columns(board: Leaderboard) -> list[Column]:
         return lambda row: ABSENT if row.composite is None else shown(row.composite)
 
     def mean(name: str) -> Callable[[Row], str]:
-        return cell(lambda found: number(found.layers.get(name, math.nan), 2))
+        return cell(lambda composite: number(composite.layers.get(name, math.nan), 2))
 
     return [
-        Column("composite", cell(lambda found: found.shown), 2),
-        Column(_level(board), cell(lambda found: span(found.score, 2)), 4, of="composite"),
+        Column("composite", cell(lambda composite: composite.shown), 2),
+        Column(_level(board), cell(lambda composite: span(composite.score, 2)), 4, of="composite"),
         *(Column(name, mean(name), 6) for name in LAYERS),
     ]
 
 
 def _gap_columns(board: Leaderboard) -> list[Column]:
-    """What is right by a second reader, and how much more is by ours with its interval, where replies have two."""
+    """Return the columns of a second reader: its accuracy, and the gap to ours with its interval."""
     if not any(row.gap is not None for row in board.rows):
         return []
 
@@ -143,7 +143,7 @@ def _level(board: Leaderboard) -> str:
 
 
 def leading_text(board: Leaderboard, row: Row) -> tuple[str, str]:
-    """What a row is ranked by, and its interval."""
+    """Return the value that a row is ranked by, and its interval."""
     lead = board.leading(row)
     if board.lead == "score":
         return number(lead.value), span(lead)
@@ -168,15 +168,13 @@ def matrix_spec(standing: Ranking) -> TableSpec | None:
     def cell(index: int) -> Callable[[RankedRow], str]:
         return lambda item: ABSENT if item is standing.rows[index] else percent(lines[id(item)][index], 0)
 
-    columns = [
-        Column(f"> {shorten(item.label, 16)}", cell(index)) for index, item in enumerate(standing.rows)
-    ]
+    columns = [Column(f"> {shorten(row.label, 16)}", cell(index)) for index, row in enumerate(standing.rows)]
     note = "> NAME: the chance to be truly better than it in a task, the mean over tasks; a row's sum is its wins."
     names = Column("model", lambda item: item.label, right=False, name=True)
     return TableSpec((names, *columns), standing.rows, (note,))
 
 
-def ranking_spec(found: Ranking, board: Leaderboard) -> TableSpec:
+def ranking_spec(standings: Ranking, board: Leaderboard) -> TableSpec:
     """Every evaluation with its place among the others."""
     columns = [
         Column("#", lambda item: places(item.row)),
@@ -190,7 +188,7 @@ def ranking_spec(found: Ranking, board: Leaderboard) -> TableSpec:
         Column("wins", lambda item: number(item.wins, 2), 1),
         Column("rating", lambda item: number(item.rating, 3), 2),
     ]
-    ranked = sum(item.row.rank is not None for item in found.rows)
+    ranked = sum(item.row.rank is not None for item in standings.rows)
     met = max(ranked - 1, 0)
     notes = (
         "groups: models that share a letter may stand at the same place.",
@@ -200,4 +198,4 @@ def ranking_spec(found: Ranking, board: Leaderboard) -> TableSpec:
         *board.places_text,
     )
     explains = {notes[1]: "wins", notes[2]: "rating"}
-    return TableSpec(tuple(columns), found.rows, notes, lambda item: item.row.marked, explains)
+    return TableSpec(tuple(columns), standings.rows, notes, lambda item: item.row.marked, explains)

@@ -239,10 +239,9 @@ def _mark(
 
 def _path(marks: Sequence[CurveMark | None]) -> str:
     """SVG path through marks; None breaks it."""
-    before = [None, *marks]
     return "".join(
         f"{'M' if last is None else 'L'}{mark.x} {mark.y}"
-        for last, mark in zip(before, marks, strict=False)
+        for last, mark in zip([None, *marks], marks, strict=False)
         if mark
     )
 

@@ -1,4 +1,4 @@
-"""What stands first in a report: what was measured, how sure that is, and what to distrust."""
+"""The summary at the top of a report: what was measured, how sure it is, and what to distrust."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ import numpy as np
 
 from evalcube.stages.analyze.labelled.axes import plain
 from evalcube.stages.analyze.labelled.ranking import Ranking
+from evalcube.stages.analyze.labelled.remarks import first_few
 from evalcube.stages.analyze.labelled.results import Leaderboard, Row
 from evalcube.stages.analyze.render.text import number, percent
 
 MANY = 0.05
 """Share of replies that are invalid or refused above which a report says so before all else."""
-NAMED = 3
-"""Evaluations that a sentence names."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Cover:
 def cover(
     board: Leaderboard, labels: Sequence[str], standings: Ranking | None, warnings: Sequence[str] = ()
 ) -> Cover:
-    """What a report says first."""
+    """Return the summary at the top of a report."""
     doubts = (*_doubts(board, labels), *map(plain, warnings))
     return Cover(tuple(_measured_lines(board)), tuple(_sure(board, standings)), doubts)
 
@@ -73,13 +72,12 @@ def _sure(board: Leaderboard, standings: Ranking | None) -> list[str]:
         middle = 100 * float(np.median(halves))
         sentences.append(f"The {level} of {board.rate_name} is ±\u00a0{middle:.1f} points of 100.")
     if not math.isnan(board.size):
-        some = any(row.incomplete or row.behind for row in board.rows)
-        each = "Of what is ranked, each" if some else "Each"
-        size = number(board.size)
-        trials = (
-            f"trials worth at least {size} independent ones" if board.worth else f"at least {size} trials"
+        each = (
+            "Of what is ranked, each" if any(row.incomplete or row.behind for row in board.rows) else "Each"
         )
-        sentences.append(f"{each} task has {trials} in each tier.")
+        size = number(board.size)
+        basis = f"trials worth at least {size} independent ones" if board.worth else f"at least {size} trials"
+        sentences.append(f"{each} task has {basis} in each tier.")
     ranked = sum(row.rank is not None for row in board.rows)
     if standings is not None and len(standings.clusters) == 1 and ranked > 1:
         sentences.append("All intervals overlap: they alone do not tell any two apart.")
@@ -116,12 +114,10 @@ def _doubts(board: Leaderboard, labels: Sequence[str]) -> list[str]:
 
 
 def _shares(named: Sequence[tuple[Row, str]], name: str, words: str) -> list[str]:
-    """Who has much of an outcome, the worst first."""
-    many = sorted(
-        ((getattr(row, name), label) for row, label in named if getattr(row, name) > MANY), reverse=True
-    )
+    """Name the evaluations with a high share of an outcome, the worst first."""
+    shares = ((getattr(row, name), label) for row, label in named)
+    many = sorted((pair for pair in shares if pair[0] > MANY), reverse=True)
     if not many:
         return []
-    shown = ", ".join(f"{label} {percent(share, 0)}" for share, label in many[:NAMED])
-    more = f" and {len(many) - NAMED} more" if len(many) > NAMED else ""
-    return [f"{shown}{more}: {words}."]
+    shown = first_few([f"{label} {percent(share, 0)}" for share, label in many], ", ", " ")
+    return [f"{shown}: {words}."]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 
 from evalcube.stages.analyze.labelled.axes import plain
@@ -17,7 +16,7 @@ NO_ANSWER = {"truncated": "truncated", "invalid": "no answer read", "refused": "
 
 
 def totals(pair: Pair | None, counts: Sequence[PlainRow], names: tuple[str, str]) -> list[str]:
-    """What changed, what of it may be noise, and what was not asked of both: sentences, the first thing to be read."""
+    """Summarise the changes, how many of them may be noise, and the questions not answered by both."""
     total = {
         name: sum(row[name] for row in counts)
         for name in ("questions", "lost", "won", "first_alone", "second_alone", "unanswered")
@@ -62,7 +61,7 @@ def task_spec(rows: Sequence[PlainRow], names: tuple[str, str]) -> TableSpec:
         Column("questions", lambda row: number(row["questions"])),
         Column("first", lambda row: percent(row["first_rate"]), 1),
         Column("second", lambda row: percent(row["second_rate"]), 1),
-        Column("p (Holm)", lambda row: ABSENT if math.isnan(row["p_holm"]) else p_text(row["p_holm"])),
+        Column("p (Holm)", lambda row: p_text(row["p_holm"])),
         Column("not in both", lambda row: number(_alone(row)) if _alone(row) else ABSENT, 2),
     ]
     first, second = names
@@ -98,17 +97,14 @@ def answer_text(reply: PlainRow) -> str:
     """The answer of a reply, or what became of it."""
     outcome = NO_ANSWER.get(reply["status"])
     if outcome is None:
-        return (
-            plain(str(reply["answer"]))
-            if reply["answer"] is not None
-            else f"{reply['status']}, reply not at hand"
-        )
+        absent = f"{reply['status']}, reply not at hand"
+        return absent if reply["answer"] is None else plain(str(reply["answer"]))
     tail = plain((reply["response"] or "")[-CODE_MOST:])
     return f"{outcome}: …{tail}" if tail else outcome
 
 
 def _line_or_absent(text: str | None) -> str:
-    """A text on a line; a mark where it cannot be made here, as of a task whose package is not installed."""
+    """Return a text on one line; `ABSENT` if it cannot be made here, as without the task's package."""
     return ABSENT if text is None else plain(text)
 
 

@@ -1,4 +1,4 @@
-"""What a score means in words: the bands and profiles of the reference, for the report, the explorer and the docs."""
+"""Scores in words: the bands and profiles of the reference, for the report, the explorer and the docs."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def profile(scores: Sequence[float]) -> ScoreProfile | None:
 
 
 def in_words(value: float, bands: Sequence[Band]) -> str:
-    """What a value says, with its band; empty outside of all.
+    """Return a value's band and its meaning; empty outside of all.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def in_words(value: float, bands: Sequence[Band]) -> str:
 
 
 def token_words(per_token: float, score: float) -> str:
-    """What a score per token says: no more of quality than the score itself, however short the answers.
+    """Return the meaning of a score per token, capped by the score itself, however short the answers.
 
     Examples
     --------
@@ -148,7 +148,5 @@ def list_bands(bands: Sequence[Band]) -> str:
 
 def list_profiles() -> str:
     """The profiles as one sentence, each with its example."""
-    return (
-        "; ".join(f"{kind.name} ({', '.join(map(str, kind.example))}) {kind.words}" for kind in PROFILES)
-        + "."
-    )
+    texts = (f"{item.name} ({', '.join(map(str, item.example))}) {item.words}" for item in PROFILES)
+    return "; ".join(texts) + "."

@@ -22,7 +22,7 @@ from evalcube.stages.analyze.labelled.counters import unique_shares
 from evalcube.stages.analyze.labelled.leaderboard import row_order
 from evalcube.stages.analyze.labelled.pairing import Pair
 from evalcube.stages.analyze.labelled.remarks import label_rows
-from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard, Row
+from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard
 from evalcube.stages.analyze.render import charts as figures
 from evalcube.stages.analyze.render import meaning
 from evalcube.stages.analyze.render.board_spec import MOST_MET, leading_text, places
@@ -139,7 +139,7 @@ def render_report(
 
 
 def _load(ds: Dataset) -> Dataset:
-    """What a report is made of, in memory."""
+    """Load the arrays of a report into memory."""
     used = ("counters", "duplicate", "planned_trials", "planned_repeats", QUESTION_MOMENTS)
     loaded = ds.drop_vars([name for name in ds.data_vars if name not in used]).compute()
     if "status" in ds and ds.sizes["repeat"] > 1:
@@ -217,17 +217,6 @@ def _failure_rows(failures: Mapping[str, Mapping[str, int]]) -> list[tuple[str, 
     ]
 
 
-def _anchors(
-    placed: Sequence[tuple[SampleTrial, int | None, str | None]], tasks: Sequence[str]
-) -> dict[tuple[int | None, int], str]:
-    """Where the first sample of an evaluation on a task stands, by both."""
-    return {
-        (model, tasks.index(item.task)): anchor
-        for item, model, anchor in reversed(placed)
-        if anchor and item.task in tasks
-    }
-
-
 def close_rows(board: Leaderboard) -> list[int]:
     """Places of the first complete row, and of those whose intervals overlap with its own; empty without a row."""
     complete = [index for index, row in enumerate(board.rows) if row.rank is not None and not row.incomplete]
@@ -241,7 +230,10 @@ def close_rows(board: Leaderboard) -> list[int]:
 
 def headline(board: Leaderboard, labels: Sequence[str], pair: Pair | None = None) -> str:
     """The main result in a sentence or two: who leads among complete rows, and what tells them apart."""
-    named = [label + _so_far(row) for row, label in zip(board.rows, labels, strict=True)]
+    named = [
+        label + (f" (so far {row.trials:,} of {row.planned:,} trials)" if row.partial else "")
+        for row, label in zip(board.rows, labels, strict=True)
+    ]
     complete = [index for index, row in enumerate(board.rows) if row.rank is not None and not row.incomplete]
     if not complete:
         return "No evaluation is complete yet: these scores rest on part of the questions."
@@ -258,17 +250,10 @@ def headline(board: Leaderboard, labels: Sequence[str], pair: Pair | None = None
         ahead = number(gap) if by_score else f"{100 * gap:.1f} points of 100"
         return f"{lead}, {ahead} ahead of {named[second]}; their intervals do not overlap."
     close = f"that of {named[rivals[0]]}" if len(rivals) == 1 else f"those of {len(rivals)} other evaluations"
-    apart = (
-        "Intervals are of each by itself; what both did with the same questions may still tell them apart."
-    )
+    hint = "Intervals are of each by itself; what both did with the same questions may still tell them apart."
     if pair:
-        apart = f"On the questions that both answered: {plain(pair_in_words(pair))}"
-    return f"{lead}, the highest. Its interval overlaps with {close}. {apart}"
-
-
-def _so_far(row: Row) -> str:
-    """How much of a row is measured, to stand behind its name; nothing if that is all."""
-    return f" (so far {row.trials:,} of {row.planned:,} trials)" if row.partial else ""
+        hint = f"On the questions that both answered: {plain(pair_in_words(pair))}"
+    return f"{lead}, the highest. Its interval overlaps with {close}. {hint}"
 
 
 def _sample_fields(
@@ -276,11 +261,12 @@ def _sample_fields(
 ) -> dict[str, object]:
     """The trials that are shown, how many are left out, and where each is."""
     placed = _samples(samples, board, labels)
-    return {
-        "samples": placed,
-        "samples_left": len(samples) - len(placed),
-        "anchors": _anchors(placed, board.tasks),
+    anchors = {
+        (model, board.tasks.index(item.task)): anchor
+        for item, model, anchor in reversed(placed)
+        if anchor and item.task in board.tasks
     }
+    return {"samples": placed, "samples_left": len(samples) - len(placed), "anchors": anchors}
 
 
 def _samples(

@@ -77,9 +77,8 @@ def metric_rows(table: Dataset, names: Sequence[str], labels: Sequence[str]) -> 
 
 def hazard_rows(table: Dataset, labels: Sequence[str]) -> list[PlainRow]:
     """A row for each evaluation (and task) and bin of tokens in which a trial was still at risk."""
-    shown = table.assign_coords(bin=table["tokens"].variable)[
-        ["at_risk", "ends", "hazard", "incidence", "survival"]
-    ]
+    names = ["at_risk", "ends", "hazard", "incidence", "survival"]
+    shown = table.assign_coords(bin=table["tokens"].variable)[names]
     rows = _expand(shown, list(table["at_risk"].dims), labels)
     return [
         {"tokens" if name == "bin" else name: number for name, number in row.items()}

@@ -1,4 +1,4 @@
-"""What results have in common that are looked at in Python: as text, in a notebook, and as a data frame."""
+"""Results in Python as text, in a notebook, and as a data frame."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Shown:
         return ()
 
     def sheet(self) -> TableSpec:
-        """What is shown for people: columns, rows and notes."""
+        """Return the columns, rows and notes to show."""
         return self._table()
 
     def records(self) -> Sequence[Mapping[str, Any]]:

@@ -95,7 +95,7 @@ def terminal(table: TableSpec, *, width: int = 100) -> rich_table.Table:
 
 
 def empty_table(title: Text | None = None) -> rich_table.Table:
-    """What all tables of a terminal look like, without columns yet."""
+    """Return a table in the style of all tables of a terminal, without columns."""
     table = rich_table.Table(title=title, title_justify="left", caption_justify="left", box=box.SIMPLE_HEAD)
     table.padding, table.pad_edge, table.show_edge = (0, 1, 0, 0), False, False
     return table

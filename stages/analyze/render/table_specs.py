@@ -76,10 +76,8 @@ def pair_spec(pair: Pair, notes: tuple[str, ...] = ()) -> TableSpec:
         *([Column("questions", lambda row: number(row.questions), 4)] if repeated else []),
         Column("points", lambda row: number(row.points), 4),
     ]
-    texts = _difference_notes(
-        f"{pair.first} − {pair.second}", pair.weighing, "tests shown", repeated=repeated
-    )
-    notes = (*texts, *notes, pair_conclusion(pair))
+    own = _difference_notes(f"{pair.first} − {pair.second}", pair.weighing, "tests shown", repeated=repeated)
+    notes = (*own, *notes, pair_conclusion(pair))
     rows = [*pair.tasks, pair.overall]
     return TableSpec(tuple(columns), rows, notes, lambda row: not row.trials, _EXPLAINS)
 
@@ -94,17 +92,16 @@ def pairs_spec(pairs: Sequence[Pair], notes: tuple[str, ...] = ()) -> TableSpec:
     repeated = any(pair.overall.trials > pair.overall.questions for pair in pairs)
     weighing = "; ".join(dict.fromkeys(pair.weighing for pair in pairs))
     texts = _difference_notes("first − second", weighing, "pairs", repeated=repeated)
-    lost = [f"{pair.first} − {pair.second}:{lost_in_words(pair)}" for pair in pairs if pair.bounds]
-    notes = (*notes, *lost)
-    return TableSpec(tuple(columns), pairs, (*texts, *notes), explains=_EXPLAINS)
+    lost = (f"{pair.first} − {pair.second}:{lost_in_words(pair)}" for pair in pairs if pair.bounds)
+    return TableSpec(tuple(columns), pairs, (*texts, *notes, *lost), explains=_EXPLAINS)
 
 
 def _difference_columns(of: Callable[[Any], PairedDifference]) -> list[Column]:
-    """What is shown of the difference in a row."""
+    """Return the columns of a difference."""
     return [
         Column("difference", lambda row: points(of(row).difference.value)),
         Column("95%", lambda row: point_span(of(row).difference), 1),
-        Column("p (Holm)", lambda row: _p(of(row))),
+        Column("p (Holm)", lambda row: p_text(of(row).p_holm)),
         Column("e", lambda row: e_text(of(row).e)),
         Column("first only", lambda row: number(of(row).first_only), 3),
         Column("second only", lambda row: number(of(row).second_only), 3),
@@ -124,12 +121,12 @@ def _difference_notes(which: str, weighing: str, tests: str, *, repeated: bool) 
 
 
 def pair_conclusion(pair: Pair) -> str:
-    """What the comparison says, in a sentence or two, and in which tasks."""
+    """Summarise a comparison in a sentence or two, overall and by task."""
     return f"{pair_in_words(pair)} {_tasks_in_words(pair)}"
 
 
 def pair_in_words(pair: Pair) -> str:
-    """What the comparison says of all tasks together, in a sentence or two."""
+    """Summarise a comparison over all tasks in a sentence or two."""
     overall, gap = pair.overall, 100 * pair.overall.difference.value
     low, high = 100 * overall.difference.lower, 100 * overall.difference.upper
     if overall.p_holm < _LEVEL:
@@ -157,7 +154,7 @@ def pair_in_words(pair: Pair) -> str:
 
 
 def lost_in_words(pair: Pair) -> str:
-    """What lost answers may hide of the difference, with a space before it; nothing if none were lost."""
+    """Say how far lost answers could move the difference, behind a space; empty if none were lost."""
     if pair.bounds is None:
         return ""
     low, high = (100 * end for end in pair.bounds)
@@ -168,9 +165,7 @@ def lost_in_words(pair: Pair) -> str:
 def _tasks_in_words(pair: Pair) -> str:
     parts = []
     for name, sign in ((pair.first, 1), (pair.second, -1)):
-        ahead = [
-            item.task for item in pair.tasks if item.p_holm < _LEVEL and sign * item.difference.value > 0
-        ]
+        ahead = [row.task for row in pair.tasks if row.p_holm < _LEVEL and sign * row.difference.value > 0]
         if ahead:
             parts.append(f"{name} is ahead in {', '.join(ahead)}")
     if not parts:
@@ -188,10 +183,10 @@ def p_text(p: float) -> str:
 
     Examples
     --------
-    >>> p_text(0.03456), p_text(1e-9), p_text(1.0)
-    ('0.035', '<0.0001', '1')
+    >>> p_text(0.03456), p_text(1e-9), p_text(1.0), p_text(float("nan"))
+    ('0.035', '<0.0001', '1', '–')
     """
-    return "<0.0001" if p < 1e-4 else f"{p:.2g}"
+    return ABSENT if np.isnan(p) else "<0.0001" if p < 1e-4 else f"{p:.2g}"
 
 
 def e_text(e: float) -> str:
@@ -405,10 +400,6 @@ def point_span(difference: Estimate) -> str:
     """Its interval."""
     low, high = points(difference.lower), points(difference.upper)
     return low if low == ABSENT else f"{low} to {high}"
-
-
-def _p(row: PairedDifference) -> str:
-    return ABSENT if np.isnan(row.p_holm) else p_text(row.p_holm)
 
 
 def span(estimate: Estimate, digits: int = 0) -> str:

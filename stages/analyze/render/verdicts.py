@@ -1,4 +1,4 @@
-"""What a report and the explorer show of a verdict: its pill, what it rests on, and the four badges."""
+"""A verdict as the report and the explorer show it: its pill, its reasons and the four badges."""
 
 from __future__ import annotations
 
@@ -95,25 +95,25 @@ class ShownDecision:
     notes: tuple[str, ...]
 
 
-def shown_verdict(found: Verdict, ids: Mapping[str, str]) -> ShownVerdict:
+def shown_verdict(verdict: Verdict, ids: Mapping[str, str]) -> ShownVerdict:
     """Return a verdict as it is shown; `ids` has the `eval_id` of each variant by its name there."""
-    control = found.arms[0].name
-    several = len(found.arms) > 1
-    who = (
-        "" if found.representative is None else f"{found.representative[1]} against {found.representative[0]}"
-    )
-    worst = f", the worst of {len(found.pairs)} treatments" if len(found.pairs) > 1 else ""
-    levels = [f"{100 * (1 - pair.composite.alpha):.4g}%" for pair in found.pairs]
+    control = verdict.arms[0].name
+    several = len(verdict.arms) > 1
+    who = " against ".join(reversed(verdict.representative or ()))
+    worst = f", the worst of {len(verdict.pairs)} treatments" if len(verdict.pairs) > 1 else ""
+    levels = [f"{100 * (1 - pair.composite.alpha):.4g}%" for pair in verdict.pairs]
     return ShownVerdict(
-        verdict=found.verdict,
+        verdict=verdict.verdict,
         words=f"{who}{worst}" if who else control,
-        meaning=MEANINGS[found.verdict],
-        reasons=found.reasons,
-        next_step=found.next_step,
-        badges=tuple((name, getattr(found.badges, field), words) for field, (name, words) in BADGES.items()),
-        notes=tuple(found.notes),
+        meaning=MEANINGS[verdict.verdict],
+        reasons=verdict.reasons,
+        next_step=verdict.next_step,
+        badges=tuple(
+            (name, getattr(verdict.badges, field), words) for field, (name, words) in BADGES.items()
+        ),
+        notes=tuple(verdict.notes),
         control=ids[control] if several else "",
-        pairs={ids[pair.treatment]: _pair(pair) for pair in found.pairs},
+        pairs={ids[pair.treatment]: _pair(pair) for pair in verdict.pairs},
         level=levels[0] if levels else "",
     )
 

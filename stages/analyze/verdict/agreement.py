@@ -167,14 +167,14 @@ def gold_agreement(
     )
 
 
-def alphas(both: Floats, drawn: NDArray[np.int64], place: NDArray[np.intp]) -> Floats:
+def alphas(both: Floats, drawn: NDArray[np.int64], cluster: NDArray[np.intp]) -> Floats:
     """`krippendorff_alpha` of two complete coders under each draw of clusters: array (draw,)."""
     centred, low, high = both - both.mean(), np.full(drawn.shape[1], np.inf), np.full(drawn.shape[1], -np.inf)
     apart = (both[:, 0] - both[:, 1]) ** 2
     parts = ((centred**2).sum(axis=1), apart, centred.sum(axis=1), np.ones(len(both)))
-    square, apart, total, units = (np.bincount(place, part)[drawn].sum(axis=1) for part in parts)
-    np.minimum.at(low, place, both.min(axis=1))
-    np.maximum.at(high, place, both.max(axis=1))
+    square, apart, total, units = (np.bincount(cluster, part)[drawn].sum(axis=1) for part in parts)
+    np.minimum.at(low, cluster, both.min(axis=1))
+    np.maximum.at(high, cluster, both.max(axis=1))
     flat, size = high[drawn].max(axis=1) == low[drawn].min(axis=1), 2.0 * units
     expected = 2.0 * (size * square - total**2) / (size * (size - 1))
     return np.asarray(1.0 - np.where(flat, np.nan, apart / units) / np.where(flat, 1.0, expected))

@@ -9,12 +9,10 @@ computed as if it had failed (Manski 1990, Nonparametric bounds on treatment eff
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evalcube.stages.analyze.formulas.arguments import mean_present
 from evalcube.stages.analyze.formulas.intervals import Floats
@@ -34,7 +32,7 @@ from evalcube.stages.analyze.verdict.composite import (
     weighty,
 )
 from evalcube.stages.analyze.verdict.inputs import JUDGE, Flags, Scores
-from evalcube.stages.analyze.verdict.measures import Holdout, Reach, gain_gap, reach, split_holdout
+from evalcube.stages.analyze.verdict.measures import Reach, gain_gap, reach, split_holdout
 from evalcube.stages.analyze.verdict.paired import (
     Interval,
     paired_intervals,
@@ -80,6 +78,7 @@ def compare(
     bias = None if people else judge_bias(scores, arms, sides, options, main)
     gain, weight = (part[:, 0] for part in units_drawn(gains[:, np.newaxis], shares, clusters))
     seen = _reach(gain, weight, options)
+    split = split_holdout(range(len(gain)), options.holdout_ratio)
     evidence = Evidence(
         composite=main,
         layers=simultaneous,
@@ -88,12 +87,14 @@ def compare(
         saturation=treatment.saturation,
         agreement={arm.name: arm.agreement for arm in (control, treatment) if arm.agreement is not None},
         variation=float(mean_present(np.array([control.variation, treatment.variation]), axis=0)),
-        holdout=_holdout(gain, weight, options),
+        holdout=None if split is None else gain_gap(gain, split, alpha=options.alpha, shares=weight),
         missing=missing,
         reach=seen,
         bias=bias,
     )
-    means = people.means if people else _means(totals, both, shares)
+    means = (
+        people.means if people else [weighted_mean(np.where(both, side, np.nan), shares) for side in totals]
+    )
     joint, other_weights = _without_weights(weigh(*units_drawn(steps, shares, clusters)), options)
     return PairResult(
         control=control.name,
@@ -112,17 +113,6 @@ def compare(
         holdout=evidence.holdout,
         bias=bias,
     )
-
-
-def _means(totals: Sequence[Floats], both: NDArray[np.bool_], shares: Floats) -> tuple[float, float]:
-    first, second = (weighted_mean(np.where(both, side, np.nan), shares) for side in totals)
-    return first, second
-
-
-def _holdout(gain: Floats, weight: Floats, options: Options) -> Holdout | None:
-    """How much the gain of the units that were held out differs from the others'."""
-    split = split_holdout(range(len(gain)), options.holdout_ratio)
-    return None if split is None else gain_gap(gain, split, alpha=options.alpha, shares=weight)
 
 
 def _without_weights(rows: Floats, options: Options) -> tuple[Hotelling, Sensitivity]:
@@ -155,7 +145,7 @@ def for_this_look(
 
 
 def _reach(gains: Floats, shares: Floats, options: Options) -> Reach:
-    """What so many pairs, or clusters, could have seen, their differences varying as they do."""
+    """Return the minimum detectable difference of these pairs, or clusters."""
     present = weigh(gains[:, np.newaxis], shares[:, np.newaxis])[~np.isnan(gains), 0]
     weights = shares[~np.isnan(gains)]
     mean = weights * (present.sum() / max(weights.sum(), 1e-300))
@@ -200,13 +190,13 @@ COMPOSITE = "the composite"
 _LAYERS = len(LAYERS)
 
 
-def missing_of_pair(scores: Scores, runs: Floats, place: int, options: Options) -> Missing | None:
-    """What the control and the treatment at `place` lack; None if they lack nothing.
+def missing_of_pair(scores: Scores, runs: Floats, variant: int, options: Options) -> Missing | None:
+    """Count the missing scores of the control and of a treatment; None if none are missing.
 
     A layer is expected of a unit that is to have it, or if either arm has it there, and with the judge layer a reading
     of each judge. A judge that never answered is not expected to.
     """
-    sides = [(_kinds(scores, runs, arm), _expected_runs(scores, arm)) for arm in (0, place)]
+    sides = [(_kinds(scores, runs, arm), _expected_runs(scores, arm)) for arm in (0, variant)]
     kinds = np.any([(~np.isnan(values)).any(axis=0) for values, _ in sides], axis=0)  # (unit, kind)
     if scores.due is not None:
         kinds[:, :_LAYERS] |= scores.due
@@ -224,17 +214,17 @@ def missing_of_pair(scores: Scores, runs: Floats, place: int, options: Options) 
         return None
     # What both lack says nothing for either: it failed in both.
     (control, _), (treatment, _) = sides
-    lowest = [_filled(control, lacks[0], lacks[0]), _filled(treatment, lacks[1], lacks[1])]
-    totals = [_totals(layers, options) for layers in (*lowest, _filled(control, lacks[0], lacks[1]))]
+    lowest = [_fill_missing(control, lacks[0], lacks[0]), _fill_missing(treatment, lacks[1], lacks[1])]
+    totals = [_totals(layers, options) for layers in (*lowest, _fill_missing(control, lacks[0], lacks[1]))]
     steps = np.stack([difference(totals[0], totals[1]), difference(totals[2], totals[1])], axis=1)
     failed, worst = _intervals(steps, scores, options)
     gate = layer_gate(layer_means(lowest[1], scores.shares), options.threshold)
     return Missing(tuple(gaps), failed, worst, gate.failed)
 
 
-def missing_alone(scores: Scores, runs: Floats, place: int) -> tuple[int, int]:
+def missing_alone(scores: Scores, runs: Floats, variant: int) -> tuple[int, int]:
     """How many executions of a variant have no composite, and how many there should be."""
-    return _count_unmeasured(_kinds(scores, runs, place), _expected_runs(scores, place))
+    return _count_unmeasured(_kinds(scores, runs, variant), _expected_runs(scores, variant))
 
 
 def silent_judges(scores: Scores) -> list[str]:
@@ -251,15 +241,15 @@ def silent_judges(scores: Scores) -> list[str]:
     return notes
 
 
-def _kinds(scores: Scores, runs: Floats, place: int) -> Floats:
-    """What is known of a variant (run, unit, kind): its layers, and the readings of each judge."""
-    there = (scores.ok[:, place] & scores.entries[:, place])[..., np.newaxis]
-    return np.concatenate([runs[:, place], np.where(there, scores.judges[:, place], np.nan)], axis=-1)
+def _kinds(scores: Scores, runs: Floats, variant: int) -> Floats:
+    """Return the scores of a variant (run, unit, kind): its layers, and the readings of each judge."""
+    there = (scores.ok[:, variant] & scores.entries[:, variant])[..., np.newaxis]
+    return np.concatenate([runs[:, variant], np.where(there, scores.judges[:, variant], np.nan)], axis=-1)
 
 
-def _expected_runs(scores: Scores, place: int) -> Flags:
+def _expected_runs(scores: Scores, variant: int) -> Flags:
     """Executions (run, unit) that a variant should have."""
-    entries = scores.entries[:, place]
+    entries = scores.entries[:, variant]
     # An arm with no execution of a unit lacks them all; one with fewer runs than another was planned so.
     return np.asarray(entries | ~entries.any(axis=0))
 
@@ -269,8 +259,11 @@ def _count_unmeasured(values: Floats, expected: Flags) -> tuple[int, int]:
     return int((expected & np.isnan(values[..., :_LAYERS]).all(axis=2)).sum()), int(expected.sum())
 
 
-def _filled(values: Floats, lacks: Flags, lowest: Flags) -> Floats:
-    """Layers (unit, layer), averaged over runs, as if what an arm lacks were lowest where so said, else highest."""
+def _fill_missing(values: Floats, lacks: Flags, lowest: Flags) -> Floats:
+    """Fill in missing scores with the lowest where `lowest`, else the highest; average layers over runs (unit, layer).
+
+    Bounds of one mean are asked for here, so that single trials cannot be filled in as in a paired comparison.
+    """
     filled = np.where(lacks, np.where(lowest, LOWEST, HIGHEST), values)
     layers = filled[..., :_LAYERS]
     partly = lacks[..., _LAYERS:].any(axis=2) & ~np.isnan(values[..., JUDGE])

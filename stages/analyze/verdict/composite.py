@@ -152,10 +152,7 @@ def describe(score: float, bits: ArrayLike) -> str:
     masks = {int(mask) for mask in np.ravel(np.asarray(bits)) if mask}
     if math.isnan(score) or not masks:
         return "missing"
-    union = 0
-    for mask in masks:
-        union |= mask
-    present = [name for bit, name in enumerate(LAYERS) if union >> bit & 1]
+    present = [name for bit, name in enumerate(LAYERS) if any(mask >> bit & 1 for mask in masks)]
     if len(present) == len(LAYERS):
         text = f"{len(LAYERS)}/{len(LAYERS)}"
     else:
@@ -197,6 +194,5 @@ def layer_means(layers: ArrayLike, shares: ArrayLike = 1.0) -> dict[str, float]:
 def layer_gate(means: Mapping[str, float], threshold: float = THRESHOLD) -> LayerGate:
     """Which layers reach the threshold; absent (NaN) layers are dropped, and no layer at all fails."""
     present = {name: float(mean) for name, mean in means.items() if not math.isnan(mean)}
-    return LayerGate(
-        present, threshold, tuple(name for name, mean in present.items() if mean < threshold - SLACK)
-    )
+    failed = tuple(name for name, mean in present.items() if mean < threshold - SLACK)
+    return LayerGate(present, threshold, failed)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evalcube.stages.analyze.formulas.arguments import describe_value
+from evalcube.stages.analyze.formulas.arguments import describe
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.verdict.composite import GRAIN, HIGHEST, LAYERS, LOWEST, judge_layer
 from evalcube.stages.errors import ArgumentError, ArgumentTypeError
@@ -118,7 +118,7 @@ def checked_scores(
 
 def _check_labels(name: str, labels: Sequence[str]) -> None:
     if not hasattr(labels, "__len__"):
-        raise ArgumentTypeError(f"`{name}` must be a list of labels, got {describe_value(labels)}")
+        raise ArgumentTypeError(f"`{name}` must be a list of labels, got {describe(labels)}")
     if not len(labels):
         raise ArgumentError(f"`{name}` is empty: there is nothing to compare")
     twice = [label for label, times in Counter(labels).items() if times > 1]
@@ -126,20 +126,20 @@ def _check_labels(name: str, labels: Sequence[str]) -> None:
         raise ArgumentError(f"`{name}` must differ from each other, {min(twice)!r} occurs twice")
 
 
-def _numbers(name: str, given: ArrayLike) -> Floats:
+def _numbers(name: str, values: ArrayLike) -> Floats:
     try:
-        return np.array(given, dtype=float)
+        return np.array(values, dtype=float)
     except (TypeError, ValueError, OverflowError) as error:  # of whole numbers that no float holds
         raise ArgumentError(
-            f"`{name}` must hold numbers, NaN where one is absent, got {describe_value(given)}"
+            f"`{name}` must hold numbers, NaN where one is absent, got {describe(values)}"
         ) from error
 
 
 def _fitting(
-    name: str, given: ArrayLike, shape: tuple[int, ...], runs: int | None, *ends: tuple[int, ...]
+    name: str, array: ArrayLike, shape: tuple[int, ...], runs: int | None, *ends: tuple[int, ...]
 ) -> Floats:
     """Numbers (run, variant, unit, ...) with one of these ends, where −1 stands for any size."""
-    values = _numbers(name, given)
+    values = _numbers(name, array)
     values = values[np.newaxis] if runs is None else values
     axes = values.shape[3:]
     fits = any(
@@ -148,20 +148,20 @@ def _fitting(
     if values.shape[:3] != shape or not fits:
         raise ArgumentError(
             f"`{name}` must be ([run,] variant, unit, ...), beginning with {shape[1:]} after the runs; layers are "
-            f"{', '.join(LAYERS)}; got the shape {np.shape(given)}"
+            f"{', '.join(LAYERS)}; got the shape {np.shape(array)}"
         )
     return values
 
 
-def _clusters(given: ArrayLike | None, units: int) -> NDArray[np.int64] | None:
-    values = np.zeros(units, dtype=np.int64) if given is None else np.asarray(given)
+def _clusters(clusters: ArrayLike | None, units: int) -> NDArray[np.int64] | None:
+    values = np.zeros(units, dtype=np.int64) if clusters is None else np.asarray(clusters)
     if values.shape != (units,) or not np.issubdtype(values.dtype, np.integer) or (values < 0).any():
         raise ArgumentError(f"`clusters` must be {units} whole numbers >= 0; 0 means that a unit has none")
     return values.astype(np.int64) if values.any() else None
 
 
-def _shares(given: ArrayLike | None, units: int) -> Floats:
-    values = np.ones(units) if given is None else _numbers("shares", given)
+def _shares(shares: ArrayLike | None, units: int) -> Floats:
+    values = np.ones(units) if shares is None else _numbers("shares", shares)
     if values.shape != (units,) or not (np.all(np.isfinite(values) & (values >= 0)) and values.max() > 0):
         raise ArgumentError(f"`shares` must be {units} finite numbers >= 0 that are not all zero")
     values = values / values.max()

@@ -1,4 +1,4 @@
-"""What stands beside a verdict: what could have been seen, the gain on held-out units, and whether scores have settled.
+"""Minimum detectable difference, held-out gain and saturation, which stand beside a verdict.
 
 A difference d of two composites is found in four of five cases where d = (z + 0.84) · s / √n, n being the complete
 pairs, s the standard deviation of a pair's difference, and z = 1.96 for one look at 5%. Whoever looks again pays:
@@ -52,12 +52,12 @@ class Reach:
 def reach(
     spread: float, pairs: int, difference: float, *, alpha: float, again: bool = False, planned: float = 0.0
 ) -> Reach:
-    """What can be found with a standard deviation that was observed.
+    """Return the minimum detectable difference for an observed standard deviation.
 
     Examples
     --------
-    >>> found = reach(0.52, 24, 0.1, alpha=0.05)
-    >>> round(found.detectable, 2), found.pairs, found.pairs_again
+    >>> seen = reach(0.52, 24, 0.1, alpha=0.05)
+    >>> round(seen.detectable, 2), seen.pairs, seen.pairs_again
     (0.31, 232, 514)
     """
     if not spread > 0:
@@ -138,8 +138,8 @@ def gain_gap(
 
     Examples
     --------
-    >>> found = gain_gap([0.5, 0.4, 0.6, 0.5, 0.1, 0.0, -0.1, 0.0], Split((0, 1, 2, 3), (4, 5, 6, 7)))
-    >>> round(found.gap.estimate, 2), round(found.gap.low, 2), found.gap.positive
+    >>> holdout = gain_gap([0.5, 0.4, 0.6, 0.5, 0.1, 0.0, -0.1, 0.0], Split((0, 1, 2, 3), (4, 5, 6, 7)))
+    >>> round(holdout.gap.estimate, 2), round(holdout.gap.low, 2), holdout.gap.positive
     (0.5, 0.39, True)
     """
     values = np.asarray(differences, dtype=float)
@@ -157,9 +157,8 @@ def gain_gap(
     gap = 0.0 if abs(gap) < GRAIN else gap
     ratio = abs(gap) / error if error > 0 else math.inf if gap else 0.0
     p_value = 2.0 * float(stdtr(free, -ratio))
-    interval = Interval(
-        gap, gap - margin * error, gap + margin * error, p_value, 2.0 * alpha, pairs, "student"
-    )
+    half = margin * error
+    interval = Interval(gap, gap - half, gap + half, p_value, 2.0 * alpha, pairs, "student")
     return Holdout(means[0], means[1], interval, (tail + margin) * error)
 
 
@@ -213,8 +212,9 @@ def saturation(checkpoints: Sequence[Checkpoint]) -> Saturation:
         for before, now in pairwise(checkpoints)
     ]
     small = [change <= _SETTLED for _, change in trace]
-    ends = (end for end in range(WINDOW - 1, len(trace)) if all(small[end - WINDOW + 1 : end + 1]))
-    first = next(ends, None)
+    first = next(
+        (end for end in range(WINDOW - 1, len(trace)) if all(small[end - WINDOW + 1 : end + 1])), None
+    )
     at = None if first is None else trace[first][0]
     return Saturation(at is not None, at, confidence, METHOD, _SETTLED, tuple(trace))
 

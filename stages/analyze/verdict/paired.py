@@ -64,12 +64,12 @@ class Interval:
 
     @property
     def size(self) -> int:
-        """What the interval rests on: clusters, or pairs."""
+        """Number of clusters, or of pairs without any, that the interval rests on."""
         return self.clusters or self.pairs
 
     @property
     def noun(self) -> str:
-        """What is drawn, in a word."""
+        """The word for these: clusters or pairs."""
         return "clusters" if self.clusters else "pairs"
 
     @property
@@ -119,18 +119,20 @@ def paired_intervals(
 
 
 def units_drawn(values: Floats, shares: ArrayLike, clusters: Clusters | None) -> tuple[Floats, Floats]:
-    """What is drawn at random and its weights, both (row, column): units, or the means of their clusters."""
+    """Return the units, or the means of their clusters, with their weights: both (row, column)."""
     weights = np.broadcast_to(np.asarray(shares, dtype=float), len(values))[:, np.newaxis]
     weights = np.broadcast_to(weights, values.shape)
     return (values, weights) if clusters is None else unit_means(values, weights, cluster_units(clusters))
 
 
-def in_clusters(found: list[Interval], values: Floats, clusters: Clusters | None) -> list[Interval]:
+def in_clusters(intervals: list[Interval], values: Floats, clusters: Clusters | None) -> list[Interval]:
     """Intervals of the means of clusters, with the pairs (unit, column) that these have; others as they are."""
     if clusters is None:
-        return found
+        return intervals
     pairs = (~np.isnan(values)).sum(axis=0).tolist()
-    return [replace(row, pairs=number, clusters=row.pairs) for row, number in zip(found, pairs, strict=True)]
+    return [
+        replace(row, pairs=number, clusters=row.pairs) for row, number in zip(intervals, pairs, strict=True)
+    ]
 
 
 def weigh(differences: Floats, shares: Floats) -> Floats:

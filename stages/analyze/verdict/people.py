@@ -1,4 +1,4 @@
-"""What ratings by people correct, of one variant and of a pair; and how much kinder a judge may be to one of two."""
+"""Corrections by people's ratings, of one variant and of a pair, and the bias of a judge for one of two."""
 
 from __future__ import annotations
 
@@ -63,9 +63,8 @@ def corrected_scores(
 
 def corrected_arm(scores: Scores, variant: str, layers: Floats, options: Options) -> dict[str, Corrected]:
     """`corrected_scores` of a variant by its name."""
-    return corrected_scores(
-        layers, _people(scores, options.gold.get(variant, {})), scores.shares, options.weights
-    )
+    people = _people(scores, options.gold.get(variant, {}))
+    return corrected_scores(layers, people, scores.shares, options.weights)
 
 
 def _people(scores: Scores, rated: Mapping[str, float]) -> Floats:
@@ -114,9 +113,8 @@ def to_rate(scores: Scores, layers: Floats, options: Options) -> dict[str, tuple
     suggested = {}
     for name, own in zip(scores.variants, layers, strict=True):
         if rated := options.gold.get(name):
-            places = next_to_label(
-                own[:, JUDGE], _people(scores, rated), own[:, JUDGE], _SUGGESTED, seed=options.seed
-            )
+            people = _people(scores, rated)
+            places = next_to_label(own[:, JUDGE], people, own[:, JUDGE], _SUGGESTED, seed=options.seed)
             suggested[name] = tuple(scores.units[index] for index in places)
     return suggested
 
@@ -130,8 +128,7 @@ def judge_bias(
     share a unit, or its cluster, are one draw.
     """
     there = ~np.isnan(sides[0]).all(axis=1) & ~np.isnan(sides[1]).all(axis=1)
-    of_judge = np.eye(len(LAYERS))[JUDGE]
-    parts = composite(np.where(np.isnan(sides[1]), np.nan, of_judge), options.weights)
+    parts = composite(np.where(np.isnan(sides[1]), np.nan, np.eye(len(LAYERS))[JUDGE]), options.weights)
     weight = weighted_mean(np.where(there, parts, np.nan), scores.shares)
     if not gain.positive or not weight > 0.0:
         return None

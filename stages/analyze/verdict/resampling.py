@@ -41,13 +41,10 @@ def flips(units: int, start: int, stop: int, *, draws: int, seed: int) -> Floats
     """
     rows = np.arange(start, stop, dtype=np.uint64)
     if 1 << min(units, 62) <= draws:
-        return np.asarray(
-            rows[:, np.newaxis] >> np.arange(units, dtype=np.uint64) & np.uint64(1), dtype=float
-        )
+        return np.asarray(rows[:, np.newaxis] >> np.arange(units, dtype=np.uint64) & np.uint64(1), float)
     words = _raw(-(-units // 64), start, stop, seed, _FLIPS)
-    bits = np.unpackbits(
-        words.astype("<u8").view(np.uint8).reshape(stop - start, -1), axis=1, bitorder="little"
-    )
+    octets = words.astype("<u8").view(np.uint8).reshape(stop - start, -1)
+    bits = np.unpackbits(octets, axis=1, bitorder="little")
     table = bits[:, :units].astype(float)
     table[rows == 0] = 0.0
     return table

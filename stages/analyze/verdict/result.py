@@ -1,4 +1,4 @@
-"""What a verdict consists of; `to_dict` turns it into plain values for JSON."""
+"""The parts of a verdict; `to_dict` turns it into plain values for JSON."""
 
 from __future__ import annotations
 
@@ -177,9 +177,8 @@ class Verdict:
 
     def to_dict(self) -> dict[str, object]:
         """Plain values for JSON; NaN and infinities become None."""
-        return {item.name: _plain(getattr(self, item.name)) for item in fields(self)} | {
-            "exit_code": self.exit_code
-        }
+        values = {item.name: _plain(getattr(self, item.name)) for item in fields(self)}
+        return values | {"exit_code": self.exit_code}
 
 
 def exit_code(verdict: Level, *, gate_passed: bool) -> int:

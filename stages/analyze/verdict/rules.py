@@ -131,7 +131,7 @@ def _nothing_moved(evidence: Evidence, limits: Thresholds, gain: str) -> Decisio
 
 
 def _seen(evidence: Evidence, limits: Thresholds) -> list[str]:
-    """What no call leaves open: the difference that could have been seen, and the loss that is not excluded."""
+    """Say which difference could have been detected, and which loss is not excluded."""
     low, seen = evidence.composite.low, evidence.composite
     texts = []
     if evidence.reach is not None and seen.pairs:
@@ -146,15 +146,15 @@ def _seen(evidence: Evidence, limits: Thresholds) -> list[str]:
     return texts
 
 
-def next_step(decision: Decision, reach: Reach, found: Interval, limits: Thresholds) -> str:
-    """What to do after a verdict; after no call, how many pairs would make one."""
+def next_step(decision: Decision, reach: Reach, gain: Interval, limits: Thresholds) -> str:
+    """Say what to do after a verdict; after no call, how many pairs would make one."""
     if decision.verdict in NEXT_STEP:
         return NEXT_STEP[decision.verdict]
     if decision.branch == "not_significant_missing":
         return "Not decided: complete the missing results, or find out why they are missing; more pairs do not help."
-    pairs, noun = found.size, found.noun
+    pairs, noun = gain.size, gain.noun
     new, more = (max(limits.min_pairs, number) for number in (reach.pairs, reach.pairs_again))
-    if pairs >= (more if found.method == "anytime" else new):
+    if pairs >= (more if gain.method == "anytime" else new):
         return (
             f"No difference found; more questions are unlikely to change this: {pairs:,} {noun} detect a difference of "
             f"{reach.difference:g} with 80% power. To look for a smaller difference, state it before you measure."
@@ -169,7 +169,7 @@ def next_step(decision: Decision, reach: Reach, found: Interval, limits: Thresho
 def _reservations(
     evidence: Evidence, limits: Thresholds, moved: Mapping[str, Interval]
 ) -> list[tuple[str, str]]:
-    """What speaks against a gain, as (branch, words), in the order of the rules."""
+    """Return the reservations about a gain as (branch, words), in the order of the rules."""
     curve = evidence.saturation
     lacking = _lacking(evidence.missing, limits) or _bounds(evidence.missing)
     doubts = [("positive_missing", text) for text in lacking]
@@ -199,15 +199,13 @@ def _reservations(
     return doubts
 
 
-def holdout_text(found: Holdout) -> str:
+def holdout_text(holdout: Holdout) -> str:
     """Both gains, and how they differ."""
-    gap = found.gap
-    bounds = (
-        f"[{decimal(gap.low, sign=True)}, {decimal(gap.high, sign=True)}] at {100 * (1 - gap.alpha):.4g}%"
-    )
+    gap = holdout.gap
+    ends = f"[{decimal(gap.low, sign=True)}, {decimal(gap.high, sign=True)}] at {100 * (1 - gap.alpha):.4g}%"
     return (
-        f"{decimal(found.held_out, sign=True)} there, {decimal(found.train, sign=True)} on the others, a gap of "
-        f"{decimal(gap.estimate, sign=True)} {bounds}; the minimum detectable gap is {decimal(found.detectable)}"
+        f"{decimal(holdout.held_out, sign=True)} there, {decimal(holdout.train, sign=True)} on the others, a gap of "
+        f"{decimal(gap.estimate, sign=True)} {ends}; the minimum detectable gap is {decimal(holdout.detectable)}"
     )
 
 
@@ -230,7 +228,7 @@ def _dissent(agreement: Mapping[str, Agreement], limits: Thresholds) -> list[str
 
 
 def _lacking(missing: Missing | None, limits: Thresholds) -> list[str]:
-    """What is missing more in one arm than in the other, or too often, with the bounds; empty if nothing is."""
+    """Say what is missing too often, or more in one arm than in the other, with the bounds; empty if nothing is."""
     if missing is None:
         return []
     uneven = [
@@ -269,8 +267,8 @@ def _bound_texts(missing: Missing) -> list[str]:
     return [f"had all that is missing failed, the difference would be {failed}; at worst {worst}"]
 
 
-def _too_few(found: Interval, limits: Thresholds) -> str:
-    few = f"only {found.clusters} clusters of {found.pairs}" if found.clusters else f"only {found.pairs}"
+def _too_few(gain: Interval, limits: Thresholds) -> str:
+    few = f"only {gain.clusters} clusters of {gain.pairs}" if gain.clusters else f"only {gain.pairs}"
     return f"{few} complete pairs; below {limits.min_pairs} a shift does not count as powered"
 
 

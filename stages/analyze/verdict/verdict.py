@@ -224,26 +224,25 @@ def _evaluate(scores: Scores, options: Options) -> Verdict:
 def _measured_layers(scores: Scores) -> Floats:
     """Layers (run, variant, unit, layer) of finished executions, the judge layer filled in from the ensemble."""
     layers = scores.layers.copy()
-    layers[..., JUDGE] = np.where(
-        np.isnan(layers[..., JUDGE]), judge_layer(scores.judges), layers[..., JUDGE]
-    )
+    judged = layers[..., JUDGE]
+    layers[..., JUDGE] = np.where(np.isnan(judged), judge_layer(scores.judges), judged)
     layers[~(scores.ok & scores.entries)] = np.nan
     return layers
 
 
-def _arm(scores: Scores, runs: Floats, layers: Floats, place: int, options: Options) -> Arm:
+def _arm(scores: Scores, runs: Floats, layers: Floats, variant: int, options: Options) -> Arm:
     totals = composite(layers, options.weights)
-    people = corrected_arm(scores, scores.variants[place], layers, options)
+    people = corrected_arm(scores, scores.variants[variant], layers, options)
     mean = people["composite"].estimate if people else weighted_mean(totals, scores.shares)
     means = layer_means(layers, scores.shares)
     if people:
         means["judge"] = people["judge"].estimate
     gate = layer_gate(means, options.threshold)
-    per_run = composite(runs[:, place], options.weights)
+    per_run = composite(runs[:, variant], options.weights)
     curve = saturation(cumulative(list(per_run))) if len(per_run) >= MIN_RUNS else None
     bits = layer_bits(layers)
     return Arm(
-        name=scores.variants[place],
+        name=scores.variants[variant],
         units=int((~np.isnan(totals)).sum()),
         composite=mean,
         shown=describe(mean, weighty(bits, options.weights)),
@@ -251,7 +250,7 @@ def _arm(scores: Scores, runs: Floats, layers: Floats, place: int, options: Opti
         layers=gate.means,
         gate_passed=gate.passes,
         failed_layers=gate.failed,
-        agreement=judge_agreement(scores.judges[:, place][scores.ok[:, place]]),
+        agreement=judge_agreement(scores.judges[:, variant][scores.ok[:, variant]]),
         variation=_variation(per_run, scores.shares),
         saturation=curve,
         by_people=people["composite"].interval(options.alpha, scores.clusters) if people else None,
@@ -259,7 +258,7 @@ def _arm(scores: Scores, runs: Floats, layers: Floats, place: int, options: Opti
 
 
 def _rating_notes(scores: Scores, options: Options) -> list[str]:
-    """What ratings by people are too few to correct."""
+    """Say how many ratings by people are needed to correct a difference, if there are too few."""
     units = set(scores.units)
     counts = {name: len(units.intersection(options.gold.get(name, ()))) for name in scores.variants}
     if not any(counts.values()) or min(counts.values()) >= LEAST_SCORES:
@@ -334,8 +333,8 @@ def _badges(
     )
 
 
-def _yes(known: bool | None) -> Badge:
-    return "unknown" if known is None else "yes" if known else "no"
+def _yes(answer: bool | None) -> Badge:
+    return "unknown" if answer is None else "yes" if answer else "no"
 
 
 def _agreement_badge(agreement: Agreement, limits: Thresholds) -> Badge:

@@ -185,20 +185,20 @@ def _not(check: Check) -> Check:
 FACTS: Mapping[str, Check] = {
     "contains": _contains,
     "not_contains": _not(_contains),
-    "contains_all": lambda said, context: all(_within(context, said.values)),
-    "contains_any": lambda said, context: any(_within(context, said.values)),
+    "contains_all": lambda rule, context: all(_within(context, rule.values)),
+    "contains_any": lambda rule, context: any(_within(context, rule.values)),
     "equals": _equals,
     "not_equals": _not(_equals),
-    "regex": lambda said, context: patterns.search(
-        said.pattern, said.flags, context.output, seconds=patterns.SECONDS
+    "regex": lambda rule, context: patterns.search(
+        rule.pattern, rule.flags, context.output, seconds=patterns.SECONDS
     ),
     "json_valid": _json_valid,
     "json_schema": _json_schema,
     "tool_output_contains": _tool_output,
     "tool_input_contains": _tool_input,
     "tool_input_not_contains": _not(_tool_input),
-    "rouge_n_min": lambda said, context: rouge_n(context.output, said.reference, said.n) >= said.threshold,
-    "bleu_min": lambda said, context: bleu(context.output, said.reference, said.n) >= said.threshold,
+    "rouge_n_min": lambda rule, context: rouge_n(context.output, rule.reference, rule.n) >= rule.threshold,
+    "bleu_min": lambda rule, context: bleu(context.output, rule.reference, rule.n) >= rule.threshold,
     "levenshtein_max": _levenshtein,
 }
 """Fact types but the scored ones, which need a function of the user."""
@@ -221,19 +221,19 @@ def _require_measured(name: str, value: float | None) -> float:
 
 
 BEHAVIORS: Mapping[str, Check] = {
-    "starts_with": lambda said, context: context.output.lower().startswith(said.text.lower()),
-    "ends_with": lambda said, context: context.output.lower().endswith(said.text.lower()),
-    "min_length": lambda said, context: len(context.output) >= said.limit,
-    "max_length": lambda said, context: len(context.output) <= said.limit,
-    "word_count_min": lambda said, context: word_count(context.output) >= said.limit,
-    "word_count_max": lambda said, context: word_count(context.output) <= said.limit,
-    "cost_max": lambda said, context: _require_measured("cost", context.cost) <= said.limit,
-    "latency_max": lambda said, context: _require_measured("latency", context.latency) <= said.limit,
-    "turns_min": lambda said, context: _require_measured("turns", context.turns) >= said.limit,
-    "turns_max": lambda said, context: _require_measured("turns", context.turns) <= said.limit,
-    "tools_called": lambda said, context: {tool.lower() for tool in said.values} <= _called_tools(context),
-    "tools_not_called": lambda said, context: _called_tools(context).isdisjoint(map(str.lower, said.values)),
-    "tools_count_min": lambda said, context: len(context.tool_calls) >= said.limit,
-    "tools_count_max": lambda said, context: len(context.tool_calls) <= said.limit,
+    "starts_with": lambda rule, context: context.output.lower().startswith(rule.text.lower()),
+    "ends_with": lambda rule, context: context.output.lower().endswith(rule.text.lower()),
+    "min_length": lambda rule, context: len(context.output) >= rule.limit,
+    "max_length": lambda rule, context: len(context.output) <= rule.limit,
+    "word_count_min": lambda rule, context: word_count(context.output) >= rule.limit,
+    "word_count_max": lambda rule, context: word_count(context.output) <= rule.limit,
+    "cost_max": lambda rule, context: _require_measured("cost", context.cost) <= rule.limit,
+    "latency_max": lambda rule, context: _require_measured("latency", context.latency) <= rule.limit,
+    "turns_min": lambda rule, context: _require_measured("turns", context.turns) >= rule.limit,
+    "turns_max": lambda rule, context: _require_measured("turns", context.turns) <= rule.limit,
+    "tools_called": lambda rule, context: {tool.lower() for tool in rule.values} <= _called_tools(context),
+    "tools_not_called": lambda rule, context: _called_tools(context).isdisjoint(map(str.lower, rule.values)),
+    "tools_count_min": lambda rule, context: len(context.tool_calls) >= rule.limit,
+    "tools_count_max": lambda rule, context: len(context.tool_calls) <= rule.limit,
     "mock_hit": _mock_hit,
 }

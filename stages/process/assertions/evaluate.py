@@ -49,9 +49,7 @@ class _Trial:
 
     def grade(self, assertion: Assertion) -> Graded:
         held, note = self._holds(assertion)
-        return Graded(
-            assertion.type, assertion.layer, assertion.weight, held is True, note if held is None else ""
-        )
+        return Graded(assertion.type, assertion.layer, assertion.weight, held is True, note)
 
     def _holds(self, assertion: Assertion) -> tuple[bool | None, str]:
         """Whether an assertion holds, None if unknown, and why it is unknown."""
@@ -92,7 +90,7 @@ class _Trial:
 
 
 def _call(name: str, function: Callable[[], T]) -> T:
-    """What a function of the user's says; one that raises measures nothing."""
+    """Call a function of the user's; one that raises measures nothing."""
     try:
         return function()
     # Whatever it is: code of the user's must not end a run that was paid for.

@@ -62,9 +62,8 @@ def _assertion(row: object, where: str, hooks: Hooks, depth: int) -> Assertion:
             raise DeclarationError(where, str(name), row[name], rule, _nearest(name, (*fields, *_COMMON)))
     declared = _Row(where, kind, row, hooks, depth)
     weight, negated = declared.number("weight", 1.0, above=0.0), declared.truth("not")
-    return Assertion(
-        **{"type": kind, "layer": layer_of(kind), **read(declared)}, weight=weight, negated=negated
-    )
+    own = {"type": kind, "layer": layer_of(kind), **read(declared)}
+    return Assertion(**own, weight=weight, negated=negated)
 
 
 @dataclass(frozen=True)
@@ -206,10 +205,8 @@ def _levenshtein_value(declared: _Row) -> dict[str, Any]:
     if len(reference) > DISTANCE_LIMIT:
         rule = f"the reference has {len(reference)} characters, more than {DISTANCE_LIMIT}"
         raise declared.error("reference", rule, "use rouge_n_min, which takes linear time")
-    return {
-        "reference": reference,
-        "limit": declared.number("value", low=0.0, high=DISTANCE_LIMIT, whole=True),
-    }
+    limit = declared.number("value", low=0.0, high=DISTANCE_LIMIT, whole=True)
+    return {"reference": reference, "limit": limit}
 
 
 def _scored_value(declared: _Row) -> dict[str, Any]:
@@ -222,14 +219,14 @@ def _custom_value(declared: _Row) -> dict[str, Any]:
     return {"fn": _hook(declared, "fn", declared.text("fn"), declared.hooks.checks, CHECKS)}
 
 
-def _hook(declared: _Row, field: str, name: str, known: Mapping[str, Any], group: str) -> str:
-    if name in known:
-        known[name]  # loaded here, where what is wrong with it can still be said
+def _hook(declared: _Row, field: str, name: str, hooks: Mapping[str, Any], group: str) -> str:
+    if name in hooks:
+        hooks[name]  # loaded here, where what is wrong with it can still be said
         return name
     kind = "check" if group == CHECKS else "scorer"
     raise declared.error(
         field,
-        f"no {kind} named '{name}' ({', '.join(sorted(known)) or 'none'} known)",
+        f"no {kind} named '{name}' ({', '.join(sorted(hooks)) or 'none'} known)",
         f"pass it in hooks={kind}s or install a package with an entry point '{name}' in group {group}",
     )
 
@@ -264,9 +261,9 @@ _FAMILIES: dict[str, tuple[tuple[str, ...], Callable[[_Row], dict[str, Any]]]] =
 """Own fields of types and of families of them, and what makes an assertion's fields of these."""
 
 
-def _nearest(name: object, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(str(name), known, 1)
-    return f"did you mean '{close[0]}'?" if close else f"use one of {', '.join(known) or 'none'}"
+def _nearest(name: object, names: Sequence[str]) -> str:
+    close = difflib.get_close_matches(str(name), names, 1)
+    return f"did you mean '{close[0]}'?" if close else f"use one of {', '.join(names) or 'none'}"
 
 
 def _show(value: object) -> str:

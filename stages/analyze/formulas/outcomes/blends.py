@@ -257,9 +257,8 @@ def blend_interval(
 ) -> Interval:
     """(μ, σ, lo, hi) of x^a y^b from the means of x and y, the powers, and (Var x, Var y, Cov)."""
     x, y = (np.array([mean]) for mean in means)
-    variance = _propagate(
-        (x, y), powers, (np.array([moments[0]]), np.array([moments[1]]), np.array([moments[2]]))
-    )
+    variance_x, variance_y, shared = (np.array([moment]) for moment in moments)
+    variance = _propagate((x, y), powers, (variance_x, variance_y, shared))
     return credible(blend_one(*means, *powers), float(variance[0]), confidence, bounds)
 
 

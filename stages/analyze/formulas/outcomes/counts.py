@@ -210,20 +210,15 @@ def categories(values: object, top: int, prior: object = None) -> Categories:
             raise ArgumentError(
                 "`R0` of reduced outcomes is one row, the same for all questions; or pass R itself"
             )
-        return replace(
-            values, counts=values.counts + count_rows(inputs.matrix(shared, "R0")[np.newaxis], top, "R0")
-        )
-    chunked = _as_chunks(values)
-    if chunked is None:
+        extra = count_rows(inputs.matrix(shared, "R0")[np.newaxis], top, "R0")
+        return replace(values, counts=values.counts + extra)
+    lazy = _as_chunks(values)
+    if lazy is None:
         array = inputs.outcomes(_plain(values))
         samples, rows = array.shape[1], count_rows(array, top)
     else:
-        width = {
-            "chunks": (chunked.chunks[0], (top + 1,)),
-            "dtype": np.int64,
-            "meta": np.empty((0, 0), np.int64),
-        }
-        samples, rows = chunked.shape[1], chunked.map_blocks(count_rows, top=top, **width).compute()
+        form = {"chunks": (lazy.chunks[0], (top + 1,)), "dtype": np.int64, "meta": np.empty((0, 0), np.int64)}
+        samples, rows = lazy.shape[1], lazy.map_blocks(count_rows, top=top, **form).compute()
     if prior is not None:
         rows = rows + count_rows(inputs.prior_outcomes(prior, len(rows)), top, "R0")
     distinct, position = distinct_rows(rows)

@@ -11,7 +11,7 @@ from typing import Any, SupportsIndex, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evalcube.stages.analyze.formulas.arguments import describe_value, items, numbers, real
+from evalcube.stages.analyze.formulas.arguments import describe, items, numbers, real
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.errors import ArgumentError
 
@@ -104,9 +104,7 @@ def draws(k: object, samples: int | None = None) -> int:
     except TypeError:
         number = -1
     if not 1 <= number <= _LARGEST:
-        raise ArgumentError(
-            f"`k` must be a whole number of draws from 1 to {_LARGEST}, got {describe_value(k)}"
-        )
+        raise ArgumentError(f"`k` must be a whole number of draws from 1 to {_LARGEST}, got {describe(k)}")
     if samples is not None and number > samples:
         raise ArgumentError(f"`k` must be at most the number of samples, {samples}, got {number}")
     return number
@@ -152,7 +150,7 @@ def clipping(bounds: object) -> tuple[float, float] | None:
         return None
     parts = items(bounds, "bounds", "a pair (lo, hi) or None")
     if len(parts) != 2:
-        raise ArgumentError(f"`bounds` must be a pair (lo, hi) or None, got {describe_value(bounds)}")
+        raise ArgumentError(f"`bounds` must be a pair (lo, hi) or None, got {describe(bounds)}")
     low, high = (real(part, "bounds") for part in parts)
     if low > high:
         raise ArgumentError(f"`bounds` must be (lo, hi) with lo <= hi, got ({low}, {high})")
@@ -172,7 +170,7 @@ def concentration(value: object, name: str) -> float:
 def _numbers(values: object, name: str, want: str) -> NDArray[Any]:
     array = numbers(cast(ArrayLike, values), name, want)
     if np.asarray(values).dtype.kind == "O":
-        raise ArgumentError(f"`{name}` must hold {want}, and no other objects, got {describe_value(values)}")
+        raise ArgumentError(f"`{name}` must hold {want}, and no other objects, got {describe(values)}")
     return array
 
 

@@ -134,12 +134,8 @@ class TailPassProfile:
                 f"`method` must be 'normal', got {method!r}; the moments are exact, nothing is sampled"
             )
         margin = ndtri((1.0 + confidence_level(confidence)) / 2.0) * self.std
-        return (
-            self.mean,
-            self.std,
-            np.clip(self.mean - margin, 0.0, 1.0),
-            np.clip(self.mean + margin, 0.0, 1.0),
-        )
+        low, high = (np.clip(end, 0.0, 1.0) for end in (self.mean - margin, self.mean + margin))
+        return self.mean, self.std, low, high
 
     @cached_property
     def _splits(self) -> Integers:

@@ -178,9 +178,7 @@ def evaluate(
     arguments: dict[str, Any] = dict((options or {}).get(name, {}))
     if metric.categorical:
         arguments.setdefault("w", w)
-    return (
-        metric.function(reduced, k, **arguments) if metric.takes_k else metric.function(reduced, **arguments)
-    )
+    return metric.function(reduced, *((k,) if metric.takes_k else ()), **arguments)
 
 
 def draws_list(k: int | Sequence[int]) -> list[int]:

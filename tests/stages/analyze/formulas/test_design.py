@@ -6,7 +6,7 @@ from evalcube.stages.analyze.formulas.design import (
     design_factors,
     design_moments,
     effective,
-    level_factors,
+    normalise,
     ratios,
     task_weights,
 )
@@ -16,7 +16,7 @@ POINTS = st.lists(st.tuples(st.integers(1, 500), st.floats(0, 1)), min_size=1, m
 
 
 def summed(cells, base):
-    factors = level_factors(design_factors(cells, base, labels=LABELS), cells[..., 0] > 0, axis=-1)
+    factors = normalise(design_factors(cells, base, labels=LABELS), cells[..., 0] > 0, axis=-1)
     parts = design_moments(cells, factors, labels=LABELS)
     return effective(*(part.sum(axis=0) for part in parts), labels=LABELS)
 

@@ -6,7 +6,7 @@ import pytest
 
 from evalcube.stages.analyze.verdict.agreement import GoldAgreement
 from evalcube.stages.analyze.verdict.composite import describe, weighty
-from evalcube.stages.analyze.verdict.verdict import _aligned
+from evalcube.stages.analyze.verdict.verdict import _people_badge
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from evalcube.stages.analyze.verdict.verdict import _aligned
     ],
 )
 def test_aligned__is_unknown_where_ratings_are_too_few_to_say(alpha, low, high, units, badge):
-    assert _aligned(GoldAgreement(alpha, low, high, 0.0, 0.0, units)) == badge
+    assert _people_badge(GoldAgreement(alpha, low, high, 0.0, 0.0, units)) == badge
 
 
 def test_weighty__leaves_a_layer_without_weight_out_of_what_the_composite_rests_on():
