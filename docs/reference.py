@@ -262,7 +262,7 @@ def _command(path: str, command: Any) -> Iterator[str]:
         return
     arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
     options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
-    usage = " ".join([path, *(["[OPTIONS]"] if options else []), *map(_argument, arguments)])
+    usage = " ".join([path, *map(_argument, arguments)])
     rows = [_row(path, parameter) for parameter in (*arguments, *options)]
     table = "\n".join(["| | meaning |", "|---|---|", *rows])
     words = "\n\n".join(" ".join(part.split()) for part in command.help.replace("\b", "").split("\n\n"))

@@ -36,7 +36,7 @@ def refresh(page: Path) -> None:
 def _lasting(printed: str) -> str:
     """What a command prints, with dots for what each run measures anew."""
     printed = re.sub(r"in [\d.]+ s, [\d.,]+/s", "in ... s, .../s", printed)
-    return re.sub(r"(?m)^efficiency: .*", "efficiency: ...", printed)
+    return re.sub(r"(?m)^(efficiency|concurrency): .*", r"\1: ...", printed)
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ def test_commands__has_every_command_with_its_options():
     assert "| `--workers NUMBER` | Local worker processes" in text
     assert text.count("| `--json` |") == 1
     assert text.count("`--json`.\n") > 30
-    assert "\n`evalcube compare [OPTIONS] CUBE [MODELS...]`\n" in text
+    assert "\n`evalcube compare CUBE [MODELS...]`\n" in text
     assert "| 130 | stopped by Ctrl-C" in text
 
 
