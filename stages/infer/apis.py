@@ -64,10 +64,6 @@ def _as_turns(messages: Messages) -> Fields:
     return {"messages": turns, **({"system": "\n\n".join(system)} if system else {})}
 
 
-def _as_it_is(tool: object) -> object:
-    return tool
-
-
 def _flat(tool: object) -> object:
     """A function as a tool of its own; what has another form already stays as it is."""
     function = tool.get("function") if isinstance(tool, Mapping) else None
@@ -115,7 +111,7 @@ class Api:
     """Parameters that must be a list there; a text becomes a list of one."""
     fixed: Mapping[str, object] = field(default_factory=dict)
     """Parameters that requests have unless the sampler has others."""
-    tool: Callable[[object], object] = _as_it_is
+    tool: Callable[[object], object] = lambda tool: tool
     """A tool in OpenAI's form as it is offered there."""
     required: tuple[str, ...] = ()
     """Parameters that no request may lack."""
@@ -328,8 +324,7 @@ def build_control(body: bytes, api: str) -> bytes:
 @lru_cache(maxsize=1024, typed=True)
 def _around(repeat: int, **beside_name: object) -> tuple[bytes, bytes]:
     """What a digest is made of before and after a body: canonical JSON, without encoding the request twice."""
-    around = _canonical({**beside_name, "repeat": repeat, "request": 0}).encode()
-    head, key, tail = around.partition(_REQUEST)
+    head, key, tail = _canonical({**beside_name, "repeat": repeat, "request": 0}).encode().partition(_REQUEST)
     return head + key[:-1], tail
 
 

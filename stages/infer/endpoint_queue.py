@@ -277,9 +277,8 @@ class ModelQueue:
         if self.control is None and not self.over.is_set():
             refused = self.refusals[-1].shared.job
             body = build_control(refused.body, self.endpoint.api)
-            job = refused._replace(digest=hashlib.sha256(body).hexdigest(), body=body)
             # In no register: no trial waits for it, and its answer is not stored.
-            self.control = SharedJob(job, {})
+            self.control = SharedJob(refused._replace(digest=hashlib.sha256(body).hexdigest(), body=body), {})
             self.control.add(JobGroup(1), 0)
             self.waiting.appendleft(self.control)
 

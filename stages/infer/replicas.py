@@ -366,8 +366,7 @@ class ModelServers:
 
     async def _is_there(self, place: int) -> bool:
         # Whoever believes other authorities than the server's sees nobody there.
-        senders = {model.endpoint.ca_file: model.sender for model in self._models.values()}
-        for sender in senders.values():
+        for sender in {model.endpoint.ca_file: model.sender for model in self._models.values()}.values():
             if await sender.is_there(place):
                 return True
         return False

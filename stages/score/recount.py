@@ -118,8 +118,9 @@ def trim_trials(
             again = subset.variables["duplicate"].transpose(*_SHARED["duplicate"]).data[..., np.newaxis] == 1
             values = np.where(again, np.uint8(Status.MISSING), values)
         if clip_tokens is not None:
-            over = over_limit(values, tokens.data, clip_tokens)
-            values = np.where(over, np.uint8(Status.TRUNCATED), values)
+            values = np.where(
+                over_limit(values, tokens.data, clip_tokens), np.uint8(Status.TRUNCATED), values
+            )
         changed[name] = variable(_TRIAL, values, status.attrs)
     return subset.assign(changed)
 

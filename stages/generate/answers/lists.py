@@ -39,8 +39,7 @@ class _Lists(Form):
 
     def _join_lines(self, column: re.Match[str]) -> str:
         lines = [re.sub(rf"\A{_DRESS}{_BULLET}", "", line) for line in column[0].split("\n")]
-        items = [match[0] for line in lines if (match := self.item.search(line))]
-        return f" {', '.join(items)}"
+        return " " + ", ".join(match[0] for line in lines if (match := self.item.search(line)))
 
 
 # ---- words

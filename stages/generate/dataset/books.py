@@ -130,9 +130,8 @@ class Book:
             return range(self._rows)
         fields = tuple(field for field, _ in params.where)
         wanted = [{plain(value) for value in values} for _, values in params.where]
-        index = self._indices.obtain(fields, lambda: self._index_rows(fields))
         selected = array("Q")
-        for key, rows in index.items():
+        for key, rows in self._indices.obtain(fields, lambda: self._index_rows(fields)).items():
             if all(value in values for value, values in zip(key, wanted, strict=True)):
                 selected.extend(rows)
         return array("Q", sorted(selected))

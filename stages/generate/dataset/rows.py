@@ -159,9 +159,8 @@ class RowReader:
         """The question in a row."""
         for param, path in self.missing(row):
             raise RowError(f"no value in field '{path}'; fill it in or remove the row", param, path)
-        p = self.params
         item = self._item(row, number)
-        return replace(item, turns=self._turns(row)[:-1]) if p.messages else item
+        return replace(item, turns=self._turns(row)[:-1]) if self.params.messages else item
 
     def _item(self, row: Row, number: int) -> Item:
         p = self.params

@@ -102,8 +102,7 @@ def _pair(pool: list[str], stream: Stream) -> tuple[str, str]:
 @lru_cache(maxsize=256)
 def _marks(style: str, count: int) -> tuple[str, ...]:
     """What stands before each of `count` events."""
-    form = _MARKS[style]
-    return tuple(form.format(n=n, letters=_letters(n), roman=_roman(n)) for n in range(1, count + 1))
+    return tuple(_MARKS[style].format(n=n, letters=_letters(n), roman=_roman(n)) for n in range(1, count + 1))
 
 
 def _letters(n: int) -> str:

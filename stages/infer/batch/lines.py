@@ -19,12 +19,7 @@ WRAPPING_BYTES = 8192
 """What a line may have beside the response's body."""
 _ID = re.compile(r"[\w:-][\w./:-]{0,511}", re.ASCII)
 _CUSTOM_ID = re.compile(rb'"custom_id"\s*:\s*"([0-9a-f]{64})"')
-_ENDED = {
-    "completed": "",
-    "failed": "batch failed",
-    "expired": "batch expired",
-    "cancelled": "batch cancelled",
-}
+_ENDED = {"completed": ""} | {status: f"batch {status}" for status in ("failed", "expired", "cancelled")}
 _NO_ANSWER = "no answer in batch"
 
 

@@ -288,10 +288,9 @@ def _bounded_bar(asked: Address, file: str, most: int) -> type[Any]:
 
         def __init__(self, *args: object, **named: object) -> None:
             # On a terminal often, elsewhere, such as in a log, a line now and then.
-            every = 0.5 if sys.stderr.isatty() else 30
             more = {
                 "delay": _SHOWN_AFTER,
-                "mininterval": every,
+                "mininterval": 0.5 if sys.stderr.isatty() else 30,
                 "leave": False,
                 "desc": file[-40:],
                 "disable": False,
@@ -393,5 +392,6 @@ def locate(params: DatasetParams) -> DatasetParams:
         raise asked.problem(
             f"has the SHA-256 {record.sha256}, and not the one that is given; correct `sha256`"
         )
-    pinned = {"file": record.address, "format": record.format, "sha256": record.sha256}
-    return params.model_copy(update=pinned)
+    return params.model_copy(
+        update={"file": record.address, "format": record.format, "sha256": record.sha256}
+    )
