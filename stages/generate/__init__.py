@@ -34,13 +34,6 @@ _BUNDLED = (
 ).split()
 
 
-@cache
-def _bundled_task(name: str) -> Task:
-    module = import_module(f"{__name__}.{name if name == 'dataset' else f'tasks.{name}'}")
-    task: Task = getattr(module, name.capitalize())()
-    return task
-
-
 DOORS = {
     "gym": "what a generator of reasoning-gym makes (extra gym); `evalcube tasks gym:` names them",
     "lm-eval": "the questions of a task of lm-eval, such as lm-eval:gsm8k or lm-eval:lettered:arc_easy (extra lm-eval)",
@@ -49,8 +42,11 @@ DOORS = {
 
 
 @cache
-def _behind(door: str, name: str) -> Task:
-    task: Task = import_module(f"{__name__}.foreign.{door.replace('-', '_')}").task(name)
+def _load(name: str) -> Task:
+    door, colon, own_name = name.partition(":")
+    place = f"foreign.{door.replace('-', '_')}" if colon else name if name == "dataset" else f"tasks.{name}"
+    module = import_module(f"{__name__}.{place}")
+    task: Task = module.task(own_name) if colon else getattr(module, name.capitalize())()
     return task
 
 
@@ -58,12 +54,9 @@ class _Bundled(Mapping[str, Task]):
     """Each is loaded when it is asked for: a config names a few, and a tenth of a small run's start is all of them."""
 
     def __getitem__(self, name: str) -> Task:
-        door, colon, own = name.partition(":")
-        if colon and door in DOORS:
-            return _behind(door, own)
-        if name not in _BUNDLED:
+        if name not in self:
             raise KeyError(name)
-        return _bundled_task(name)
+        return _load(name)
 
     def __contains__(self, name: object) -> bool:
         return name in _BUNDLED or (isinstance(name, str) and ":" in name and name.partition(":")[0] in DOORS)

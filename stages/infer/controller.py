@@ -155,10 +155,7 @@ class Controller:
         return any(
             refused > 2.0 + (1.3 * chance + _TOLERATED) * sent + 2.0 * math.sqrt(chance * sent)
             and (sent >= _ENOUGH or refused >= IN_A_ROW)
-            for sent, refused in (
-                (self._recent_sent, self._recent_refused),
-                (counts.sent, counts.refused),
-            )
+            for sent, refused in ((self._recent_sent, self._recent_refused), (counts.sent, counts.refused))
         )
 
     def _slow_down(self, now: float, counts: Counts) -> None:

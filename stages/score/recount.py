@@ -38,11 +38,7 @@ _Arrays = dict[str, tuple[Any, tuple[str, ...]]]
 
 
 def recount(
-    dataset: DatasetT,
-    *,
-    unique_only: bool = False,
-    trials: int | None = None,
-    clip_tokens: int | None = None,
+    dataset: DatasetT, *, unique_only: bool = False, trials: int | None = None, clip_tokens: int | None = None
 ) -> DatasetT:
     """The dataset with `counters` counted from its trial arrays, as if less had been measured.
 
@@ -99,11 +95,7 @@ def recount(
 
 
 def trim_trials(
-    dataset: DatasetT,
-    *,
-    unique_only: bool = False,
-    trials: int | None = None,
-    clip_tokens: int | None = None,
+    dataset: DatasetT, *, unique_only: bool = False, trials: int | None = None, clip_tokens: int | None = None
 ) -> DatasetT:
     """The dataset with its trial arrays as `recount` counts them, for analyses that read single trials."""
     subset = dataset.isel(trial=slice(trials))

@@ -123,6 +123,7 @@ def normalise(text: str) -> str:
 
 _WHOLE = re.compile(r"(?<![\w.,/-])(-?(?>[0-9]{1,40}))(?:\.0{1,9}|(?<!(?<![0-9])[01])/1)(?![\w/^]|[.,][0-9])")
 _DIGIT = re.compile(r"[^\D0-9]|[\u066b\u066c]")
+_SIGNS = {"\u066b": ".", "\u066c": ","}
 
 
 def plain_digits(text: str) -> str:
@@ -134,12 +135,8 @@ def plain_digits(text: str) -> str:
     '24 or 24'
     """
     if not text.isascii():
-        text = _DIGIT.sub(_ascii_digit, text)
+        text = _DIGIT.sub(lambda match: _SIGNS.get(match[0]) or str(decimal(match[0])), text)
     return _WHOLE.sub(r"\1", text) if ("/" in text and "/1" in text) or ".0" in text else text
-
-
-def _ascii_digit(match: re.Match[str]) -> str:
-    return {"\u066b": ".", "\u066c": ","}.get(match[0]) or str(decimal(match[0]))
 
 
 # ---- marks

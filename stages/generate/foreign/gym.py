@@ -257,7 +257,5 @@ class Gym(RenderedTask[GymParams]):
         return isinstance(score, (int, float)) and score == 1
 
 
-@cache
-def _installed_version() -> str:
-    """Version of the package; empty if it is missing."""
-    return version_of(PACKAGE)
+_installed_version = cache(lambda: version_of(PACKAGE))
+"""Version of the package; empty if it is missing."""

@@ -112,8 +112,9 @@ class Address:
         query = "&".join(
             f"{name}={quote(value, safe='/ ')}" for name in _PARTS if (value := getattr(self, name))
         )
-        revision = f"@{self.revision}" if self.revision else ""
-        return f"{SCHEME}{self.repo}{revision}{'?' if query else ''}{query}"
+        return (
+            f"{SCHEME}{self.repo}{'@' if self.revision else ''}{self.revision}{'?' if query else ''}{query}"
+        )
 
     @property
     def is_pinned(self) -> bool:
