@@ -10,6 +10,7 @@ import warnings
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice, zip_longest
 from typing import Any, BinaryIO
 
@@ -169,7 +170,9 @@ def index_csv(file: BinaryIO, read: Reader, unchanged: Unchanged, delimiter: str
         if header is None:
             raise ValueError("the file is empty; its first line must name the columns")
         columns = [name.strip() for name in header[0]]
-        table = LineTable(read, unchanged, _csv_parser(columns, delimiter), texts_only=True, notes=notes)
+        table = LineTable(
+            read, unchanged, partial(_csv_record, columns, delimiter), texts_only=True, notes=notes
+        )
         for number, (fields, start, end, line) in enumerate(records, 1):
             if any(map(str.strip, fields[len(columns) :])):
                 raise ValueError(
@@ -224,17 +227,14 @@ def _records(file: BinaryIO, delimiter: str) -> Iterator[tuple[list[str], int, i
             yield fields, begin, offset, first
 
 
-def _csv_parser(columns: list[str], delimiter: str) -> Callable[[bytes], Row]:
-    def parse(data: bytes) -> Row:
-        # newline="\n": the line ends inside of quotes stay as they are
-        lines = io.StringIO(_decode(data.removeprefix(_BOM)), newline="\n")
-        try:
-            fields = next(csv.reader(lines, delimiter=delimiter, strict=True))
-        except (csv.Error, StopIteration) as error:
-            raise ValueError(f"no CSV record ({error})") from error
-        return unambiguous(islice(zip_longest(columns, (field or None for field in fields)), len(columns)))
-
-    return parse
+def _csv_record(columns: list[str], delimiter: str, data: bytes) -> Row:
+    # newline="\n": the line ends inside of quotes stay as they are
+    lines = io.StringIO(_decode(data.removeprefix(_BOM)), newline="\n")
+    try:
+        fields = next(csv.reader(lines, delimiter=delimiter, strict=True))
+    except (csv.Error, StopIteration) as error:
+        raise ValueError(f"no CSV record ({error})") from error
+    return unambiguous(islice(zip_longest(columns, (field or None for field in fields)), len(columns)))
 
 
 class ParquetTable:
