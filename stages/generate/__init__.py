@@ -44,8 +44,8 @@ DOORS = {
 @cache
 def _load(name: str) -> Task:
     door, colon, own_name = name.partition(":")
-    place = f"foreign.{door.replace('-', '_')}" if colon else name if name == "dataset" else f"tasks.{name}"
-    module = import_module(f"{__name__}.{place}")
+    path = f"foreign.{door.replace('-', '_')}" if colon else name if name == "dataset" else f"tasks.{name}"
+    module = import_module(f"{__name__}.{path}")
     task: Task = module.task(own_name) if colon else getattr(module, name.capitalize())()
     return task
 

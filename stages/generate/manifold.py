@@ -188,12 +188,12 @@ def _shape_flaws(task: Task, entry: Entry) -> list[TaskError]:
 
 
 def _name_flaws(task: Task, entry: Entry) -> list[TaskError]:
-    named = [*_placed(entry.fixed, "params"), *_placed(entry.grid or {}, "grid")]
-    named += [placed for i, point in enumerate(entry.points or ()) for placed in _placed(point, "points", i)]
+    named = [*_locate(entry.fixed, "params"), *_locate(entry.grid or {}, "grid")]
+    named += [placed for i, point in enumerate(entry.points or ()) for placed in _locate(point, "points", i)]
     return [_unknown(task, *placed) for placed in named if placed[0] not in task.Params.model_fields]
 
 
-def _placed(values: Mapping[str, object], *where: str | int) -> list[Placed]:
+def _locate(values: Mapping[str, object], *where: str | int) -> list[Placed]:
     return [(name, value, (*where, name)) for name, value in values.items()]
 
 
@@ -245,11 +245,11 @@ def _axes(entry: Entry) -> list[list[Placed]]:
 
 def _candidates(entry: Entry) -> Iterator[tuple[dict[str, object], dict[str, Where]]]:
     """Each point's raw values, and where in the entry each of them stands."""
-    points = (_placed(point, "points", i) for i, point in enumerate(entry.points or ()))
+    points = (_locate(point, "points", i) for i, point in enumerate(entry.points or ()))
     for own in points if entry.grid is None else itertools.product(*_axes(entry)):
         placed = {name: (value, where) for name, value, where in own}
         # after the point's own values: a rule between params is reported where the point is
-        fixed = _placed(entry.fixed, "params")
+        fixed = _locate(entry.fixed, "params")
         placed |= {name: (value, where) for name, value, where in fixed if name not in placed}
         yield (
             {name: value for name, (value, _) in placed.items()},
