@@ -60,7 +60,8 @@ def main() -> None:
         return
     rows = []
     print(
-        f"{'':10}{'objects':>9}{'requests':>10}{'seconds':>9}{'CPU s':>8}{'ms/object':>11}{'CPU':>7}{'MB':>6}{'ticks':>7}"
+        f"{'':10}{'objects':>9}{'requests':>10}{'seconds':>9}{'CPU s':>8}{'ms/object':>11}"
+        f"{'CPU':>7}{'MB':>6}{'ticks':>7}"
     )
     for regions in options.regions:
         command = [sys.executable, __file__, "--one", str(regions), "--delay", str(options.delay)]
@@ -92,7 +93,7 @@ class _SlowStore:
         self.counts: Counter[str] = Counter()
         self._stores: dict[str, MemoryStore] = {}
         self._lock = Lock()
-        object_stores._cached_connection = self._connection  # type: ignore[assignment]
+        vars(object_stores)["_cached_connection"] = self._connection
         for name in ("get", "put", "head", "delete"):
             setattr(obstore, name, self._slow(name, getattr(obstore, name), delay))
 
@@ -122,7 +123,7 @@ def _measure(regions: int, delay: float, folder: Path | None) -> list[dict[str, 
             ticks: list[tuple[str, int]] = []
             store.counts.clear()
             began, cpu = time.perf_counter(), time.process_time()
-            done = act(lambda *counted: ticks.append(counted))
+            done = act(lambda name, count, ticks=ticks: ticks.append((name, count)))
             rows.append(
                 {
                     "what": what,

@@ -1,10 +1,32 @@
-"""What runs change for their whole process, such as Dask's settings: once, for as long as any of them lasts."""
+"""What several threads do together: some work, and what runs change for their whole process while any of them lasts."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import TypeVar
+
+S = TypeVar("S")
+T = TypeVar("T")
+_THREADS = 32
+
+
+def in_threads(function: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
+    """What a function makes of items, in their order, some at a time; a failure is the last thing that is begun."""
+    pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="evalcube-together")
+    waiting: deque[Future[T]] = deque()
+    try:
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) > 2 * _THREADS:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 class Together:

@@ -68,12 +68,19 @@ def prices_of(cube: Cube) -> list[Prices]:
     return [(float(prompt), float(completion)) for prompt, completion in zip(*both, strict=True)]
 
 
-def count_region(cube: Cube, region: Region, planned: SampleTargets, prices: Prices) -> FloatArray:
-    """Counters of a region, shape (task, params, counter), from what the cube holds."""
+def count_region(
+    cube: Cube,
+    region: Region,
+    planned: SampleTargets,
+    prices: Prices,
+    arrays: Mapping[str, npt.NDArray[Any]] | None = None,
+) -> FloatArray:
+    """Counters of a region, shape (task, params, counter), from what the cube holds, unless that was read already."""
     window = window_of(cube.sizes, region, cube.chunks)
     trials = slice(window.first_trial, window.first_trial + window.shape[2])
     flags = cube.read_duplicates(trials)[..., None]
-    return count_arrays(cube.read_region(region, VARIABLES), flags, planned.mask(window), prices)
+    arrays = cube.read_region(region, VARIABLES) if arrays is None else arrays
+    return count_arrays(arrays, flags, planned.mask(window), prices)
 
 
 def count_arrays(
@@ -113,11 +120,19 @@ def lacking_questions(parts: Sequence[npt.NDArray[np.uint8]]) -> FloatArray:
 
 
 def count_model(
-    cube: Cube, model: int, recorded: Iterable[Region], planned: SampleTargets, prices: Prices
+    cube: Cube,
+    model: int,
+    recorded: Iterable[Region],
+    planned: SampleTargets,
+    prices: Prices,
+    counted: Sequence[FloatArray] | None = None,
 ) -> FloatArray:
-    """Return the counters of an evaluation, shape (task, params, counter), added in the order of a run."""
+    """Return the counters of an evaluation, shape (task, params, counter), added in the order of a run.
+
+    Regions are counted unless that was done already, in the order in which they are sorted.
+    """
     ordered = sorted(region for region in recorded if region.model == model)
-    parts = [count_region(cube, region, planned, prices) for region in ordered]
+    parts = [*(counted or (count_region(cube, region, planned, prices) for region in ordered))]
     # Whole numbers, and after all others: what was added without them keeps its bits.
     parts += [count_split_questions(cube, group) for group in split_questions(ordered)]
     if not parts:

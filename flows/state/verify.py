@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import cached_property, partial
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from evalcube._together import in_threads
 from evalcube.flows.config.kept_questions import key_of
 from evalcube.flows.cube_like import OneCube, need_address
 from evalcube.flows.errors import SweepError
@@ -22,7 +25,7 @@ from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.state.caches import needed_replies
 from evalcube.flows.state.damage import Damage, Verification
 from evalcube.flows.state.questions import damaged_questions, is_whole, keep_block, keep_copy, kept_blocks
-from evalcube.flows.state.recording import count_model, prices_of
+from evalcube.flows.state.recording import count_model, count_region, prices_of
 from evalcube.flows.state.records import MERGED, read_notes
 from evalcube.flows.state.rescoring import recorded_window, remake
 from evalcube.flows.state.shared_arrays import (
@@ -43,11 +46,11 @@ from evalcube.storage.cube.holder import apparent_holder
 from evalcube.storage.cube.integrity import CONTENT, stored_problems
 from evalcube.storage.cube.lease import Lease
 from evalcube.storage.cube.ledger import Ledger, Receipt
-from evalcube.storage.cube.regions import Region
 from evalcube.storage.cube.schema import COUNTERS, DUPLICATE, PLANNED
 from evalcube.storage.errors import CubeDamagedError
 
 Array = npt.NDArray[Any]
+Ticker = Callable[[str, int], object]
 
 _INDEXES = ("trial", "repeat")
 _COUNTERS = (*STATUS_COUNTERS, *QUESTION_COUNTERS)
@@ -64,7 +67,7 @@ def verify_cube(
 ) -> Verification:
     """Compare every recorded region of a cube with its receipt, and what all share with the regions.
 
-    Holds one region in memory at a time.
+    Holds some regions in memory at a time.
 
     Parameters
     ----------
@@ -119,17 +122,18 @@ def verify_cube(
         return _Check(opened, plan, found).run()
 
 
-def verify_unseen(cube: Cube) -> Verification:
+def verify_unseen(cube: Cube, tick: Ticker) -> Verification:
     """Compare a cube that nobody else sees yet, as `verify_cube` does: no growth of it can have been killed."""
-    return _Check(cube, cube_plan(cube, read_notes(cube.records)), None).run()
+    return _Check(cube, cube_plan(cube, read_notes(cube.records)), None, tick).run()
 
 
 class _Check:
     """One verification; heals if it has a cache."""
 
-    def __init__(self, cube: Cube, plan: Plan, cache: Cache | None) -> None:
+    def __init__(self, cube: Cube, plan: Plan, cache: Cache | None, tick: Ticker = lambda *_: None) -> None:
         self._cube, self._plan, self._cache = cube, plan, cache
-        self._heals = cache is not None
+        self._heals, self._tick = cache is not None, tick
+        self._sums: dict[int, Array] = {}
         self._ledger = Ledger(cube.records)
         self._newest = self._ledger.newest()
         self._damages: list[Damage] = []
@@ -145,8 +149,7 @@ class _Check:
         if self._newest:
             self._check_planned({name: text for name, text in shared.items() if name in PLANNED})
             self._check_flags(shared.get(DUPLICATE.name), counted=COUNTERS.name not in shared)
-            for region in sorted(self._newest):
-                self._check_region(region)
+            self._check_regions()
             # Counters follow from flags and plans, too: without these there is nothing to compare them with.
             if not self._unplanned and not self._uncompared:
                 self._check_counters(shared.get(COUNTERS.name))
@@ -313,11 +316,33 @@ class _Check:
             flags = np.full((sizes["params"], sizes["trial"]), DUPLICATE.fill, dtype=np.uint8)
             self._cube.write_duplicates(row, repeat_flags(task, planned[row], flags))
 
-    def _check_region(self, region: Region) -> None:
-        receipt = self._newest[region]
+    def _check_regions(self) -> None:
+        """Compare the regions with their receipts, and add up those of models of which none is damaged."""
+        counts = not self._unplanned and not self._uncompared
+        _ = (self._planned, self._prices) if counts else ()  # before threads want them
+        done = 0
+        for model, regions in groupby(sorted(self._newest), attrgetter("model")):
+            parts = []
+            for receipt, problems, result in in_threads(
+                partial(self._compared, counts=counts), [self._newest[region] for region in regions]
+            ):
+                done += 1
+                self._tick("regions compared", done)
+                if problems:
+                    self._found(receipt, problems, result)
+                parts.append(result)
+            if counts and not any(isinstance(part, dict) for part in parts):
+                self._sums[model] = count_model(
+                    self._cube, model, self._newest, self._planned, self._prices[model], parts
+                )
+
+    def _compared(self, receipt: Receipt, *, counts: bool) -> tuple[Receipt, dict[str, str], Any]:
+        """A receipt, what is wrong with its region, and its arrays, or its counters if nothing is."""
         problems, arrays = stored_problems(self._cube, receipt)
-        if problems:
-            self._found(receipt, problems, arrays)
+        if problems or not counts:
+            return receipt, problems, arrays if problems else None
+        price = self._prices[receipt.region.model]
+        return receipt, problems, count_region(self._cube, receipt.region, self._planned, price, arrays)
 
     def _found(self, receipt: Receipt, problems: dict[str, str], arrays: Mapping[str, Array]) -> None:
         """Keep what is wrong with a region, and make it again if that is wanted."""
@@ -358,7 +383,8 @@ class _Check:
                 self._cube.write_counters({model: self._sum(model) for model in models})
             return
         stored = self._cube.read_counters()
-        wrong = {model: _columns(stored[model], self._sum(model)) for model in models}
+        sums = {model: self._sums[model] if model in self._sums else self._sum(model) for model in models}
+        wrong = {model: _columns(stored[model], sums[model]) for model in models}
         wrong = {model: columns for model, columns in wrong.items() if columns}
         # Flags and latencies are in no digest: where only what follows from them differs, it may be they.
         if any("duplicates" in columns for columns in wrong.values()) and self._heals:

@@ -19,12 +19,12 @@ import zarr
 from numpy.typing import NDArray
 from zarr.core.sync import sync
 
+from evalcube._together import in_threads
 from evalcube.storage.cube.bounds import MOST_ARRAY, MOST_DECODED
 from evalcube.storage.cube.layout import LABELS, RESERVED_ATTRS, SHAPES, expected_warnings
 from evalcube.storage.cube.metadata import (
     LONGEST,
     REPAIR,
-    at_once,
     check_version,
     own_problem,
     put_own,
@@ -298,15 +298,16 @@ class CubeGroup:
     def metadata_problems(self) -> dict[str, str]:
         """Array -> what is wrong with its own metadata; see `evalcube.storage.cube.metadata.own_problem`."""
         arrays = self._consolidated_metadata()
-        problems = at_once(lambda name: own_problem(self.space, name, arrays.get(name, {})), self.names())
-        return {name: problem for name, problem in problems.items() if problem is not None}
+        names = self.names()
+        problems = in_threads(lambda name: own_problem(self.space, name, arrays.get(name, {})), names)
+        return {name: problem for name, problem in zip(names, problems, strict=True) if problem is not None}
 
     def restore_metadata(self) -> list[str]:
         """Write the metadata of arrays anew that are gone, or not what the cube's say; names of these arrays."""
         arrays = self._consolidated_metadata()
         names = [name for name in self.names() if name in arrays]
-        put = at_once(lambda name: put_own(self.space, name, arrays[name]), names)
-        return [name for name, changed in put.items() if changed]
+        put = in_threads(lambda name: put_own(self.space, name, arrays[name]), names)
+        return [name for name, changed in zip(names, put, strict=True) if changed]
 
     def _consolidated_metadata(self) -> dict[str, Any]:
         """What the cube's metadata say of its arrays."""
@@ -401,7 +402,7 @@ def _together(requests: Sequence[Awaitable[T]]) -> list[T | BaseException]:
     async def gather_all() -> list[T | BaseException]:
         return await asyncio.gather(*requests, return_exceptions=True)
 
-    return sync(gather_all())
+    return sync(gather_all()) if requests else []
 
 
 def _unwrap(outcome: T | BaseException) -> T:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeGuard, TypeVar
+from collections.abc import Mapping
+from typing import Any, TypeGuard
 
 from evalcube.storage.cube.bounds import MOST_METADATA, parse_json
 from evalcube.storage.cube.layout import SIDE
@@ -19,9 +18,6 @@ from evalcube.storage.errors import (
     guarded,
 )
 
-T = TypeVar("T")
-
-_THREADS = 16
 LONGEST = 10**7
 """Cells along any dim: as many as a config may ask for."""
 REPAIR = "Restore it from a copy, or move it away and run the sweep again; its cache has the replies."
@@ -142,9 +138,3 @@ def _own(space: Space, name: str) -> dict[str, Any] | None:
     except ValueError:
         return {}
     return document if isinstance(document, dict) else {}
-
-
-def at_once(function: Callable[[str], T], names: Sequence[str]) -> dict[str, T]:
-    """Array -> what a function makes of its name; of many at once, as each waits for a store."""
-    with ThreadPoolExecutor(_THREADS, thread_name_prefix="evalcube-metadata") as pool:
-        return dict(zip(names, pool.map(function, names), strict=True))

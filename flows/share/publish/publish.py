@@ -199,7 +199,9 @@ class _Publishing:
                     f"a run has written into cube '{self._cube.url}' meanwhile",
                     "Publish it once that has ended",
                 )
-            objects = record.hashed(draft.space, set(draft.space.list()) - {record.KEY})
+            objects = record.hashed(
+                draft.space, set(draft.space.list()) - {record.KEY}, "objects hashed", tick
+            )
             made.append((publication.model_copy(update={"objects": objects}), packed))
             draft.records.put(record.NAME, made[0][0].encode())
 
@@ -212,7 +214,7 @@ class _Publishing:
                 stack.callback(one.close)
             write_joined(self._joined, self._target, attrs, more)
         publication, packed = made[0]
-        self._read_back(publication)
+        self._read_back(publication, tick)
         digest = record.digest_of(publication.encode())
         return Published(self._target, digest, publication, packed, self._remarks(packed))
 
@@ -289,9 +291,9 @@ class _Publishing:
             objects={},
         )
 
-    def _read_back(self, publication: record.Publication) -> None:
+    def _read_back(self, publication: record.Publication, tick: Ticker) -> None:
         """Make sure that others can pull what was put."""
-        there = record.hashed(space_of(self._target), publication.objects)
+        there = record.hashed(space_of(self._target), publication.objects, "objects read back", tick)
         wrong = sorted(key for key, stored in publication.objects.items() if there[key] != stored)
         if wrong:
             raise CubeDamagedError(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from evalcube import known_as
+from evalcube._together import in_threads
 from evalcube.flows.errors import SweepError
 from evalcube.flows.read.outputs import Ticker, silent
 from evalcube.flows.share.publish import record
@@ -37,11 +37,7 @@ from evalcube.storage.urls import (
     redacted,
 )
 
-T = TypeVar("T")
-
 MOST_BYTES = 64 * 2**30
-_THREADS = 16
-_TOGETHER = 8 * _THREADS
 _METADATA = "zarr.json"
 _FOLDER = f"{SIDE}/zarr.json"
 
@@ -176,7 +172,7 @@ class _Pulling:
     ) -> None:
         self._space, self._source, self._target = space, source, target
         self._publication, self._digest, self._tick = publication, digest, tick
-        self._done = self._replies = 0
+        self._replies = 0
 
     def run(self, cache: str | None) -> Pulled:
         """Make the copy."""
@@ -210,11 +206,11 @@ class _Pulling:
         # The ledger's objects are few, and have an order. Its folder comes first: records are put into it.
         ledgers = sorted(key for key in keys if key.startswith(f"{SIDE}/ledger"))
         draft.put(_FOLDER, self._object(_FOLDER), durable=False)
-        with ThreadPoolExecutor(_THREADS) as pool:
-            lines = [line for data in _few(pool, self._object, ledgers) for line in data.splitlines(True)]
-            others = sorted(set(keys) - {*ledgers, _FOLDER})
-            for _ in _few(pool, lambda key: self._put(draft, key, cache), others):
-                pass
+        lines = [line for data in in_threads(self._object, ledgers) for line in data.splitlines(True)]
+        others = sorted(set(keys) - {*ledgers, _FOLDER})
+        for count, _ in enumerate(in_threads(lambda key: self._put(draft, key, cache), others), 1):
+            if count % 64 == 0:
+                self._tick("objects pulled", count)
         log = draft.at(SIDE).log(LEDGER)
         for line in lines:
             log.append(line)
@@ -232,7 +228,7 @@ class _Pulling:
             self._replies = put_replies(self._archives(), cache)
 
     def _verify(self, draft: Cube) -> None:
-        verified = verify_unseen(draft)
+        verified = verify_unseen(draft, self._tick)
         if verified.damages or verified.lines:
             first = next(map(str, verified.damages), "lines of its ledger")
             what = f"the publication is damaged, although its digests are right: {first}"
@@ -248,9 +244,6 @@ class _Pulling:
             draft.at(SIDE).put(key.removeprefix(f"{SIDE}/"), data, durable=False)
         else:
             draft.put(key, data, durable=False)
-        self._done += 1
-        if self._done % 64 == 0:
-            self._tick("objects pulled", self._done)
 
     def _object(self, key: str) -> bytes:
         """An object that is what the record says."""
@@ -269,12 +262,6 @@ class _Pulling:
         for number, one in enumerate(self._publication.replies):
             yield one.key, self._object(one.key)
             self._tick("archives of replies", number + 1)
-
-
-def _few(pool: ThreadPoolExecutor, function: Callable[[str], T], keys: Sequence[str]) -> Iterator[T]:
-    """What a function makes of keys, of a few at a time: after the first failure, no more is asked for."""
-    for begin in range(0, len(keys), _TOGETHER):
-        yield from pool.map(function, keys[begin : begin + _TOGETHER])
 
 
 def _changed(data: bytes, change: Callable[[dict[str, Any]], object], source: str) -> bytes:

@@ -6,12 +6,13 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from evalcube._together import in_threads
 from evalcube.flows.errors import SweepError, need_text
+from evalcube.flows.read.outputs import Ticker, silent
 from evalcube.flows.state.records import read_record
 from evalcube.storage.clocks import LAST_YEAR
 from evalcube.storage.cube.bounds import parse_json
@@ -28,7 +29,6 @@ FORMAT = 1
 MOST_RECORD_BYTES = 256 * 2**20
 MOST_OBJECTS = 2_000_000
 MOST_OBJECT_BYTES = 2**31
-_THREADS = 16
 _LONGEST = 200
 
 TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -116,7 +116,9 @@ def digest_of(data: bytes) -> str:
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
-def hashed(space: Space, keys: Iterable[str]) -> dict[str, PublishedObject]:
+def hashed(
+    space: Space, keys: Iterable[str], action: str = "", tick: Ticker = silent
+) -> dict[str, PublishedObject]:
     """Size and digest of objects as they can be read back."""
 
     def one(key: str) -> tuple[str, PublishedObject]:
@@ -127,8 +129,12 @@ def hashed(space: Space, keys: Iterable[str]) -> dict[str, PublishedObject]:
             )
         return key, PublishedObject(sha256=hashlib.sha256(found.data).hexdigest(), size=len(found.data))
 
-    with ThreadPoolExecutor(_THREADS) as pool:
-        return dict(pool.map(one, sorted(keys)))
+    objects = {}
+    for key, stored in in_threads(one, sorted(keys)):
+        objects[key] = stored
+        if len(objects) % 64 == 0:
+            tick(action, len(objects))
+    return objects
 
 
 def decode(data: bytes, where: str) -> Publication:

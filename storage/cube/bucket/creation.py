@@ -13,13 +13,13 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evalcube._together import in_threads
 from evalcube.storage.clocks import elapsed_seconds
 from evalcube.storage.cube.bucket.conditions import put_always, put_if
 from evalcube.storage.cube.bucket.records import BucketLog
@@ -37,8 +37,6 @@ _CLAIM = b'{"evalcube_creating":'
 _RENEW_SECONDS = 10.0
 _STALE_SECONDS = 60.0
 _POLL_SECONDS = 1.0
-_THREADS = 32
-_AT_ONCE = 64
 
 
 def is_claim(data: bytes) -> bool:
@@ -154,12 +152,8 @@ def _folder() -> Iterator[Path]:
 
 def _put_all(space: Bucket, draft: Directory, claim: _Claim) -> None:
     keys = [key for key in draft.list() if key != METADATA]
-    with ThreadPoolExecutor(_THREADS, thread_name_prefix="evalcube-create") as pool:
-        for start in range(0, len(keys), _AT_ONCE):
-            # Before each batch: a slow upload must not pass for one whose process is gone.
-            claim.renew()
-            for _ in pool.map(partial(_put_new, space, draft), keys[start : start + _AT_ONCE]):
-                pass
+    for _ in in_threads(partial(_put_new, space, draft), keys):
+        claim.renew()  # a slow upload must not pass for one whose process is gone
     metadata = draft.get(METADATA)
     claim.commit(b"" if metadata is None else metadata.data)
     if metadata is None:  # no cube: nothing stays in the place of its metadata

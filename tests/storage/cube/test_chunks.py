@@ -31,7 +31,7 @@ def created(store, shape, steps, dtype, *, codecs=CODECS, **more):
     st.booleans(),
     st.data(),
 )
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_chunks_are_those_of_zarr_bit_by_bit(tmp_path_factory, dims, dtype, sparse, data):
     shape, steps = tuple(step * 2 - 1 for step, _ in dims), tuple(step for step, _ in dims)
     values = np.random.default_rng(len(dims)).integers(0, 9, shape).astype(dtype)
