@@ -37,8 +37,8 @@ _FORMS = "Give an address, a dataset of open_cube, what made or filled a cube as
 
 def is_dataset(cube: object) -> TypeIs[xr.Dataset]:
     """Whether something is a dataset of xarray's, which is not imported for the question."""
-    known = sys.modules.get("xarray")
-    return known is not None and isinstance(cube, known.Dataset)
+    xarray = sys.modules.get("xarray")
+    return xarray is not None and isinstance(cube, xarray.Dataset)
 
 
 def listed(cube: object, name: str = "cube") -> Sequence[str | Path | xr.Dataset]:
@@ -50,20 +50,20 @@ def listed(cube: object, name: str = "cube") -> Sequence[str | Path | xr.Dataset
     if isinstance(cube, bytes) or not isinstance(cube, Iterable) or hasattr(cube, "dims"):
         raise WrongTypeError(f"`{name}`: {told(cube)} is no cube", _FORMS)
     several = list(cube)
-    for one in several:
-        if not (is_dataset(one) or isinstance(one, str | os.PathLike)):
-            raise WrongTypeError(f"`{name}`: {told(one)} in the list is no cube", _FORMS)
+    for entry in several:
+        if not (is_dataset(entry) or isinstance(entry, str | os.PathLike)):
+            raise WrongTypeError(f"`{name}`: {told(entry)} in the list is no cube", _FORMS)
     if not several:
         raise SweepError(f"`{name}`: no cube is named", "Give one or more")
     if len(several) == 1:
         return [several[0] if is_dataset(several[0]) else plain_address(several[0])]
-    addresses = [_whole(one, name) if is_dataset(one) else plain_address(one) for one in several]
-    return [*{absolute(one): one for one in reversed(addresses)}.values()][::-1]
+    addresses = [_whole(entry, name) if is_dataset(entry) else plain_address(entry) for entry in several]
+    return [*{absolute(entry): entry for entry in reversed(addresses)}.values()][::-1]
 
 
 def need_addresses(cube: object, name: str = "cube") -> list[str | Path]:
     """Addresses of one whole cube or several; refuses what `listed` does, and a dataset that is no whole cube."""
-    return [_whole(one, name) if is_dataset(one) else one for one in listed(cube, name)]
+    return [_whole(entry, name) if is_dataset(entry) else entry for entry in listed(cube, name)]
 
 
 def need_address(cube: object, name: str = "cube") -> str | Path:
@@ -73,13 +73,13 @@ def need_address(cube: object, name: str = "cube") -> str | Path:
 
 def only(cube: object, name: str = "cube") -> str | Path | xr.Dataset:
     """The one cube that is meant; refuses what `listed` does, and several."""
-    found = listed(cube, name)
-    if len(found) > 1:
+    cubes = listed(cube, name)
+    if len(cubes) > 1:
         raise SweepError(
-            f"`{name}`: {len(found)} cubes are given where one is meant",
+            f"`{name}`: {len(cubes)} cubes are given where one is meant",
             "Give one of them, or make one of them all with merge",
         )
-    return found[0]
+    return cubes[0]
 
 
 def source_of(dataset: xr.Dataset, name: str = "cube") -> str:
@@ -108,8 +108,8 @@ def _whole(dataset: xr.Dataset, name: str) -> str:
 
 def need_arrays(dataset: xr.Dataset) -> xr.Dataset:
     """The dataset, with what analyses need."""
-    lacking = [one for one in (*_DIMS, "tier") if not dataset.sizes.get(one)]
-    lacking += [one for one in ("counters", "in_tier") if one not in dataset.variables]
+    lacking = [name for name in (*_DIMS, "tier") if not dataset.sizes.get(name)]
+    lacking += [name for name in ("counters", "in_tier") if name not in dataset.variables]
     if lacking:
         raise SweepError(
             f"`cube`: the dataset lacks {', '.join(lacking)}, which analyses of cubes need",
@@ -133,11 +133,11 @@ def cube_behind(dataset: xr.Dataset) -> Cube | None:
 
     try:
         cube = Cube.open(source)
-        known = {str(one) for one in cube.read_label("eval_id")}
+        ids = {str(eval_id) for eval_id in cube.read_label("eval_id")}
     except StorageError:
         # What is written to another file, or a cube that is gone: the arrays are all there is.
         return None
-    return cube if known.issuperset(map(str, dataset["eval_id"].values.ravel())) else None
+    return cube if ids.issuperset(map(str, dataset["eval_id"].values.ravel())) else None
 
 
 @dataclass(frozen=True)
@@ -157,10 +157,10 @@ class Selected:
 
     def of_points(self, plan: Plan) -> npt.NDArray[np.bool_]:
         """Which points of the cube's plan it has, shape (task, params)."""
-        found = np.zeros((len(plan.tasks), plan.slots), dtype=bool)
-        for row, task in zip(found, plan.tasks, strict=True):
-            row[: len(task.cells)] = [(task.label, one.cell.id) in self.points for one in task.cells]
-        return found
+        mask = np.zeros((len(plan.tasks), plan.slots), dtype=bool)
+        for row, task in zip(mask, plan.tasks, strict=True):
+            row[: len(task.cells)] = [(task.label, planned.cell.id) in self.points for planned in task.cells]
+        return mask
 
     def of_numbers(self, trials: slice, repeats: slice) -> npt.NDArray[np.bool_]:
         """Which of some trials and repeats it has, shape (trial, repeat)."""
@@ -170,23 +170,23 @@ class Selected:
 
 def address_and_part(cube: object) -> tuple[str | Path, Selected | None]:
     """The address of one cube, and which part of it a dataset has; None without a dataset."""
-    one = only(cube)
-    if not is_dataset(one):
-        return one, None
-    source = source_of(one)
+    entry = only(cube)
+    if not is_dataset(entry):
+        return entry, None
+    source = source_of(entry)
     lacking = [
-        label for label in ("eval_id", "task", "cell_id", "trial", "repeat") if label not in one.coords
+        label for label in ("eval_id", "task", "cell_id", "trial", "repeat") if label not in entry.coords
     ]
-    if lacking or cube_behind(one) is None:
+    if lacking or cube_behind(entry) is None:
         why = f"it lacks {', '.join(lacking)}" if lacking else "the cube lacks some of its evaluations"
         raise SweepError(
             f"`cube`: the dataset does not tell which part of cube '{redacted(source)}' it is: {why}",
             "Give the cube's address, and conditions in `where`",
         )
-    return source, _selected(one)
+    return source, _select(entry)
 
 
-def _selected(dataset: xr.Dataset) -> Selected:
+def _select(dataset: xr.Dataset) -> Selected:
     import xarray as xr
 
     def values(label: Any) -> list[Any]:  # noqa: ANN401 - an array of xarray's

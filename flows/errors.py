@@ -66,8 +66,8 @@ class Problem:
     """What to do; empty where the rule says it all."""
 
     def __str__(self) -> str:
-        place = self.source if self.line is None else f"{self.source}:{self.line}"
-        subject = f"{place}: {self.field}" if self.field else place
+        position = self.source if self.line is None else f"{self.source}:{self.line}"
+        subject = f"{position}: {self.field}" if self.field else position
         got = f", got {self.value}" if self.value else ""
         remedy = f". {self.remedy}" if self.remedy else ""
         return f"{subject}: {self.rule}{got}{remedy}"
@@ -99,9 +99,9 @@ def refused() -> Iterator[None]:
         raise kind(str(error).rstrip(".")) from error
 
 
-def no_bare_text(**given: object) -> None:
+def no_bare_text(**lists: object) -> None:
     """Refuse a text where several belong, as it would be read as one for each of its letters, and what is no list."""
-    for name, value in given.items():
+    for name, value in lists.items():
         if isinstance(value, str):
             raise WrongTypeError(
                 f"`{name}`: '{value}' is a text, not a list",
@@ -109,9 +109,11 @@ def no_bare_text(**given: object) -> None:
             )
         if value is not None and (isinstance(value, bytes) or not isinstance(value, Iterable)):
             raise WrongTypeError(f"`{name}`: {told(value)} is no list", "Give a list of texts")
-        for one in value if isinstance(value, Collection) else ():
-            if not isinstance(one, str | SupportsFloat | Path):
-                raise WrongTypeError(f"`{name}`: {told(one)} in the list is no text", "Give a list of texts")
+        for element in value if isinstance(value, Collection) else ():
+            if not isinstance(element, str | SupportsFloat | Path):
+                raise WrongTypeError(
+                    f"`{name}`: {told(element)} in the list is no text", "Give a list of texts"
+                )
 
 
 def as_list(name: str, value: Any) -> Any:  # noqa: ANN401 - what conditions may be

@@ -27,5 +27,5 @@ def show_versions() -> None:
             except metadata.PackageNotFoundError:
                 continue  # an extra that is not installed
     width = max(map(len, lines))
-    for what, version in lines.items():
-        print(f"{what:{width}}  {version}")  # noqa: T201
+    for package, version in lines.items():
+        print(f"{package:{width}}  {version}")  # noqa: T201

@@ -24,8 +24,8 @@ def seconds(value: object) -> object:
         if (match := _WITH_UNIT.fullmatch(value.strip())) is not None:
             value = float(match[1]) * _UNITS[match[2]]
         elif (match := _CLOCK.fullmatch(value.strip())) is not None:
-            days, hours, minutes, rest = (int(part or 0) for part in match.groups())
-            value = float(((days * 24 + hours) * 60 + minutes) * 60 + rest)
+            days, hours, minutes, secs = (int(part or 0) for part in match.groups())
+            value = float(((days * 24 + hours) * 60 + minutes) * 60 + secs)
     # A bare number would be minutes to Slurm and seconds to everybody else.
     if not isinstance(value, float) or not 1 <= value <= _LONGEST_SECONDS:
         raise values.refusal("must be a time from 1s to 366d", "Write it as in 90s, 20m, 2h, 1d or 01:30:00")
@@ -148,7 +148,7 @@ class ClusterSection(create_model("_Made", __base__=Section, **_CLASS)):  # type
         return name
 
 
-def _described(value: object) -> object:
+def _as_mapping(value: object) -> object:
     """A mapping for what is written as one word."""
     if value == "local":
         return {"class": "local"}
@@ -162,4 +162,4 @@ def _described(value: object) -> object:
     )
 
 
-Cluster = Annotated[ClusterSection, BeforeValidator(_described)]
+Cluster = Annotated[ClusterSection, BeforeValidator(_as_mapping)]

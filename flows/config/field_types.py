@@ -78,10 +78,10 @@ def sections_below(annotation: Any, path: str) -> Iterator[tuple[type[BaseModel]
 
 def section_at(root: type[BaseModel], path: tuple[str | int, ...]) -> type[BaseModel] | None:
     """Find the section that may stand at `path` below `root`; None where there is none."""
-    found: list[Any] = [root]
+    sections: list[Any] = [root]
     for step in path:
-        found = [form for kind in found for form in _below(kind, step)]
-    return next((form for form in found if is_section(form)), None)
+        sections = [form for kind in sections for form in _below(kind, step)]
+    return next((form for form in sections if is_section(form)), None)
 
 
 def _below(form: Any, step: str | int) -> Iterator[Any]:  # noqa: ANN401

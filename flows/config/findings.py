@@ -69,18 +69,18 @@ def findings(error: ValidationError, root: type[BaseModel]) -> list[Finding]:
     A misspelt required field is one finding, not an unknown field and a missing one.
     """
     details: list[dict[str, Any]] = [
-        {**detail, "loc": _written(detail["loc"])} for detail in error.errors(include_url=False)
+        {**detail, "loc": _without_tags(detail["loc"])} for detail in error.errors(include_url=False)
     ]
-    found = [
-        _finding(detail, root, guess=place < _GUESSED)
-        for place, detail in enumerate(details)
+    mistakes = [
+        _finding(detail, root, guess=index < _GUESSED)
+        for index, detail in enumerate(details)
         if not _is_echo(detail)
     ]
-    meant = {finding.meant for finding in found}
-    return [finding for finding in found if finding.path not in meant or finding.rule != _MISSING]
+    meant = {finding.meant for finding in mistakes}
+    return [finding for finding in mistakes if finding.path not in meant or finding.rule != _MISSING]
 
 
-def _written(loc: Path) -> Path:
+def _without_tags(loc: Path) -> Path:
     """Leave out the tags of unions, which stand in no config."""
     return tuple(step for step in loc if not str(step).startswith("\0"))
 
@@ -105,8 +105,8 @@ def _finding(detail: Mapping[str, Any], root: type[BaseModel], *, guess: bool) -
     if kind == "missing":
         return Finding(path, rule, remedy=_meaning(path, root))
     limits = {name: _number(value) for name, value in context.items()}
-    told = kind == "too_short" or _sensitive(path)
-    value = "" if told else show(detail["input"])
+    complete = kind == "too_short" or _sensitive(path)
+    value = "" if complete else show(detail["input"])
     return Finding(
         path,
         rule.format(**limits),
@@ -190,7 +190,7 @@ def reported(source: str, root: type[BaseModel], text: YamlText | None = None) -
     try:
         yield
     except ValidationError as error:
-        raise sorted_error(problem_of(one, source, text) for one in findings(error, root)) from None
+        raise sorted_error(problem_of(finding, source, text) for finding in findings(error, root)) from None
 
 
 def failure(source: str, rule: str, remedy: str, *, line: int | None = None, value: str = "") -> ConfigError:

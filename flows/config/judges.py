@@ -78,9 +78,9 @@ class Sampler(dict[str, Any]):
             "stop": stop,
             "reasoning_effort": reasoning_effort,
         }
-        given = {name: value for name, value in named.items() if value is not None} | others
+        params = {name: value for name, value in named.items() if value is not None} | others
         with reported("Sampler", Section):
-            super().__init__(TypeAdapter(SamplerParams).validate_python(given))
+            super().__init__(TypeAdapter(SamplerParams).validate_python(params))
 
 
 def _rubric(text: str) -> str:
@@ -198,5 +198,5 @@ def declared_path(error: DeclarationError) -> tuple[str | int, ...]:
     >>> declared_path(DeclarationError("assertions[1].children[0]", "values[2]", 3, "rule", "remedy"))
     ('assertions', 1, 'children', 0, 'values', 2)
     """
-    place = f"{error.where}.{error.field}" if error.field else error.where
-    return tuple(int(step) if step.isdecimal() else step for step in re.findall(r"[^.\[\]]+", place))
+    field_path = f"{error.where}.{error.field}" if error.field else error.where
+    return tuple(int(step) if step.isdecimal() else step for step in re.findall(r"[^.\[\]]+", field_path))

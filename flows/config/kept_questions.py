@@ -24,18 +24,18 @@ def nodes(value: object) -> Iterator[object]:
     """The value itself and all that it has in it, in order; a list or mapping that stands in many places once."""
     waiting, seen = [value], set[int]()
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, (Mapping, list, tuple)):
-            if id(one) in seen:
+        node = waiting.pop()
+        if isinstance(node, (Mapping, list, tuple)):
+            if id(node) in seen:
                 continue
-            seen.add(id(one))
-            waiting += reversed(list(one.values()) if isinstance(one, Mapping) else one)
-        yield one
+            seen.add(id(node))
+            waiting += reversed(list(node.values()) if isinstance(node, Mapping) else node)
+        yield node
 
 
 def mappings(value: object) -> Iterator[Mapping[str, object]]:
     """The mappings among them."""
-    return (one for one in nodes(value) if isinstance(one, Mapping))
+    return (node for node in nodes(value) if isinstance(node, Mapping))
 
 
 MOST_BYTES = 512 * 2**20
@@ -52,14 +52,14 @@ def key_of(sha256: str) -> str:
     return f"{_FOLDER}/{sha256}.zst"
 
 
-def copied(records: Space, sha256: str) -> Iterator[bytes] | None:
+def read_copy(records: Space, sha256: str) -> Iterator[bytes] | None:
     """The content of a copy among a cube's records, whatever it is by now; None if there is none."""
     with guarded(records.address, "read the questions that the cube keeps"):
-        found = records.get(key_of(sha256), MOST_BYTES)
-    return None if found is None else unpacked(found.data)
+        content = records.get(key_of(sha256), MOST_BYTES)
+    return None if content is None else unpack_blocks(content.data)
 
 
-def unpacked(packed: bytes) -> Iterator[bytes]:
+def unpack_blocks(packed: bytes) -> Iterator[bytes]:
     """The content of a copy, which anyone may have written; it ends where it is damaged or too long."""
     reader = zstandard.ZstdDecompressor(max_window_size=_WINDOW).stream_reader(packed)
     total = 0
@@ -80,7 +80,7 @@ def offer_missing(tasks: object, cube: str) -> None:
             opened = Cube.open(cube)
             versions = _versions(opened.attrs.get("spec"))
             for sha256 in (point["sha256"] for point in versions.values()):
-                offer_copy(sha256, partial(copied, opened.records, sha256))
+                offer_copy(sha256, partial(read_copy, opened.records, sha256))
     # Examples may be from another split of what is named on the hub.
     named = {file.partition("?")[0] for file in missing if is_hub(file)}
     beside = {file for file in versions if file.partition("?")[0] in named}
@@ -89,13 +89,13 @@ def offer_missing(tasks: object, cube: str) -> None:
 
 
 def _files(tasks: object) -> Iterator[str]:
-    for found in mappings(tasks):
-        named = found.get("file")
+    for params in mappings(tasks):
+        named = params.get("file")
         files = (file for file in (named if isinstance(named, list) else [named]) if isinstance(file, str))
-        yield from (file for file in files if _known(file))
+        yield from (file for file in files if _is_local_or_readable(file))
 
 
-def _known(file: str) -> bool:
+def _is_local_or_readable(file: str) -> bool:
     """Whether a file is no address, or one that can be read: the others are told of with the rest of a config."""
     with suppress(TaskError):
         source_of(file)
@@ -105,10 +105,10 @@ def _known(file: str) -> bool:
 
 def _versions(spec: object) -> dict[str, dict[str, str]]:
     """Source of each data file that a cube's description names -> file, format and digest of what was asked last."""
-    found: dict[str, dict[str, str]] = {}
+    versions: dict[str, dict[str, str]] = {}
     for point in sorted(mappings(spec), key=lambda point: not point.get("older")):
         for params in mappings(point.get("params")):
-            kept = {name: text for name in _KEPT if isinstance(text := params.get(name), str)}
-            if len(kept) == len(_KEPT) and kept["file"] and _known(kept["file"]):
-                found[source_of(kept["file"])] = kept
-    return found
+            fields = {name: text for name in _KEPT if isinstance(text := params.get(name), str)}
+            if len(fields) == len(_KEPT) and fields["file"] and _is_local_or_readable(fields["file"]):
+                versions[source_of(fields["file"])] = fields
+    return versions

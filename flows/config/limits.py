@@ -170,7 +170,7 @@ LEVELS = {
 }
 
 
-def _named(value: object) -> object:
+def _level_fields(value: object) -> object:
     if not isinstance(value, str):
         return value
     if value not in LEVELS:
@@ -180,7 +180,7 @@ def _named(value: object) -> object:
     return LEVELS[value]
 
 
-PrecisionSetting = Annotated[Precision, BeforeValidator(_named)]
+PrecisionSetting = Annotated[Precision, BeforeValidator(_level_fields)]
 
 
 class Spend(Section):

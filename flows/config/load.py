@@ -118,8 +118,8 @@ def parse_config(
     if models is None:
         return raw_config.checked(Sweep, raw, source, read)
     own = raw.get("models")
-    kept = own if isinstance(own, list) and not judges else []
-    judging = [one for one in kept if isinstance(one, Mapping) and one.get("measured") is False]
+    ranked = own if isinstance(own, list) and not judges else []
+    judging = [entry for entry in ranked if isinstance(entry, Mapping) and entry.get("measured") is False]
     raw |= {"judges": [*judges]} if judges else {}
     raw = _without_control(raw, [str(model.get("name")) for model in models])
     return raw_config.checked(Sweep, {**raw, "models": [*models, *judging]}, source, read, models_from=MODELS)

@@ -71,9 +71,9 @@ class ReaderConfig(Section):
         if self.pattern is None or self.group is None:
             return self
         compiled = regex.compile(self.pattern)
-        known = {*range(compiled.groups + 1), *compiled.groupindex}
-        if self.group not in known:
-            listed = ", ".join(map(str, sorted(known, key=str)))
+        groups = {*range(compiled.groups + 1), *compiled.groupindex}
+        if self.group not in groups:
+            listed = ", ".join(map(str, sorted(groups, key=str)))
             raise values.refusal(
                 f"the pattern has no group {self.group}",
                 f"Give one of: {listed}",
@@ -300,7 +300,7 @@ class TaskConfig(Section):
         degree, density
             Those of the sweep, used where entries have none of their own.
         """
-        return [made for _, entries in self.parts(degree=degree, density=density) for made in entries]
+        return [entry for _, entries in self.parts(degree=degree, density=density) for entry in entries]
 
     def parts(self, *, degree: int, density: Density) -> Iterator[tuple[int | None, list[Entry]]]:
         """The records of each entry, with its index; None where the params alone are a point.

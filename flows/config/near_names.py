@@ -30,9 +30,9 @@ def close_name(name: str, known: list[str]) -> str | None:
     """Find the known name that `name` was meant to be; None if none is near."""
     from evalcube.stages.generate.errors import PARAMS_ELSEWHERE  # here, as it loads all tasks
 
-    other = (_OTHER_NAMES | PARAMS_ELSEWHERE).get(name.lower())
-    if other in known:
-        return other
+    synonym = (_OTHER_NAMES | PARAMS_ELSEWHERE).get(name.lower())
+    if synonym in known:
+        return synonym
     lower = {candidate.lower(): candidate for candidate in reversed(known)}
     close = difflib.get_close_matches(name.lower()[:200], list(lower), n=1, cutoff=0.6)
     return lower[close[0]] if close else None

@@ -29,7 +29,7 @@ START = "Write a first config with: evalcube init"
 def text_of(path: str | Path, start: str = START) -> tuple[str, str]:
     """The text of a file, and what it is called in problems; `start` is the remedy where there is none."""
     source = _printable(str(path))
-    data = _read(Path(path), source, start)
+    data = _read_file(Path(path), source, start)
     try:
         return data.decode("utf-8-sig"), source
     except UnicodeDecodeError as error:
@@ -45,13 +45,13 @@ def written_config(path: Path) -> dict[str, object]:
 
 def parsed(text: str, source: str, start: str) -> tuple[YamlText, dict[str, object]]:
     """The text as YAML, and the mapping that it is; `start` is the remedy of an empty one."""
-    found = yaml_of(text, source)
-    if found.value is None:
+    document = yaml_of(text, source)
+    if document.value is None:
         raise failure(source, "the config is empty", start, line=1)
-    if not isinstance(found.value, dict):
-        rule = f"the config must be a mapping, got {show(found.value)}"
+    if not isinstance(document.value, dict):
+        rule = f"the config must be a mapping, got {show(document.value)}"
         raise failure(source, rule, "Begin with lines such as models:, samplers:, tasks:", line=1)
-    return found, found.value
+    return document, document.value
 
 
 def named(text: str, source: str) -> tuple[dict[str, object], str, YamlText]:
@@ -111,20 +111,20 @@ def checked(
 ) -> Sweep:
     """The config that a mapping is, by all rules."""
     # Whoever gives a config may run what it names. A cube's own notes come here only after `acting_config` has looked.
-    raw, found = with_suites({key: value for key, value in raw.items() if not key.startswith("x-")})
+    raw, mistakes = with_suites({key: value for key, value in raw.items() if not key.startswith("x-")})
     allow_code(named_code(raw))
     try:
         config = kind.model_validate(raw)
         offer_missing(raw.get("tasks"), str(cube or config.cube))
-        found += [] if found else check(config)
+        mistakes += [] if mistakes else check(config)
     except ValidationError as error:
-        found += findings(error, kind)
-    if found:
+        mistakes += findings(error, kind)
+    if mistakes:
         raise sorted_error(
-            problem_of(one, models_from, None)
-            if models_from and one.path[:1] == ("models",)
-            else problem_of(one, source, text)
-            for one in found
+            problem_of(mistake, models_from, None)
+            if models_from and mistake.path[:1] == ("models",)
+            else problem_of(mistake, source, text)
+            for mistake in mistakes
         )
     return config
 
@@ -133,19 +133,19 @@ def named_code(config: Mapping[str, object]) -> set[str]:
     """Each ``module:function`` that a config names as a grader, its templates that have code, and folders of tasks."""
     templates = config.get("templates")
     sources = templates.values() if isinstance(templates, Mapping) else ()
-    found = {code for source in sources if (code := code_of(source))}
+    codes = {code for source in sources if (code := code_of(source))}
     tasks = list(mappings(config.get("tasks")))
     graders = [task[key] for task in tasks for key in ("grader", "reader") if key in task]
-    found |= {text for text in nodes(graders) if isinstance(text, str) and ":" in text}
+    codes |= {text for text in nodes(graders) if isinstance(text, str) and ":" in text}
     folders = nodes([task["include_path"] for task in tasks if "include_path" in task])
-    return found | {folder_code(path) for path in folders if isinstance(path, str)}
+    return codes | {folder_code(path) for path in folders if isinstance(path, str)}
 
 
 def _printable(source: str) -> str:
     return source if source.isprintable() else ascii(source)
 
 
-def _read(path: Path, source: str, start: str) -> bytes:
+def _read_file(path: Path, source: str, start: str) -> bytes:
     try:
         with path.open("rb") as file:
             data = file.read(LARGEST_FILE + 1)

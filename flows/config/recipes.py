@@ -37,9 +37,9 @@ def _files(folder: str) -> Mapping[str, abc.Traversable]:
 
 def suite_text(name: str) -> str:
     """The YAML text of a suite."""
-    known = suite_names()
-    if need_text("name", name) not in known:
-        raise SweepError(f"there is no suite {show(name)}", did_you_mean(name, known, "Suites"))
+    available = suite_names()
+    if need_text("name", name) not in available:
+        raise SweepError(f"there is no suite {show(name)}", did_you_mean(name, available, "Suites"))
     return {**_files("suites"), **_files("suites/recipes")}[name].read_text(encoding="utf-8")
 
 
@@ -53,10 +53,14 @@ def unverified(tasks: object) -> tuple[str, ...]:
     """What to say of tasks whose recipes nobody has held against published numbers, a sentence; empty where all are."""
     named = tasks.items() if isinstance(tasks, Mapping) else ()
     recipes = {str(label): task.get("recipe") for label, task in named if isinstance(task, Mapping)}
-    found = [label for label, one in recipes.items() if isinstance(one, Mapping) and not one.get("verified")]
-    if not found:
+    labels = [
+        label
+        for label, recipe in recipes.items()
+        if isinstance(recipe, Mapping) and not recipe.get("verified")
+    ]
+    if not labels:
         return ()
-    shown = listed([label[:128] for label in found], _SHOWN)
+    shown = listed([label[:128] for label in labels], _SHOWN)
     text = (
         f"verified: no ({shown}). Nobody has run it on the real rows yet and compared: hold such a number against "
         "others made the same way, and not against published ones."
@@ -75,14 +79,14 @@ def joined_suites(names: Sequence[str]) -> dict[str, Any]:
             if whole.get(key) != section.get(key)
         )
         if differ or (name != first and whole["tasks"].keys() & section["tasks"]):
-            what = f"{first} and {name} differ in {', '.join(differ) or 'what tasks of one name ask'}"
+            rule = f"{first} and {name} differ in {', '.join(differ) or 'what tasks of one name ask'}"
             remedy = (
                 "Run them one after the other, or name tasks of both in one config: {gsm8k: {suite: gsm8k}}"
             )
-            raise SweepError(f"{what}, so that they are not one sweep", remedy)
+            raise SweepError(f"{rule}, so that they are not one sweep", remedy)
         whole = {**whole, "tasks": {**whole["tasks"], **(section["tasks"] if name != first else {})}}
         whole |= {"judges": section["judges"]} if "judges" in section else {}
-    return {**whole, "name": " ".join(names), "trials": max(one["trials"] for one in sections.values())}
+    return {**whole, "name": " ".join(names), "trials": max(tasks["trials"] for tasks in sections.values())}
 
 
 def with_suites(raw: dict[str, Any]) -> tuple[dict[str, Any], list[Finding]]:
@@ -90,17 +94,17 @@ def with_suites(raw: dict[str, Any]) -> tuple[dict[str, Any], list[Finding]]:
 
     What is wrong with such names comes beside it.
     """
-    tasks, found = raw.get("tasks"), list[Finding]()
+    tasks, mistakes = raw.get("tasks"), list[Finding]()
     if not isinstance(tasks, Mapping):
-        return raw, found
-    filled = {label: _filled(label, task, found) for label, task in tasks.items()}
-    return {**raw, "tasks": dict(chain(*(_members(*item, found) for item in filled.items())))}, found
+        return raw, mistakes
+    filled = {label: _fill_from_suite(label, task, mistakes) for label, task in tasks.items()}
+    return {**raw, "tasks": dict(chain(*(_members(*item, mistakes) for item in filled.items())))}, mistakes
 
 
 def _members(label: object, task: object, found: list[Finding]) -> Iterator[tuple[object, object]]:
     """A task by its label, or all tasks of the group that it names."""
-    said = task if isinstance(task, Mapping) else {}
-    name, params = str(said.get("task") or label), said.get("params")
+    fields = task if isinstance(task, Mapping) else {}
+    name, params = str(fields.get("task") or label), fields.get("params")
     names: list[str] = []
     if name.startswith("lm-eval:"):
         from evalcube.stages.generate.foreign.lm_eval import members_of
@@ -110,12 +114,15 @@ def _members(label: object, task: object, found: list[Finding]) -> Iterator[tupl
         except TaskError as error:
             found.append(Finding(("tasks", str(label)), error.message))
     for member in names:
-        yield (member if name == label else f"{label} {member.rpartition(':')[2]}"), {**said, "task": member}
+        yield (
+            (member if name == label else f"{label} {member.rpartition(':')[2]}"),
+            {**fields, "task": member},
+        )
     if not names:
         yield label, task
 
 
-def _filled(label: object, task: object, found: list[Finding]) -> object:
+def _fill_from_suite(label: object, task: object, found: list[Finding]) -> object:
     """A task with what its suite says of it."""
     if not isinstance(task, Mapping) or not isinstance(task.get("suite"), str):
         return task
@@ -131,9 +138,11 @@ def _filled(label: object, task: object, found: list[Finding]) -> object:
         found.append(Finding(path, rule, remedy=did_you_mean(str(wanted), list(tasks), "Its tasks")))
         return task
     taken = {"task": wanted, **tasks[wanted]}
-    params = {"params": {**(taken.get("params") or {}), **own["params"]}} if _mapped(own, taken) else {}
+    params = (
+        {"params": {**(taken.get("params") or {}), **own["params"]}} if _both_have_params(own, taken) else {}
+    )
     return {**taken, **{name: own[name] for name in own if name != "task"}, **params}
 
 
-def _mapped(own: Mapping[str, object], taken: Mapping[str, object]) -> bool:
+def _both_have_params(own: Mapping[str, object], taken: Mapping[str, object]) -> bool:
     return isinstance(own.get("params"), Mapping) and isinstance(taken.get("params") or {}, Mapping)

@@ -32,27 +32,27 @@ def _command(value: object) -> tuple[str, ...]:
 
 def _env(value: object) -> dict[str, str]:
     """Check plain variables of the server's environment."""
-    found = _variables(value)
-    for name, text in found.items():
+    variables = _variables(value)
+    for name, text in variables.items():
         if secret_word(name) is not None:
             raise values.refusal(
                 "a variable of this name carries a secret", _ENV_REMEDY, secret=True, where=("\0key", name)
             )
         values.word(text, (name,), _ENV_REMEDY)
-    return found
+    return variables
 
 
 def _env_from(value: object) -> dict[str, str]:
     """Check variables that are taken from others, whose values no config holds."""
-    found = _variables(value)
-    for name, source in found.items():
+    variables = _variables(value)
+    for name, source in variables.items():
         try:
             values.key_env(source)
         except PydanticCustomError:
             raise values.refusal(
                 _NO_VARIABLE, "Write {HF_TOKEN: HF_TOKEN}", secret=True, where=(name,)
             ) from None
-    return found
+    return variables
 
 
 def _variables(value: object) -> dict[str, str]:
@@ -104,8 +104,8 @@ class Serve(Section):
             raise values.refusal("needs either preset or command", remedy)
         if self.command is not None and self.args:
             raise values.refusal("excludes command", "Put them into the command", where=("args",))
-        told = (*(self.command or ()), *self.args, *self.env.values())
-        if self.command is not None and not any("{port}" in word for word in told):
+        texts = (*(self.command or ()), *self.args, *self.env.values())
+        if self.command is not None and not any("{port}" in word for word in texts):
             remedy = "Put {port} where the port stands, in command or env"
             raise values.refusal("must tell the server its port", remedy, where=("command",))
         return self

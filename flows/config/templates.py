@@ -50,9 +50,9 @@ def code_of(source: object) -> str:
 
 def _fields(text: str) -> list[re.Match[str]] | None:
     """The fields of a text; None if it has more of Jinja than these."""
-    found = list(_FIELD.finditer(text))
+    matches = list(_FIELD.finditer(text))
     # What a mapping has by itself, such as `items`, is that to Jinja, and no param.
-    return found if all(field[1] and not hasattr(dict, field[2] or "") for field in found) else None
+    return matches if all(field[1] and not hasattr(dict, field[2] or "") for field in matches) else None
 
 
 class _Text:
@@ -71,7 +71,7 @@ class _Text:
         except UnicodeEncodeError as error:
             raise TemplateError(f"wrong Jinja: {error.reason}", where=where) from None
         except TemplateError as error:
-            raise self._placed(error) from None
+            raise self._with_position(error) from None
         if self._fields:
             self._source = re.sub("\r\n?", "\n", source)  # as Jinja does
             self._fields = _fields(self._source)
@@ -82,10 +82,10 @@ class _Text:
     def render(self, variables: Mapping[str, object]) -> str:
         try:
             if self._code is not None:
-                return self._code.render(variables, _hint(self.uses), _bounded)
-            return _bounded(self._parts(variables))
+                return self._code.render(variables, _hint(self.uses), _join_bounded)
+            return _join_bounded(self._parts(variables))
         except TemplateError as error:
-            raise self._placed(error) from None
+            raise self._with_position(error) from None
 
     def _parts(self, variables: Mapping[str, object]) -> Iterable[str]:
         end = 0
@@ -105,7 +105,7 @@ class _Text:
             yield json.dumps(value, sort_keys=True).translate(_IN_JSON) if field[3] else str(value)
         yield self._source[end:]
 
-    def _placed(self, error: TemplateError) -> TemplateError:
+    def _with_position(self, error: TemplateError) -> TemplateError:
         several = error.line is not None and "\n" in self._source
         message = f"{error.message} (line {error.line} of the text)" if several else error.message
         return TemplateError(message, error.remedy, where=self._where, line=error.line)
@@ -119,16 +119,16 @@ def _hint(uses: Iterable[str]) -> str:
     return f"There are {', '.join(VARIABLES[:-1])} and {VARIABLES[-1]} (params.length, ...)"
 
 
-def _bounded(parts: Iterable[str]) -> str:
+def _join_bounded(parts: Iterable[str]) -> str:
     """The parts as one text, refused as soon as it is too long."""
-    kept: list[str] = []
+    texts: list[str] = []
     size = 0
     for part in parts:
         size += len(part)
         if size > LARGEST_OUTPUT:
             raise TemplateError(f"renders more than {LARGEST_OUTPUT:,} bytes", _SHORTEN)
-        kept.append(part)
-    return "".join(kept)
+        texts.append(part)
+    return "".join(texts)
 
 
 class Template:
@@ -191,9 +191,9 @@ def with_turns(messages: Sequence[Message], turns: Sequence[Mapping[str, str]]) 
     """
     users = [index for index, message in enumerate(messages) if message["role"] == "user"]
     at = users[-1] if users else len(messages)
-    found = [*messages[:at], *map(dict, turns), *messages[at:]]
-    _add_up(found)
-    return found
+    conversation = [*messages[:at], *map(dict, turns), *messages[at:]]
+    _add_up(conversation)
+    return conversation
 
 
 def _add_up(messages: Sequence[Message], size: int = 0) -> int:

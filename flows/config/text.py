@@ -107,7 +107,9 @@ class YamlText:
         values: dict[str, object] = {}
         lines: dict[str, int] = {}
         merges = [value for key, value in node.value if key.tag == f"{_CORE}merge"]
-        parts = [one for each in merges for one in (each.value if isinstance(each, SequenceNode) else [each])]
+        parts = [
+            merged for each in merges for merged in (each.value if isinstance(each, SequenceNode) else [each])
+        ]
         for part in reversed(parts):
             value = self._build(part, path, depth + 1)
             if not isinstance(value, dict):

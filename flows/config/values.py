@@ -60,8 +60,8 @@ def refusal(
     told: bool = False,
 ) -> PydanticCustomError:
     """Build the error of a broken rule."""
-    found = {"rule": rule, "remedy": remedy, "secret": secret, "told": told}
-    return PydanticCustomError("rule", "{rule}", {**found, "where": list(where)})
+    context = {"rule": rule, "remedy": remedy, "secret": secret, "told": told}
+    return PydanticCustomError("rule", "{rule}", {**context, "where": list(where)})
 
 
 def name(value: str) -> str:
@@ -113,10 +113,10 @@ def endpoint(value: object) -> str | tuple[str, ...]:
         raise refusal("must be a text, or a list of texts", "Put quotes round it")
     if not 0 < len(value) <= _MOST_REPLICAS:
         raise refusal(f"must have from 1 to {_MOST_REPLICAS} addresses, has {len(value)}", told=True)
-    found: list[str] = []
+    addresses: list[str] = []
     for item in value:
-        found.append(_replica(item, found))
-    return tuple(found)
+        addresses.append(_replica(item, addresses))
+    return tuple(addresses)
 
 
 def _replica(item: object, before: Sequence[str]) -> str:
@@ -125,16 +125,16 @@ def _replica(item: object, before: Sequence[str]) -> str:
     if not isinstance(item, str):
         raise refusal("must be a text", "Put quotes round it", where=where)
     try:
-        found = _endpoint(item)
+        address = _endpoint(item)
     except PydanticCustomError as error:
         context = dict(error.context or {})
         raise PydanticCustomError("rule", "{rule}", {**context, "where": list(where)}) from None
-    if "://" not in found or (before and found.startswith("sim:") != before[0].startswith("sim:")):
+    if "://" not in address or (before and address.startswith("sim:") != before[0].startswith("sim:")):
         rule = "only servers at addresses of their own, all simulators or none, can be one of several"
         raise refusal(rule, "Give http(s)://host/v1 for each", where=where)
-    if found in before:
+    if address in before:
         raise refusal("is in the list already", "Remove it", where=where)
-    return found
+    return address
 
 
 def _endpoint(value: str) -> str:
@@ -236,20 +236,20 @@ def key_command(value: object) -> tuple[str, ...]:
     """Check a program with its arguments that prints a key; none of them is ever shown."""
     if isinstance(value, str):
         raise refusal("must be a list of a program and its arguments", _COMMAND_REMEDY, secret=True)
-    found = command(value, _COMMAND_REMEDY, _COMMAND_REMEDY)
-    for index, one in enumerate(found):
-        _no_key(one, (index,), _COMMAND_REMEDY)  # paths, too: here a key is what is at hand
-        if not one.isprintable():
+    arguments = command(value, _COMMAND_REMEDY, _COMMAND_REMEDY)
+    for index, argument in enumerate(arguments):
+        _no_key(argument, (index,), _COMMAND_REMEDY)  # paths, too: here a key is what is at hand
+        if not argument.isprintable():
             raise refusal("must be a text on one line", "Put quotes round it", secret=True, where=(index,))
-    return found
+    return arguments
 
 
 def command(value: object, remedy: str, elsewhere: str) -> tuple[str, ...]:
     """Check a program with its arguments; see `words`."""
-    found = words(value, remedy, elsewhere)
-    if not found or not found[0].strip():
+    arguments = words(value, remedy, elsewhere)
+    if not arguments or not arguments[0].strip():
         raise refusal("must be a list of a program and its arguments", remedy, secret=True)
-    return found
+    return arguments
 
 
 def words(value: object, remedy: str, elsewhere: str) -> tuple[str, ...]:
@@ -261,7 +261,7 @@ def words(value: object, remedy: str, elsewhere: str) -> tuple[str, ...]:
             raise refusal("has a quote that does not end", remedy, secret=True) from None
     if not isinstance(value, (list, tuple)) or len(value) > _MOST_ARGUMENTS:
         raise refusal(f"must be a list of at most {_MOST_ARGUMENTS} words", remedy, secret=True)
-    return tuple(word(one, (index,), elsewhere) for index, one in enumerate(value))
+    return tuple(word(element, (index,), elsewhere) for index, element in enumerate(value))
 
 
 def word(value: object, where: tuple[str | int, ...], elsewhere: str) -> str:
@@ -289,9 +289,9 @@ def headers(value: object) -> dict[str, str]:
 
 
 def _header(header: object, text: object) -> None:
-    said = secret_word(str(header)) or ("a key" if looks_secret(str(header)) else None)
-    if said is not None:
-        rule = f"a header with {said!r} in its name carries a secret"
+    kind = secret_word(str(header)) or ("a key" if looks_secret(str(header)) else None)
+    if kind is not None:
+        rule = f"a header with {kind!r} in its name carries a secret"
         raise refusal(rule, KEY_REMEDY, secret=True, where=("\0key", str(header)))
     if not isinstance(header, str) or not _HEADER_NAME.fullmatch(header):
         raise refusal("a header's name must be letters, digits and dashes", "Write X-Team", secret=True)

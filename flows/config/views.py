@@ -148,13 +148,13 @@ class PolicyRule(Section):
 
     @model_validator(mode="after")
     def _one_claim(self) -> Self:
-        said = [name for name in CLAIMS if getattr(self, name) is not None]
-        if len(said) != 1:
-            found = f"says both {' and '.join(said)}" if said else f"says none of {', '.join(CLAIMS)}"
+        claims = [name for name in CLAIMS if getattr(self, name) is not None]
+        if len(claims) != 1:
+            problem = f"says both {' and '.join(claims)}" if claims else f"says none of {', '.join(CLAIMS)}"
             raise values.refusal(
-                found, "Write one, such as {noninferior: 1}; two claims are two lines", told=True
+                problem, "Write one, such as {noninferior: 1}; two claims are two lines", told=True
             )
-        if said == ["equivalent"] and self.margin(1.0) == 0:
+        if claims == ["equivalent"] and self.margin(1.0) == 0:
             raise values.refusal(
                 "no two are shown to be equal to the last answer",
                 "Give a margin above 0, such as {equivalent: 1}",
@@ -169,8 +169,8 @@ class PolicyRule(Section):
 
     def margin(self, control: float) -> float:
         """The margin as a share of all questions, from 0 to 1, where the control gets that share right."""
-        given = getattr(self, self.claim)
-        return float(given[:-1]) / 100 * control if isinstance(given, str) else float(given) / 100
+        bound = getattr(self, self.claim)
+        return float(bound[:-1]) / 100 * control if isinstance(bound, str) else float(bound) / 100
 
 
 class Policy(Section):

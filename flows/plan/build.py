@@ -36,8 +36,8 @@ def build_plan(config: Sweep) -> Plan:
         prices.append(model.paid[:2])
         facets.append(dict(model.facets))
     _refuse_twins(evaluations)
-    known = all_tasks()
-    tasks = tuple(_plan_task(known, config, label) for label in config.tasks)
+    registry = all_tasks()
+    tasks = tuple(_plan_task(registry, config, label) for label in config.tasks)
     plan = Plan(
         config.seed,
         tuple(evaluations),

@@ -31,7 +31,7 @@ def row_id_coordinate(plan: Plan) -> Coordinate:
 
 def row_ids(plan: Plan, trials: int) -> npt.NDArray[np.object_]:
     """Ids of the rows that the first trials of each named point ask, shape (dataset, trial); empty beyond the rows."""
-    return _completed(plan, trials, {})
+    return _complete_ids(plan, trials, {})
 
 
 def lacks_row_ids(cube: Cube, plan: Plan) -> bool:
@@ -49,19 +49,19 @@ def lacks_row_ids(cube: Cube, plan: Plan) -> bool:
 def label_rows(cube: Cube, plan: Plan) -> None:
     """Write the row ids of a cube anew where some are lacking; only the holder of the lease may."""
     if lacks_row_ids(cube, plan):
-        cube.write_label(ROW_ID, _completed(plan, cube.sizes["trial"], _stored(cube, plan)))
+        cube.write_label(ROW_ID, _complete_ids(plan, cube.sizes["trial"], _read_ids(cube, plan)))
 
 
 def grown_row_ids(cube: Cube, before: Plan, plan: Plan) -> Coordinate | None:
     """`ROW_ID` of a cube whose sweep has grown; None if it has none."""
     if not plan.named_points:
         return None
-    stored = _stored(cube, before) if before.named_points else {}
-    found = _completed(plan, cube.sizes["trial"], stored)
-    return Coordinate(ROW_ID, ("dataset", "trial"), found, ROW_ID_ATTRS)
+    stored = _read_ids(cube, before) if before.named_points else {}
+    row_ids = _complete_ids(plan, cube.sizes["trial"], stored)
+    return Coordinate(ROW_ID, ("dataset", "trial"), row_ids, ROW_ID_ATTRS)
 
 
-def _stored(cube: Cube, plan: Plan) -> Mapping[tuple[str, str], npt.NDArray[np.object_]]:
+def _read_ids(cube: Cube, plan: Plan) -> Mapping[tuple[str, str], npt.NDArray[np.object_]]:
     """The ids that a cube has, by the points of its plan; none where they are damaged."""
     if cube.label_problems([ROW_ID]):
         return {}
@@ -74,18 +74,18 @@ def _places(plan: Plan) -> list[tuple[str, str]]:
     return [(task.label, task.cells[slot].cell.id) for task, slot in points]
 
 
-def _completed(
+def _complete_ids(
     plan: Plan, trials: int, stored: Mapping[tuple[str, str], npt.NDArray[np.object_]]
 ) -> npt.NDArray[np.object_]:
     """Ids of the rows: those that are stored, and of points that lack some, from their files."""
-    found = np.full((len(plan.named_points), trials), "", dtype=object)
-    for row, place, cell in zip(found, _places(plan), _cells(plan), strict=True):
-        count, known = _count(cell, trials), stored.get(place)
-        if known is not None and len(known) == trials and (known[:count] != "").all():
-            row[:] = known
+    row_ids = np.full((len(plan.named_points), trials), "", dtype=object)
+    for row, position, cell in zip(row_ids, _places(plan), _cells(plan), strict=True):
+        count, ids = _count(cell, trials), stored.get(position)
+        if ids is not None and len(ids) == trials and (ids[:count] != "").all():
+            row[:] = ids
         else:
             row[:count] = [cell.row_id(trial) for trial in range(count)]
-    return found
+    return row_ids
 
 
 def _cells(plan: Plan) -> list[Cell]:
@@ -202,8 +202,8 @@ def _of_params(plan: Plan) -> list[Coordinate]:
 
 def _of_readers(plan: Plan) -> list[Coordinate]:
     names = [plan.readers.get(name, "") for name in plan.task_names]
-    said = {"long_name": "second reader of the task's replies", "comment": "Empty where there is none"}
-    return [Coordinate(READER, ("task",), _texts(names), said)] if any(names) else []
+    attrs = {"long_name": "second reader of the task's replies", "comment": "Empty where there is none"}
+    return [Coordinate(READER, ("task",), _texts(names), attrs)] if any(names) else []
 
 
 def _of_judges(plan: Plan) -> list[Coordinate]:

@@ -166,12 +166,12 @@ def labels_of(rows: Sequence[Evaluation]) -> tuple[str, ...]:
     named = [(row.template.name, row.sampler.name, row.revision) for row in rows]
     optional = [list(column) for column in zip(*named, strict=True)]
     parts = [[row.model for row in rows], *(names for names in optional if len(set(names)) > 1)]
-    found = [" / ".join(filter(None, columns)) for columns in zip(*parts, strict=True)]
-    often = Counter(found)
+    labels = [" / ".join(filter(None, columns)) for columns in zip(*parts, strict=True)]
+    often = Counter(labels)
     # Cubes of several teams may mean different templates by one name; then only the digest tells them apart.
     return tuple(
         label if often[label] == 1 else f"{label} / {row.eval_id[:_DIGITS]}"
-        for label, row in zip(found, rows, strict=True)
+        for label, row in zip(labels, rows, strict=True)
     )
 
 
@@ -214,21 +214,21 @@ def evaluation_place(
 ) -> int:
     """Index of an evaluation by its label, its model's name if there is one only, or its number."""
     name = need_name(parameter, name)
-    found = [
+    matches = [
         index
         for index, (label, model, whole) in enumerate(zip(labels, models, full, strict=True))
         if name == model or dotted(name) in (dotted(label), dotted(whole))
     ]
-    if not found and name.isascii() and name.isdecimal() and int(name) < len(labels):
-        found = [int(name)]
-    if len(found) == 1:
-        return found[0]
-    known = ", ".join(f"{index} = {dotted(label)}" for index, label in enumerate(labels))
-    what = "several evaluations are" if found else "no evaluation is"
-    near = None if found else close_name(name, [*labels, *models])
+    if not matches and name.isascii() and name.isdecimal() and int(name) < len(labels):
+        matches = [int(name)]
+    if len(matches) == 1:
+        return matches[0]
+    choices = ", ".join(f"{index} = {dotted(label)}" for index, label in enumerate(labels))
+    problem = "several evaluations are" if matches else "no evaluation is"
+    near = None if matches else close_name(name, [*labels, *models])
     raise SweepError(
-        f"`{parameter}`: {what} called '{name}' in this cube",
-        f"Did you mean '{near}'?" if near else f"Give one of: {known}",
+        f"`{parameter}`: {problem} called '{name}' in this cube",
+        f"Did you mean '{near}'?" if near else f"Give one of: {choices}",
     )
 
 
@@ -312,8 +312,8 @@ def opinion_keys(
 
 def read_opinion(judge: str, repeat: int, data: bytes) -> Opinion:
     """What a judge's cached reply says."""
-    said = read_judge(read_reply(Record.decode(data)).answer)
-    return Opinion(judge, repeat, score_in(data), said.reason or said.failure)
+    opinion = read_judge(read_reply(Record.decode(data)).answer)
+    return Opinion(judge, repeat, score_in(data), opinion.reason or opinion.failure)
 
 
 def score_in(data: bytes) -> float:

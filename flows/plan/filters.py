@@ -32,12 +32,12 @@ _HINT = "Write it like task=sort,letters or param_length=4..16"
 def checked_names(names: Sequence[str], table: Table, parameter: str) -> list[str]:
     """Names of coordinates, facets by their plain names too."""
     no_bare_text(**{parameter: names})
-    found = [alias(name.strip(), table, parameter) for name in names if name.strip()]
-    if not found:
+    aliases = [alias(name.strip(), table, parameter) for name in names if name.strip()]
+    if not aliases:
         raise SweepError(f"`{parameter}`: nothing is named", "Give names such as model,task")
-    if len(set(found)) < len(found):
+    if len(set(aliases)) < len(aliases):
         raise SweepError(f"`{parameter}`: '{','.join(names)}' names something twice", "Name each once")
-    return found
+    return aliases
 
 
 def alias(name: str, table: Table, parameter: str) -> str:
@@ -53,12 +53,12 @@ def alias(name: str, table: Table, parameter: str) -> str:
     for prefix in ("facet_", "param_"):
         if prefix + name in table:
             return prefix + name
-    known = sorted([*table, "tier"])
-    short = [other.removeprefix("facet_").removeprefix("param_") for other in known]
-    near = close_name(name, list(dict.fromkeys([*known, *short])))
+    columns = sorted([*table, "tier"])
+    short = [column.removeprefix("facet_").removeprefix("param_") for column in columns]
+    near = close_name(name, list(dict.fromkeys([*columns, *short])))
     raise SweepError(
         f"`{parameter}`: the cube has no coordinate '{name}'",
-        f"Did you mean '{near}'?" if near else f"There are: {', '.join(known)}",
+        f"Did you mean '{near}'?" if near else f"There are: {', '.join(columns)}",
     )
 
 
@@ -92,10 +92,10 @@ def meets(texts: npt.NDArray[np.object_], condition: object) -> npt.NDArray[np.b
 def checked_where(where: Where, table: Table, ds: Dataset) -> dict[str, Condition]:
     """Conditions by the cube's own names."""
     pairs = where.items() if isinstance(where, Mapping) else (split_condition(text) for text in where)
-    found: dict[str, Condition] = {}
+    conditions: dict[str, Condition] = {}
     for name, condition in pairs:
         key = _model(alias(name, table, "where"), condition, table)
-        if key in found:
+        if key in conditions:
             raise SweepError(
                 f"`where`: '{name}' is given twice", f"Give all of its values at once: {name}=one,two"
             )
@@ -103,23 +103,23 @@ def checked_where(where: Where, table: Table, ds: Dataset) -> dict[str, Conditio
         read = condition if isinstance(where, Mapping) else read_condition(name, str(condition), values)
         _check_labels(name, read, values)
         _check_range(name, read, values)
-        found[key] = read
-    return found
+        conditions[key] = read
+    return conditions
 
 
 def cells_of(plan: Plan, where: Where) -> npt.NDArray[np.bool_]:
     """Which cells of a plan, shape (model, task, params), fulfil all conditions."""
     from evalcube.flows.plan.coordinates import labels
 
-    known = {label.name: (tuple(label.dims), np.asarray(label.values)) for label in labels(plan)}
+    arrays = {label.name: (tuple(label.dims), np.asarray(label.values)) for label in labels(plan)}
     # Points without right answers count for no score of a tier; to be asked, they belong to it.
-    known["in_tier"] = (known["in_tier"][0], plan.in_tier)
-    ds = PlainDataset(coords={name: label for name, label in known.items() if name != "counter"})
+    arrays["in_tier"] = (arrays["in_tier"][0], plan.in_tier)
+    ds = PlainDataset(coords={name: label for name, label in arrays.items() if name != "counter"})
     table = keys(ds)
     conditions = checked_where(where, table, ds)
     with refused():
-        found = select(ds, conditions, table)
-    return found.models[:, None, None] & found.cells
+        selection = select(ds, conditions, table)
+    return selection.models[:, None, None] & selection.cells
 
 
 def split_condition(text: str, parameter: str = "where") -> tuple[str, str]:
@@ -153,11 +153,11 @@ def read_condition(name: str, text: str, values: Sequence[Any]) -> Condition:
             raise SweepError(f"`where`: '{name}={text}' has neither a lowest nor a highest value", _HINT)
         return limits
     parts = [part.strip() for part in text.split(",")]
-    read = parts if texts else [_typed(name, part, there) for part in parts]
+    read = parts if texts else [_parse_as(name, part, there) for part in parts]
     return read[0] if len(read) == 1 else read
 
 
-def _typed(name: str, text: str, there: Sequence[Any]) -> object:
+def _parse_as(name: str, text: str, there: Sequence[Any]) -> object:
     if all(isinstance(value, bool) for value in there) and text.lower() in ("true", "false"):
         return text.lower() == "true"
     return _number(name, text)
@@ -287,11 +287,11 @@ def telling(params: Mapping[str, object], names: set[str] | None) -> Mapping[str
     >>> telling({"file": "data/a.jsonl", "kind": "text", "sha256": "0f3e5a2015fe"}, {"sha256"})
     {'file_version': '0f3e5a20'}
     """
-    found = {name: value for name, value in params.items() if names and name in names}
-    if "sha256" in found:  # by the name and at the length that conditions take
-        found["file_version"] = str(found.pop("sha256"))[:8]
-    if found:
-        return found
+    shown = {name: value for name, value in params.items() if names and name in names}
+    if "sha256" in shown:  # by the name and at the length that conditions take
+        shown["file_version"] = str(shown.pop("sha256"))[:8]
+    if shown:
+        return shown
     if "file" in params and "sha256" in params:  # how it is read is the same for all of its questions
         # Here, as it comes with all tasks, and most boards need none of them.
         from evalcube.stages.generate.dataset.hub.address import bare_name, is_hub, source_of

@@ -75,7 +75,9 @@ class LayerGrader:
             latency=reading.latency,
             cost=_cost(reading, prices),
             turns=1,
-            tool_calls=tuple(ToolCall.from_arguments(tool, said) for tool, said in reading.tool_calls),
+            tool_calls=tuple(
+                ToolCall.from_arguments(tool, arguments) for tool, arguments in reading.tool_calls
+            ),
         )
         return evaluate(assertions, context, hooks=known_hooks())
 
@@ -103,7 +105,7 @@ class LayerGrader:
         judged_by = combine_judges(readings)
         scores = layered_scores(self.graded_assertions(item, reading, prices), judged_by)
         if judges_decide(item.cell):
-            outcome = _decided(outcome, judged_by)
+            outcome = _decide_outcome(outcome, judged_by)
         return outcome._replace(
             # What is imported has no assertions, and the score of the tool that graded it.
             fact=outcome.fact if scores.fact is None else scores.fact,
@@ -117,7 +119,7 @@ _PASSES = 3
 """Judges call an answer right whose mean score is higher."""
 
 
-def _decided(outcome: Outcome, score: float | None) -> Outcome:
+def _decide_outcome(outcome: Outcome, score: float | None) -> Outcome:
     """The outcome of an answer that is right or wrong by what judges say; nothing that can be read is invalid."""
     if outcome.status not in (Status.CORRECT, Status.INCORRECT):
         return outcome

@@ -58,7 +58,7 @@ def grown(old: Plan, new: Plan, recorded: Recorded) -> Growth:
         *_meanings(old, new, evaluations, places, recorded),
         *_generators(old, new, recorded),
         *_judge_contradictions(old, new, recorded),
-        *_asserted(old, new, places, recorded),
+        *_assert_prices(old, new, places, recorded),
     ]
     if not contradictions:
         contradictions += _twins(evaluations)
@@ -71,7 +71,7 @@ def grown(old: Plan, new: Plan, recorded: Recorded) -> Growth:
         facets=facets,
         judges=judges,
         asserted_prices=_asserted_prices(old, new, places, prices),
-        named=_named(new, places, tasks, len(evaluations)),
+        named=_named_part(new, places, tasks, len(evaluations)),
     )
     return Growth(plan, tuple(contradictions))
 
@@ -79,21 +79,21 @@ def grown(old: Plan, new: Plan, recorded: Recorded) -> Growth:
 def _evaluations(old: Plan, new: Plan, recorded: Recorded) -> tuple[list[Evaluation], list[int]]:
     """All evaluations, and the places of the config's among them."""
     rows = list(old.evaluations)
-    known = {row.eval_id: place for place, row in enumerate(rows)}
+    indices = {row.eval_id: index for index, row in enumerate(rows)}
     wanted = {row.eval_id for row in new.evaluations}
     # A name that was corrected before anything was recorded: its place is taken by what was meant.
     free = {
-        row.label: place
-        for place, row in enumerate(rows)
-        if row.eval_id not in wanted and not recorded.evaluations[place]
+        row.label: index
+        for index, row in enumerate(rows)
+        if row.eval_id not in wanted and not recorded.evaluations[index]
     }
     places = []
     for row in new.evaluations:
-        place = known.get(row.eval_id)
-        if place is None:
-            place = free.pop(row.label, len(rows))
-        rows[place : place + 1] = [row]  # under the name that the config has for it
-        places.append(place)
+        index = indices.get(row.eval_id)
+        if index is None:
+            index = free.pop(row.label, len(rows))
+        rows[index : index + 1] = [row]  # under the name that the config has for it
+        places.append(index)
     return rows, places
 
 
@@ -102,7 +102,7 @@ def _meanings(
 ) -> Iterator[Contradiction]:
     """Names of models, templates and samplers that would stand for two things in one cube."""
     kinds: tuple[tuple[str, str, Callable[[Evaluation], tuple[str, Any]]], ...] = (
-        ("model", "models", lambda row: (row.model, _sent(row))),
+        ("model", "models", lambda row: (row.model, _request_fields(row))),
         ("template", "templates", lambda row: (row.template.name, row.template.source)),
         ("sampler", "samplers", lambda row: (row.sampler.name, row.sampler.params)),
     )
@@ -110,11 +110,11 @@ def _meanings(
     for kind, section, of in kinds:
         after = dict(of(row) for row in new.evaluations)
         before: dict[str, tuple[Any, int]] = {}
-        for place, row in enumerate(rows[: len(old.evaluations)]):
+        for index, row in enumerate(rows[: len(old.evaluations)]):
             name, meaning = of(row)
-            if place not in own and recorded.evaluations[place] and after.get(name, meaning) != meaning:
+            if index not in own and recorded.evaluations[index] and after.get(name, meaning) != meaning:
                 _, trials = before.get(name, (meaning, 0))
-                before[name] = meaning, trials + recorded.evaluations[place]
+                before[name] = meaning, trials + recorded.evaluations[index]
         for name, (was, trials) in before.items():
             here, there = _apart(was, after[name])
             yield Contradiction(
@@ -146,19 +146,19 @@ def _seeds(old: Plan, new: Plan) -> Iterator[Contradiction]:
 def _tasks(old: Plan, new: Plan, recorded: Recorded) -> tuple[TaskPlan, ...]:
     tasks = list(old.tasks)
     for task in new.tasks:
-        place = _place(old, task.label)
-        weighed = replace(task, cells=_weighed(old, task, new.repeats))
-        if place is None:
+        index = _place(old, task.label)
+        weighed = replace(task, cells=_with_weights(old, task, new.repeats))
+        if index is None:
             tasks.append(weighed)
-        elif not any(True for _ in _task_differences(old.tasks[place], task)):
-            reader = task.reader or old.tasks[place].reader
-            tasks[place] = replace(task, cells=_cells(old.tasks[place], weighed), reader=reader)
-        elif not recorded.tasks[place]:
-            tasks[place] = weighed
+        elif not any(True for _ in _task_differences(old.tasks[index], task)):
+            reader = task.reader or old.tasks[index].reader
+            tasks[index] = replace(task, cells=_cells(old.tasks[index], weighed), reader=reader)
+        elif not recorded.tasks[index]:
+            tasks[index] = weighed
     return tuple(tasks)
 
 
-def _weighed(old: Plan, task: TaskPlan, repeats: int) -> tuple[PlannedCell, ...]:
+def _with_weights(old: Plan, task: TaskPlan, repeats: int) -> tuple[PlannedCell, ...]:
     """The points of a task with the weight that the cube's first plan gave its points, as far as they have trials."""
     first = int(old.base.max())
     return tuple(
@@ -177,14 +177,14 @@ def _cells(old: TaskPlan, new: TaskPlan) -> tuple[PlannedCell, ...]:
     Points of the cube that ask what a data file of the config had in it before are marked.
     """
     edited = {_asked_of(planned, name=name) for planned in new.cells for name in (False, True)} - {None}
-    known = {planned.cell.id: planned for planned in new.cells}
+    by_id = {planned.cell.id: planned for planned in new.cells}
     before = {planned.cell.id for planned in old.cells}
     both = [
         # The config's, as its data file may lie somewhere else by now.
         replace(
             planned, cell=mine.cell, tiers=tuple(dict.fromkeys((*planned.tiers, *mine.tiers))), older=False
         )
-        if (mine := known.get(planned.cell.id)) is not None
+        if (mine := by_id.get(planned.cell.id)) is not None
         else replace(planned, older=planned.older or _asked_of(planned) in edited)
         for planned in old.cells
     ]
@@ -214,7 +214,7 @@ def _asked_of(planned: PlannedCell, *, name: bool = False) -> str | None:
 
 def _task_differences(old: TaskPlan, new: TaskPlan) -> Iterator[str]:
     """Why a task of the cube cannot be measured on, in words."""
-    makers = [f"{one.task.name} version {one.task.version}" for one in (old, new)]
+    makers = [f"{task.task.name} version {task.task.version}" for task in (old, new)]
     if makers[0] != makers[1]:
         yield f"generator of task {new.label} is {makers[0]} in the cube and {makers[1]} in the config"
         return
@@ -223,10 +223,10 @@ def _task_differences(old: TaskPlan, new: TaskPlan) -> Iterator[str]:
         if field == "reader" and not now:
             continue  # that of the cube stays
         if (list(was), list(now)) != ([], []) and was != now and list(was) != list(now):
-            yield f"{field} of task {new.label} {_changed(was, now)}"
+            yield f"{field} of task {new.label} {_describe_change(was, now)}"
 
 
-def _changed(was: object, now: object) -> str:
+def _describe_change(was: object, now: object) -> str:
     if was and now:
         return "have changed" if isinstance(now, list | tuple) else "has changed"
     where = "cube" if was else "config"
@@ -235,12 +235,12 @@ def _changed(was: object, now: object) -> str:
 
 def _generators(old: Plan, new: Plan, recorded: Recorded) -> Iterator[Contradiction]:
     for task in new.tasks:
-        place = _place(old, task.label)
-        if place is None or not recorded.tasks[place]:
+        index = _place(old, task.label)
+        if index is None or not recorded.tasks[index]:
             continue
-        for what in _task_differences(old.tasks[place], task):
+        for difference in _task_differences(old.tasks[index], task):
             yield Contradiction(
-                what,
+                difference,
                 f"Give the task of the config another label, such as {task.label}-2 with "
                 f"`task: {task.task.name}`: what both ask alike comes from the cache",
             )
@@ -248,14 +248,14 @@ def _generators(old: Plan, new: Plan, recorded: Recorded) -> Iterator[Contradict
 
 def _judges(old: Plan, new: Plan) -> tuple[Judge, ...]:
     judges = list(old.judges)
-    names = {judge.identity: place for place, judge in enumerate(judges)}
+    names = {judge.identity: index for index, judge in enumerate(judges)}
     for judge in new.judges:
-        place = names.get(judge.identity)
-        if place is None:
+        index = names.get(judge.identity)
+        if index is None:
             judges.append(judge)
         else:
-            most = max(judge.repeats, judges[place].repeats)
-            judges[place] = judge.model_copy(update={"repeats": most})
+            most = max(judge.repeats, judges[index].repeats)
+            judges[index] = judge.model_copy(update={"repeats": most})
     return tuple(judges)
 
 
@@ -268,9 +268,9 @@ def _judge_contradictions(old: Plan, new: Plan, recorded: Recorded) -> Iterator[
     for judge in old.judges:
         if judge.identity in own:
             continue
-        other = after.get(judge.name)
-        if other is not None:
-            was, now = judge.spec(), other.spec()
+        match = after.get(judge.name)
+        if match is not None:
+            was, now = judge.spec(), match.spec()
             fields = ", ".join(name for name in {**was, **now} if was.get(name) != now.get(name))
             yield Contradiction(
                 f"judge {judge.name} has another {fields} in the cube",
@@ -288,18 +288,20 @@ def _labels(
     old: Plan, new: Plan, places: Sequence[int], count: int
 ) -> tuple[tuple[tuple[float, float], ...], tuple[Any, ...]]:
     """Prices and facets: the config's, and the cube's of what the config does not name."""
-    rest = count - len(old.evaluations)
-    prices = [*(old.prices or ((0.0, 0.0),) * len(old.evaluations)), *((0.0, 0.0),) * rest]
-    facets = [*(old.facets or ({},) * len(old.evaluations)), *({},) * rest]
-    for place, price, facet in zip(places, new.prices, new.facets, strict=True):
-        prices[place], facets[place] = price, facet
+    added = count - len(old.evaluations)
+    prices = [*(old.prices or ((0.0, 0.0),) * len(old.evaluations)), *((0.0, 0.0),) * added]
+    facets = [*(old.facets or ({},) * len(old.evaluations)), *({},) * added]
+    for index, price, facet in zip(places, new.prices, new.facets, strict=True):
+        prices[index], facets[index] = price, facet
     return tuple(prices), tuple(facets)
 
 
-def _asserted(old: Plan, new: Plan, places: Sequence[int], recorded: Recorded) -> Iterator[Contradiction]:
+def _assert_prices(
+    old: Plan, new: Plan, places: Sequence[int], recorded: Recorded
+) -> Iterator[Contradiction]:
     before = dict(enumerate(old.asserted_prices))
-    for place, price in zip(places, new.prices, strict=True):
-        if place in before and before[place] != price and recorded.evaluations[place]:
+    for index, price in zip(places, new.prices, strict=True):
+        if index in before and before[index] != price and recorded.evaluations[index]:
             yield Contradiction(
                 "prices have changed, and an assertion (cost_max) depends on them",
                 "Put the old prices back, or give this sweep a cube of its own with `cube`",
@@ -313,16 +315,16 @@ def _asserted_prices(
     if not old.asserted_prices and not new.asserted_prices:
         return ()
     own = set(places)
-    kept = {place: price for place, price in enumerate(old.asserted_prices) if place not in own}
-    return tuple(kept.get(place, price) for place, price in enumerate(prices))
+    remaining = {index: price for index, price in enumerate(old.asserted_prices) if index not in own}
+    return tuple(remaining.get(index, price) for index, price in enumerate(prices))
 
 
-def _named(new: Plan, places: Sequence[int], tasks: Sequence[TaskPlan], count: int) -> Named:
+def _named_part(new: Plan, places: Sequence[int], tasks: Sequence[TaskPlan], count: int) -> Named:
     """Which part the config names."""
     wanted = {task.label: {planned.cell.id for planned in task.cells} for task in new.tasks}
     own = set(places)
     return Named(
-        tuple(place in own for place in range(count)),
+        tuple(index in own for index in range(count)),
         tuple(
             tuple(planned.cell.id in wanted.get(task.label, ()) for planned in task.cells) for task in tasks
         ),
@@ -332,7 +334,7 @@ def _named(new: Plan, places: Sequence[int], tasks: Sequence[TaskPlan], count: i
 
 def _kept_tiers(new: Plan, tasks: Sequence[TaskPlan]) -> Iterator[tuple[str, str, int]]:
     """Where the cube has points in one of the config's tiers that the config has out of it."""
-    known = {tier for task in new.tasks for planned in task.cells for tier in planned.tiers}
+    tiers = {tier for task in new.tasks for planned in task.cells for tier in planned.tiers}
     for task in tasks:
         own = {
             planned.cell.id: planned.tiers
@@ -340,16 +342,16 @@ def _kept_tiers(new: Plan, tasks: Sequence[TaskPlan]) -> Iterator[tuple[str, str
             if mine.label == task.label
             for planned in mine.cells
         }
-        kept = Counter(
+        counts = Counter(
             tier
             for planned in task.cells
             for tier in planned.tiers
-            if planned.cell.id in own and tier in known and tier not in own[planned.cell.id]
+            if planned.cell.id in own and tier in tiers and tier not in own[planned.cell.id]
         )
-        yield from ((task.label, tier, count) for tier, count in kept.items())
+        yield from ((task.label, tier, count) for tier, count in counts.items())
 
 
-def _sent(row: Evaluation) -> dict[str, str]:
+def _request_fields(row: Evaluation) -> dict[str, str]:
     """What a model's name stands for."""
     return {"model": row.request_model, **row.beside_name}
 
@@ -359,4 +361,4 @@ def _apart(was: Any, now: Any) -> tuple[Any, Any]:  # noqa: ANN401 - any JSON va
     if not isinstance(was, dict) or not isinstance(now, dict):
         return was, now
     equal = {name for name in was if name in now and was[name] == now[name]}
-    return tuple({name: one[name] for name in one if name not in equal} for one in (was, now))  # type: ignore[return-value]
+    return tuple({name: fields[name] for name in fields if name not in equal} for fields in (was, now))  # type: ignore[return-value]

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from evalcube.flows.config.manifold import ReaderConfig
-from evalcube.flows.plan.spec import TaskSpec, damaged
+from evalcube.flows.plan.spec import TaskSpec, damage_error
 from evalcube.stages.generate import TASKS, Task, all_tasks
 from evalcube.stages.generate.absent import AbsentTask
 from evalcube.stages.generate.errors import TaskError
@@ -30,7 +30,7 @@ def installed_task(spec: TaskSpec, package: str) -> Task:
         )
     if task is not None and task.version == spec.version:
         return task
-    found = "is not installed" if task is None else f"is installed in version {task.version}"
+    state = "is not installed" if task is None else f"is installed in version {task.version}"
     name, _, version = package.partition(" ")
     if _PACKAGE.fullmatch(package):
         remedy = f"It is of package {package}: pip install {name}=={version}"
@@ -38,8 +38,10 @@ def installed_task(spec: TaskSpec, package: str) -> Task:
         remedy = "Install the version of evalcube that wrote the cube"
     else:
         remedy = f"Install the package that has it (pip install PACKAGE), an entry point of group {GROUP}"
-    what = f"task '{spec.name}' version {spec.version} of this cube {found}; its prompts cannot be made again"
-    return AbsentTask(spec.name, spec.version, f"{what}. {remedy}")
+    problem = (
+        f"task '{spec.name}' version {spec.version} of this cube {state}; its prompts cannot be made again"
+    )
+    return AbsentTask(spec.name, spec.version, f"{problem}. {remedy}")
 
 
 def check_described_reader(described: Mapping[str, Any], index: int) -> None:
@@ -51,4 +53,4 @@ def check_described_reader(described: Mapping[str, Any], index: int) -> None:
                 {"name": described["name"], "grader": OWN} if own else {"name": None, **described}
             )
     except ValidationError as error:
-        raise damaged(error, "tasks", index, "reader") from None
+        raise damage_error(error, "tasks", index, "reader") from None

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from evalcube.flows.config.kept_questions import mappings
 from evalcube.flows.plan.evaluations import Evaluation, Judge, evaluation_place, labels_of
 from evalcube.flows.plan.installed import check_described_reader, installed_task
-from evalcube.flows.plan.spec import SPEC_FORMAT, TaskSpec, damaged, parse_spec
+from evalcube.flows.plan.spec import SPEC_FORMAT, TaskSpec, damage_error, parse_spec
 from evalcube.stages.analyze.formulas.design import task_weights, worth_of
 from evalcube.stages.generate import TASKS, Cell, Task
 from evalcube.stages.generate.absent import AbsentTask, absent_cell
@@ -115,11 +115,11 @@ class TaskPlan:
     @property
     def graders(self) -> list[str]:
         """Graders that its points name, and folders with code."""
-        found = [getattr(planned.cell.params, "grader", "") for planned in self.cells]
+        graders = [getattr(planned.cell.params, "grader", "") for planned in self.cells]
         folders = (getattr(planned.cell.params, "include_path", "") for planned in self.cells)
-        found += [folder_code(path) for path in folders if isinstance(path, str) and path]
-        found += [self.second.grader] if self.second else []
-        return list(dict.fromkeys(name for name in found if isinstance(name, str) and name))
+        graders += [folder_code(path) for path in folders if isinstance(path, str) and path]
+        graders += [self.second.grader] if self.second else []
+        return list(dict.fromkeys(name for name in graders if isinstance(name, str) and name))
 
     @property
     def not_run(self) -> list[str]:
@@ -178,14 +178,19 @@ class Plan:
     def files(self) -> dict[str, str]:
         """Paths of the data files that its points name, by SHA-256."""
         params = (planned.cell.plain_params for task in self.tasks for planned in task.cells)
-        named = (one for point in params for one in mappings(point) if one.get("file") and "sha256" in one)
-        return {str(one["sha256"]): str(one["file"]) for one in named}
+        named = (
+            fields
+            for point in params
+            for fields in mappings(point)
+            if fields.get("file") and "sha256" in fields
+        )
+        return {str(fields["sha256"]): str(fields["file"]) for fields in named}
 
     @property
     def packages(self) -> dict[str, str]:
         """Packages of the tasks that are not bundled, as text for people, by the tasks' names."""
-        found = {name: package_of(name) for task in self.tasks if (name := task.task.name) not in TASKS}
-        return {name: package for name, package in found.items() if package}
+        packages = {name: package_of(name) for task in self.tasks if (name := task.task.name) not in TASKS}
+        return {name: package for name, package in packages.items() if package}
 
     @property
     def absent(self) -> list[str]:
@@ -224,8 +229,8 @@ class Plan:
 
     def few_problems(self, trials: int) -> dict[str, int]:
         """By task, how many of its easiest points repeat a problem in more than half of so many trials."""
-        found = {task.label: points_with_few([e.cell for e in task.cells], trials) for task in self.tasks}
-        return {label: count for label, count in found.items() if count}
+        problems = {task.label: points_with_few([e.cell for e in task.cells], trials) for task in self.tasks}
+        return {label: count for label, count in problems.items() if count}
 
     @property
     def task_names(self) -> tuple[str, ...]:
@@ -297,7 +302,9 @@ class Plan:
     @cached_property
     def more_arrays(self) -> Mapping[str, tuple[int, ...]]:
         """Names of the arrays that not all cubes have, as of `layers`."""
-        clustered = any(getattr(one.cell.params, "cluster", "") for task in self.tasks for one in task.cells)
+        clustered = any(
+            getattr(planned.cell.params, "cluster", "") for task in self.tasks for planned in task.cells
+        )
         return {
             **self.layers,
             **({"cluster": ()} if clustered else {}),
@@ -373,10 +380,10 @@ class Plan:
 
     def by_point(self, of: Callable[[PlannedCell], object], dtype: type[_Kind]) -> npt.NDArray[_Kind]:
         """Something of each point, shape (task, params); 0 for padding."""
-        found = np.zeros((len(self.tasks), self.slots), dtype)
-        for row, task in zip(found, self.tasks, strict=True):
+        points = np.zeros((len(self.tasks), self.slots), dtype)
+        for row, task in zip(points, self.tasks, strict=True):
             row[: len(task.cells)] = list(map(of, task.cells))
-        return found
+        return points
 
     @cached_property
     def named_cells(self) -> npt.NDArray[np.bool_]:
@@ -438,6 +445,6 @@ def _task_from_spec(
         try:
             params = task.Params.model_validate(point.placed(files))
         except ValidationError as error:
-            raise damaged(error, "tasks", index, "points", number, "params") from None
+            raise damage_error(error, "tasks", index, "points", number, "params") from None
         cells.append(PlannedCell(Cell(task, params, seed), tuple(point.tiers), point.base, point.older))
     return TaskPlan(spec.label, task, tuple(cells), spec.assertions, spec.rubric, spec.reader)

@@ -87,9 +87,9 @@ def with_defaults(evaluation: Evaluation, trial: Trial) -> Mapping[str, Any]:
     if not isinstance(asked, Mapping):
         return params
     api = APIS[evaluation.api]
-    said = {api.renamed.get(name, name) for name in params}
-    said |= set(LIMITS) if said.intersection(LIMITS) else set()
-    more = {name for name in asked if api.takes(name) and api.renamed.get(name, name) not in said}
+    explicit = {api.renamed.get(name, name) for name in params}
+    explicit |= set(LIMITS) if explicit.intersection(LIMITS) else set()
+    more = {name for name in asked if api.takes(name) and api.renamed.get(name, name) not in explicit}
     return {**{name: value for name, value in asked.items() if name in more}, **params}
 
 
@@ -107,7 +107,7 @@ def judges_decide(cell: Cell) -> bool:
 
 def check_tools(plan: Plan) -> None:
     """Make sure that tools which a task offers with its trials can be sent."""
-    deaf = [one for one in plan.evaluations if "tools" in APIS[one.api].unknown]
+    deaf = [evaluation for evaluation in plan.evaluations if "tools" in APIS[evaluation.api].unknown]
     for task in plan.tasks if deaf else ():
         if any(entry.cell.trial(0).tools for entry in task.cells):
             raise SweepError(
@@ -119,7 +119,7 @@ def check_tools(plan: Plan) -> None:
 
 def check_turns(plan: Plan) -> None:
     """Make sure that what a task says before its questions can be sent; raises as `check_tools`."""
-    narrow = [one for one in plan.evaluations if one.api == COMPLETIONS]
+    narrow = [evaluation for evaluation in plan.evaluations if evaluation.api == COMPLETIONS]
     for task in plan.tasks if narrow else ():
         if any(entry.cell.trial(0).turns for entry in task.cells):
             raise SweepError(
@@ -156,13 +156,13 @@ class CriteriaBook:
         if not declared:
             return ()
         key = json.dumps(declared, sort_keys=True, default=str)
-        found = self._parsed.get(key)
-        if found is None:
-            found = parse_assertions(declared, hooks=known_hooks())
+        criteria = self._parsed.get(key)
+        if criteria is None:
+            criteria = parse_assertions(declared, hooks=known_hooks())
             if len(self._parsed) >= _KEPT:
                 self._parsed.clear()
-            self._parsed[key] = found
-        return found
+            self._parsed[key] = criteria
+        return criteria
 
 
 def check_criteria(plan: Plan) -> bool:
@@ -183,8 +183,8 @@ def check_criteria(plan: Plan) -> bool:
                 "Add judges: [{model: NAME}] to the config, or remove the rubric",
             )
         judged |= task.judged
-        found = [_costs(criteria.assertions) for criteria in _all(plan, index, tools=tools)]
-        costs |= any(found)
+        with_costs = [_costs(criteria.assertions) for criteria in _all(plan, index, tools=tools)]
+        costs |= any(with_costs)
     if plan.judges and not judged:
         raise SweepError(
             "judges: no task has a rubric to judge by",
@@ -205,7 +205,7 @@ def _all(plan: Plan, index: int, *, tools: bool) -> Iterator[Criteria]:
             try:
                 criteria = book.of(index, trial)
             except DeclarationError as error:
-                raise _refused(task.label, cell, trial, error) from None
+                raise _declaration_error(task.label, cell, trial, error) from None
             for kind, why, remedy in unmeasurable(criteria.assertions, tools=tools):
                 raise SweepError(
                     f"{_place(task.label, cell, trial)}: {kind} cannot be measured: {why}", remedy
@@ -223,15 +223,15 @@ def _place(label: str, cell: Cell, trial: Trial) -> str:
     return f"tasks.{label}: {file}, row {row}" if row is not None else f"tasks.{label}"
 
 
-def _refused(label: str, cell: Cell, trial: Trial, error: DeclarationError) -> SweepError:
-    place = _place(label, cell, trial)
+def _declaration_error(label: str, cell: Cell, trial: Trial, error: DeclarationError) -> SweepError:
+    position = _place(label, cell, trial)
     field = error.where + (f".{error.field}" if error.field else "")
     remedy = error.remedy[:1].upper() + error.remedy[1:]
-    return SweepError(f"{place}: {field}: {error.rule}", remedy)
+    return SweepError(f"{position}: {field}: {error.rule}", remedy)
 
 
 def _costs(assertions: Sequence[Assertion]) -> bool:
-    return any(one.type == "cost_max" or _costs(one.children) for one in assertions)
+    return any(assertion.type == "cost_max" or _costs(assertion.children) for assertion in assertions)
 
 
 class PlannedRequest(NamedTuple):

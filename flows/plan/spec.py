@@ -40,10 +40,10 @@ class PointSpec(IdentityRecord):
         """The params with the path of their data file as it is in `files`, by SHA-256."""
         from evalcube.stages.generate.dataset.hub.address import with_files  # with all tasks
 
-        found: dict[str, Any] = with_files(
+        params: dict[str, Any] = with_files(
             self.params, lambda named: files.get(str(named["sha256"]), named["file"])
         )
-        return found
+        return params
 
 
 class TaskSpec(IdentityRecord):
@@ -89,13 +89,13 @@ def parse_spec(spec: object, sizes: Mapping[str, int] | None = None) -> Spec:
     except UnicodeEncodeError:
         raise damaged_at("spec", "it has half a character, which is no Unicode") from None
     except ValidationError as error:
-        raise damaged(error) from None
+        raise damage_error(error) from None
     except RecursionError:
         raise damaged_at("spec", "nested too deep") from None
     for name, size in {**parsed.sizes, "counter": len(COUNTERS + QUESTION_COUNTERS)}.items():
-        found = size if sizes is None else sizes.get(name)
-        if found != size:
-            raise damaged_at("spec", f"it lists {size} along {name}, and the cube's arrays have {found}")
+        expected = size if sizes is None else sizes.get(name)
+        if expected != size:
+            raise damaged_at("spec", f"it lists {size} along {name}, and the cube's arrays have {expected}")
     return parsed
 
 
@@ -106,10 +106,10 @@ def description(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 def description_problem(attrs: Mapping[str, Any], parsed: Spec) -> str | None:
     """Why a cube's description is not what a run wrote; None if it may be."""
-    for place, row in enumerate(parsed.evaluations):
+    for index, row in enumerate(parsed.evaluations):
         if row.eval_id != row.own_id:
             return (
-                f"spec.evaluations[{place}].eval_id is '{row.eval_id:.40}', and not the digest of its fields"
+                f"spec.evaluations[{index}].eval_id is '{row.eval_id:.40}', and not the digest of its fields"
             )
     if DIGEST in attrs and attrs[DIGEST] != _digest(attrs["spec"]):
         return "spec does not have the digest that stands beside it"
@@ -126,13 +126,13 @@ def _digest(spec: object) -> str:
     return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def damaged(error: ValidationError, *where: str | int) -> SweepError:
+def damage_error(error: ValidationError, *where: str | int) -> SweepError:
     """The error for what pydantic found below the place `where`."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    place = "".join(
+    path = "".join(
         f"[{part}]" if isinstance(part, int) else f".{part}" for part in ("spec", *where, *first["loc"])
     )
-    return damaged_at(place[1:], first["msg"])
+    return damaged_at(path[1:], first["msg"])
 
 
 def damaged_at(where: str, what: str) -> SweepError:
@@ -153,10 +153,10 @@ def base_coordinate(base: npt.NDArray[Any]) -> Coordinate:
 
 def described_base(spec: Spec, slots: int) -> Array:
     """What a description says of points, shape (task, params); 0 where there is none."""
-    found = np.zeros((len(spec.tasks), slots), dtype=np.int64)
+    base = np.zeros((len(spec.tasks), slots), dtype=np.int64)
     for row, task in enumerate(spec.tasks):
-        found[row, : len(task.points)] = [point.base for point in task.points]
-    return found
+        base[row, : len(task.points)] = [point.base for point in task.points]
+    return base
 
 
 def filled_base(stored: npt.NDArray[Any] | None, described: Array, models: int) -> Array:

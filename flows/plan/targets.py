@@ -107,8 +107,8 @@ def pending_positions(
     if status is not None:
         todo = todo & ((status == Status.MISSING) | (status == Status.TRANSPORT))
     trial_major: Any = np.moveaxis(np.arange(todo.size).reshape(window.shape), (2, 3), (0, 1))
-    found: Positions = trial_major[np.moveaxis(todo, (2, 3), (0, 1))]
-    return found
+    positions: Positions = trial_major[np.moveaxis(todo, (2, 3), (0, 1))]
+    return positions
 
 
 def cut_blocks(work: RegionWork, size: int) -> Iterator[Block]:
@@ -191,10 +191,10 @@ class SampleTargets:
             ),
             (sum(self.counts), MOST_REQUESTS, "requests"),
         )
-        for size, most, what in sizes:
+        for size, most, unit in sizes:
             if size > most:
                 raise SweepError(
-                    f"{size:,} {what} are more than a cube can have: {most:,}",
+                    f"{size:,} {unit} are more than a cube can have: {most:,}",
                     "Ask for fewer trials or repeats, or spread the tasks over several cubes",
                 )
 
@@ -219,8 +219,8 @@ class SampleTargets:
         cell = np.searchsorted(ends, numbers, side="right")
         within, width = numbers - (ends - each)[cell], repeats.reshape(-1)[cell]
         trial = cell * window.shape[2] + begin + within // width
-        found: npt.NDArray[np.int64] = trial * window.shape[3] + within % width
-        return found
+        positions: npt.NDArray[np.int64] = trial * window.shape[3] + within % width
+        return positions
 
     def _reach(self, window: Window) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]:
         """Trials and repeats of each cell in a window, and the first of the trials there."""

@@ -26,7 +26,7 @@ from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.requests import prepare_trials
 from evalcube.flows.plan.targets import Block, Positions, SampleTargets, Window
 from evalcube.flows.read.judge_estimate import JudgeCount, JudgeTally
-from evalcube.flows.state.beside_config import Unnamed, unnamed
+from evalcube.flows.state.beside_config import Unnamed, find_unnamed
 from evalcube.flows.state.open_trials import OpenTrials, open_trials, pending_beside, unbegun
 from evalcube.flows.state.store import SweepStore, existing_store
 from evalcube.stages.analyze.render.shown import Shown
@@ -243,7 +243,7 @@ def estimate(
             if judge.identity in {one.identity for one in own.judges}
         ),
         _pending(store, whole, left),
-        None if store is None or counters is None else unnamed(store.plan, counters),
+        None if store is None or counters is None else find_unnamed(store.plan, counters),
         _power(plan),
         *min(map(plan.worth, targets.trials), default=(0.0, "")),
         own.few_problems(most),

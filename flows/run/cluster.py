@@ -153,8 +153,8 @@ def _chosen(connection: Connection, view: ClusterView) -> str:
     choice = connection.code.choice
     if not (choice.names or choice.resource):
         return ""
-    others = f" (it has {', '.join(view.others)}, which `cluster.workers` leaves out)" if view.others else ""
-    return f" {choice}{others}"
+    hint = f" (it has {', '.join(view.others)}, which `cluster.workers` leaves out)" if view.others else ""
+    return f" {choice}{hint}"
 
 
 def present(connection: Connection) -> Mapping[str, str]:

@@ -11,7 +11,7 @@ from distributed import Future as DaskFuture
 from evalcube.flows.run.follow.events import Event, Noted
 from evalcube.flows.run.worker import region_tasks
 from evalcube.flows.run.worker.poison import is_killed, raise_if_failed
-from evalcube.flows.state.recording import split_questions, summed
+from evalcube.flows.state.recording import split_questions, sum_pairwise
 from evalcube.stages.score.counters import add_counters
 from evalcube.storage.cube.ledger import Receipt
 from evalcube.storage.cube.regions import Region
@@ -164,4 +164,4 @@ class Counting:
                     "score", region_tasks.score_questions, self._run, group, priority=20
                 )
             level.append(self._split[group])
-        return summed(level, lambda parts: self._submit("score", add_counters, parts, priority=20))
+        return sum_pairwise(level, lambda parts: self._submit("score", add_counters, parts, priority=20))

@@ -64,19 +64,19 @@ class FoundLimit:
 
 def found_limits(endpoints: Mapping[str, Endpoint], traffic: Traffic) -> tuple[FoundLimit, ...]:
     """Limits that the config could name, so that the next run need not find them out."""
-    found = []
+    rows = []
     for model, limits in traffic.found.items():
         names = tuple(
             name for name, endpoint in endpoints.items() if endpoint.account == endpoints[model].account
         )
         requests = limits.get("requests")
         if requests is not None:
-            found.append(FoundLimit(names, "requests_per_minute", max(int(requests * 60), 1)))
+            rows.append(FoundLimit(names, "requests_per_minute", max(int(requests * 60), 1)))
         elif (window := limits.get("window")) and int(window) != endpoints[model].start:
             held = sum(traffic.models.get(name, {}).get("seconds", 0.0) for name in names)
             late = sum(traffic.late.get(name, 0.0) for name in names) / held if held else 0.0
-            found.append(FoundLimit(names, "connections", int(window), late=min(late, 1.0)))
-    return tuple(found)
+            rows.append(FoundLimit(names, "connections", int(window), late=min(late, 1.0)))
+    return tuple(rows)
 
 
 def share_limits(endpoints: Mapping[str, Endpoint]) -> Shared:
@@ -107,7 +107,7 @@ def limit_use(endpoints: Mapping[str, Endpoint], traffic: Traffic) -> tuple[Limi
     minute.
     """
     asked = [name for name in traffic.asked if traffic.models.get(name, {}).get("requests")]
-    found = []
+    rows = []
     for names in _group_by_account(endpoints, asked):
         begun, ended = zip(*(traffic.asked[name] for name in names), strict=True)
         seconds = max(ended) - min(begun)
@@ -139,8 +139,8 @@ def limit_use(endpoints: Mapping[str, Endpoint], traffic: Traffic) -> tuple[Limi
             if (value := getattr(quota, limit)) is not None
         ]
         if uses:
-            found.append(max(uses, key=lambda use: use.used))
-    return tuple(found)
+            rows.append(max(uses, key=lambda use: use.used))
+    return tuple(rows)
 
 
 NOT_FOUND = "http 404"
@@ -152,10 +152,10 @@ _MOST_ASKED = 4
 def not_found_lines(models: Iterable[Model], endpoints: Mapping[str, Endpoint]) -> list[str]:
     """A line for each model whose endpoint answered with status 404, with what to write."""
     lines = []
-    for place, model in enumerate(models):
+    for index, model in enumerate(models):
         endpoint = endpoints.get(model.name)
         if endpoint is not None:
-            lines.append(_line(model, endpoint, ask=place < _MOST_ASKED))
+            lines.append(_line(model, endpoint, ask=index < _MOST_ASKED))
     return lines
 
 
@@ -168,8 +168,8 @@ def _line(model: Model, endpoint: Endpoint, *, ask: bool) -> str:
         there = f"Did you mean `model: {near}`?" if near else f"It has: {', '.join(names[:_MOST_NAMED])}"
         return f"{model.name}: {shown} has no model '{name}'. {there}"
     if status in (200, 401, 403):
-        what = f"{shown} is there, and knows no model '{name}', or has no {path}"
-        return f"{model.name}: {what}. Look at `model` and `api`"
+        problem = f"{shown} is there, and knows no model '{name}', or has no {path}"
+        return f"{model.name}: {problem}. Look at `model` and `api`"
     if ask and not base.endswith("/v1") and _listing(endpoint, f"{base}/v1/models")[0] in (200, 401, 403):
         return f"{model.name}: nothing is at {shown}{path}, but an API at {shown}/v1. Write `endpoint: {shown}/v1`"
     ending = "" if base.endswith("/v1") else f", which mostly ends in /v1, as in `endpoint: {shown}/v1`"
@@ -192,14 +192,16 @@ _KEY = "in_flight.json"
 _READ_BYTES = 1_000_000
 
 
-def recalled(records: Space, models: Sequence[Model], routes: Mapping[str, Route]) -> dict[str, Route]:
+def with_remembered_limits(
+    records: Space, models: Sequence[Model], routes: Mapping[str, Route]
+) -> dict[str, Route]:
     """The routes, where the search for what endpoints have a use for begins with half of what was found before."""
-    known = _read(records)
+    limits = _read_limits(records)
     addresses = {model.name: " ".join(model.addresses) for model in models}
-    return {name: _begun(route, known.get(addresses.get(name, ""))) for name, route in routes.items()}
+    return {name: _with_start(route, limits.get(addresses.get(name, ""))) for name, route in routes.items()}
 
 
-def _begun(route: Route, found: int | None) -> Route:
+def _with_start(route: Route, found: int | None) -> Route:
     start = route.endpoint.start
     if found is None or start is None:
         return route
@@ -231,17 +233,17 @@ def remember(
 
     What cannot be kept is no loss.
     """
-    found = {}
+    limits = {}
     for model in models:
         window = traffic.found.get(model.name, {}).get("window")
         if window and model.name in endpoints and window != endpoints[model.name].start:
-            found[" ".join(model.addresses)] = int(window)
-    if found:
+            limits[" ".join(model.addresses)] = int(window)
+    if limits:
         with suppress(OSError, StorageError):
-            records.put(_KEY, json.dumps(_read(records) | found, indent=1, sort_keys=True).encode())
+            records.put(_KEY, json.dumps(_read_limits(records) | limits, indent=1, sort_keys=True).encode())
 
 
-def _read(records: Space) -> dict[str, int]:
+def _read_limits(records: Space) -> dict[str, int]:
     document = read_record(records, _KEY, _READ_BYTES)
     rows = document.items() if isinstance(document, dict) else ()
     return {name: value for name, value in rows if type(value) is int and value > 0}

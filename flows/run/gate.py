@@ -59,7 +59,7 @@ def progress(
     meanwhile. At each it may be shown, or refuted, each at its own level that is due there. A line that is unlikely to
     be either in the end stays open and is asked no further, unless `to_the_end`: no level counts on that it stops.
     """
-    found = []
+    followed = []
     own = np.zeros(sides.planned.shape[1:3], dtype=np.int64)
     for row, points in enumerate(sides.points):
         own[row, : len(points)] = [sizes.get((point.task, point.cell_id), 0) for point in points]
@@ -68,9 +68,9 @@ def progress(
         for rule, task, tier, cells in lines:
             blank = PolicyLine(role, task, tier, rule.claim, math.nan)
             stops = _stops(cells, trials, own)
-            line, due = _followed(sides, rule, blank, cells, stops, len(lines), own, to_the_end=to_the_end)
-            found.append(Progress(line, cells, due))
-    return found
+            line, due = _follow_line(sides, rule, blank, cells, stops, len(lines), own, to_the_end=to_the_end)
+            followed.append(Progress(line, cells, due))
+    return followed
 
 
 def furthest(lines: Sequence[Progress]) -> list[Progress]:
@@ -78,13 +78,13 @@ def furthest(lines: Sequence[Progress]) -> list[Progress]:
 
     None once that cannot change the decision: a critical line was refuted, or given up.
     """
-    critical = [one for one in lines if one.line.role == "critical"]
-    if any(one.next is None and one.line.outcome != "shown" for one in critical):
+    critical = [look for look in lines if look.line.role == "critical"]
+    if any(look.next is None and look.line.outcome != "shown" for look in critical):
         return []
-    begun = [one for one in lines if one.next is not None and not one.line.look]
+    begun = [look for look in lines if look.next is not None and not look.line.look]
     if begun:
         return begun
-    return sorted((one for one in critical if one.next is not None), key=lambda one: one.line.chance)[:1]
+    return sorted((look for look in critical if look.next is not None), key=lambda look: look.line.chance)[:1]
 
 
 def _stops(cells: npt.NDArray[np.bool_], trials: int, own: npt.NDArray[np.int64]) -> dict[float, int]:
@@ -98,7 +98,7 @@ def _stops(cells: npt.NDArray[np.bool_], trials: int, own: npt.NDArray[np.int64]
     return {min(number / most, 1.0): number for number in numbers} if most else {}
 
 
-def _followed(
+def _follow_line(
     sides: SideBySide,
     rule: PolicyRule,
     line: PolicyLine,
@@ -117,7 +117,7 @@ def _followed(
     due = None
     for look, (share, trials) in enumerate(stops.items()):
         window = sides.cut(cells, trials)
-        if not _answered(window, cells, np.minimum(own, trials)):
+        if not _are_answered(window, cells, np.minimum(own, trials)):
             due = trials
             break
         line = gate.measured(window, rule, replace(line, look=look + 1), cells)
@@ -129,7 +129,7 @@ def _followed(
     return (_with_interval(line, shown[max(line.look - 1, 0)]) if stops else line), due
 
 
-def _answered(window: SideBySide, cells: npt.NDArray[np.bool_], due: npt.NDArray[np.int64]) -> bool:
+def _are_answered(window: SideBySide, cells: npt.NDArray[np.bool_], due: npt.NDArray[np.int64]) -> bool:
     """Whether both were asked all that is due at a look; what failed is lacking, and no reason to wait."""
     waiting = (window.planned & (window.status == int(Status.MISSING))).any(axis=(-2, -1))
     planned = window.planned.any(axis=-1).sum(axis=-1)
@@ -189,7 +189,7 @@ class Looking(Sampling):
     def progress(self, plan: Plan) -> tuple[SideBySide, list[Progress]]:
         """The two, and how far each line is."""
         sides = side_by_side([self._config.cube], self._models)
-        sizes = {point: int(plan.sources[place]) for point, place in plan.places.items()}
+        sizes = {point: int(plan.sources[index]) for point, index in plan.places.items()}
         return sides, progress(sides, self._policy, self._config.trials, sizes, to_the_end=self._to_the_end)
 
     def targets(self, plan: Plan, planned: SampleTargets, counters: Counters) -> SampleTargets:  # noqa: ARG002
@@ -200,11 +200,11 @@ class Looking(Sampling):
         places = plan.places
         trials = np.zeros_like(planned.trials)
         trials[rows] = planned.trials[rows]
-        for one in furthest(lines):
-            for row, column in np.argwhere(one.cells).tolist():
+        for look in furthest(lines):
+            for row, column in np.argwhere(look.cells).tolist():
                 point = sides.points[row][column]
                 where = places[point.task, point.cell_id]
-                wanted = min(one.next or 0, int(plan.sources[where]))
+                wanted = min(look.next or 0, int(plan.sources[where]))
                 for model in rows:
                     trials[(model, *where)] = max(int(trials[(model, *where)]), wanted)
         repeats = np.where(trials > 0, np.maximum(planned.repeats, self._config.repeats), 0)
@@ -229,6 +229,6 @@ def run_gate(
     summary = run(settings, _sampling=looking, subscribers=subscribers)
     sides, lines = looking.progress(build_plan(settings))
     sides.refuse_altered()
-    result = concluded(sides, [one.line for one in lines], doubts(policy))
+    result = concluded(sides, [look.line for look in lines], doubts(policy))
     remember_decision(settings.cube, result)
     return result, summary

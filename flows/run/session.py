@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from evalcube.flows.config.models import Model, Sweep
 from evalcube.flows.plan.evaluations import token_limit
 from evalcube.flows.plan.part import Only, Sampling
-from evalcube.flows.run.endpoint_use import bounded_refusals, recalled, remember, share_limits
+from evalcube.flows.run.endpoint_use import bounded_refusals, remember, share_limits, with_remembered_limits
 from evalcube.flows.run.follow.events import (
     Asked,
     Event,
@@ -35,7 +35,7 @@ from evalcube.flows.run.follow.records import LiveFile
 from evalcube.flows.run.processes import begin_processes
 from evalcube.flows.run.spending import Spending
 from evalcube.flows.run.stopping import Interrupt, StopWish, stop_on_interrupt
-from evalcube.flows.run.summary import RunSummary, summarized
+from evalcube.flows.run.summary import RunSummary, summarize_run
 from evalcube.flows.state.engines import Engines, joined_engines, origins_of, read_engines, write_engines
 from evalcube.flows.state.open_trials import left_of
 from evalcube.flows.state.store import SweepStore
@@ -115,7 +115,7 @@ class Session:
         # A new one, since it reads the ledger: once, for all that is said of the run's end.
         old = self._store
         store = SweepStore(old.cube, old.plan, old.targets, old.found)
-        summary = summarized(
+        summary = summarize_run(
             reason,
             store,
             self._settings,
@@ -343,7 +343,9 @@ class Session:
         from evalcube.storage.reach import leave_tokens
 
         cube, cache, store = absolute(self._settings.cube), absolute(self._settings.cache), self._store
-        routes = bounded_refusals(store, recalled(store.cube.records, self._settings.models, routes))
+        routes = bounded_refusals(
+            store, with_remembered_limits(store.cube.records, self._settings.models, routes)
+        )
         self._endpoints = {name: route.endpoint for name, route in routes.items()}
         self._sharing = share_limits(self._endpoints)
         elsewhere, managed = connection.code.elsewhere, filter(is_managed, self._settings.models)

@@ -22,7 +22,7 @@ from evalcube.flows.run.endpoint_use import (
 )
 from evalcube.flows.run.follow.progress import Tracker
 from evalcube.flows.run.spending import Spending
-from evalcube.flows.state.beside_config import Unnamed, unnamed
+from evalcube.flows.state.beside_config import Unnamed, find_unnamed
 from evalcube.flows.state.engines import unknown_ends
 from evalcube.flows.state.open_trials import left_of, pending_beside
 from evalcube.flows.state.store import SweepStore
@@ -150,8 +150,8 @@ class RunSummary(Shown, MadeCube):
         if self.reason == "complete":
             return self
         named = (f"{cause} ×{count}" for cause, count in sorted(self.causes.items()))
-        said = (f"{cause}: {detail}" for cause, detail in sorted(self.details.items()))
-        why = "; ".join(filter(None, (", ".join(named), *said, *self.refused, self.bound, self.ordered)))
+        causes = (f"{cause}: {detail}" for cause, detail in sorted(self.details.items()))
+        why = "; ".join(filter(None, (", ".join(named), *causes, *self.refused, self.bound, self.ordered)))
         raise SweepError(
             f"the run is {self.reason}: {self.left} of {self.trials} trials are left"
             + (f" ({why})" if why else ""),
@@ -190,7 +190,7 @@ def _models(store: SweepStore, left: Sequence[int]) -> tuple[ModelSummary, ...]:
     )
 
 
-def summarized(
+def summarize_run(
     reason: str,
     store: SweepStore,
     settings: Sweep,
@@ -238,29 +238,31 @@ def summarized(
         - min((begun for begun, _ in spans), default=0.0),
         limits=limit_use(endpoints, traffic),
         found_limits=found_limits(endpoints, traffic),
-        refused=_refused(store, settings, tracker, endpoints),
+        refused=_refused_models(store, settings, tracker, endpoints),
         models=models,
-        in_batches=requests_in_batches(store.cube.records, store.plan, [one > 0 for one in left]),
+        in_batches=requests_in_batches(store.cube.records, store.plan, [count > 0 for count in left]),
         unrated=unrated,
         estimated_tokens=round(spending.of_run.tokens) - traffic.prompt_tokens - traffic.completion_tokens,
         unknown_ends=unknown_ends(store.receipts),
-        unnamed=unnamed(store.plan, store.counters()),
+        unnamed=find_unnamed(store.plan, store.counters()),
         pending=pending_beside(store, whole, sum(counts) - done),
     )
 
 
-def _refused(
+def _refused_models(
     store: SweepStore, settings: Sweep, tracker: Tracker, endpoints: Mapping[str, Endpoint]
 ) -> tuple[str, ...]:
     """What endpoints refused, and which models they do not know, if that was so in this run."""
     causes: dict[int, list[str]] = {}
     for receipt in store.receipts:
         causes.setdefault(receipt.region.model, []).extend(receipt.causes)
-    lost = {store.plan.evaluations[place].model for place, named in causes.items() if NOT_FOUND in named}
+    lost = {
+        store.plan.evaluations[position].model for position, named in causes.items() if NOT_FOUND in named
+    }
     lost = lost if NOT_FOUND in tracker.causes else set()
     return (
         *refusal_lines(store.plan.evaluations, causes),
-        *not_found_lines((one for one in settings.models if one.name in lost), endpoints),
+        *not_found_lines((model for model in settings.models if model.name in lost), endpoints),
     )
 
 
@@ -269,8 +271,8 @@ def requests_in_batches(records: Space, plan: Plan, unfinished: Sequence[bool]) 
     models = {evaluation.model for evaluation, left in zip(plan.evaluations, unfinished, strict=True) if left}
     models |= {judge.model for judge in plan.judges if models}
     notes = BatchNotes(records)
-    found = [Note.decode(token, notes.read(token) or b"") for token in notes.tokens()]
-    return sum(len(note.digests) for note in found if note is not None and note.model in models)
+    batches = [Note.decode(token, notes.read(token) or b"") for token in notes.tokens()]
+    return sum(len(note.digests) for note in batches if note is not None and note.model in models)
 
 
 def lines_of(summary: RunSummary) -> list[str]:
@@ -286,10 +288,10 @@ def lines_of(summary: RunSummary) -> list[str]:
         f"{summary.prompt_tokens} prompt tokens, {summary.completion_tokens} completion tokens, {paid}",
     ]
     ends = {UNKNOWN_END + word: count for word, count in summary.unknown_ends.items()}
-    for what, causes in (("retried", summary.retries), ("failed", summary.causes), ("ended", ends)):
+    for outcome, causes in (("retried", summary.retries), ("failed", summary.causes), ("ended", ends)):
         if causes:
             named = ", ".join(f"{cause} ×{count}" for cause, count in sorted(causes.items()))
-            lines.append(f"{what}: {named}")
+            lines.append(f"{outcome}: {named}")
     for use in summary.limits[:_SHOWN_LIMITS]:
         limit = f"{use.value:g} {use.limit.replace('_', ' ')}"
         # One that was asked all the time needs no word about it.
@@ -298,8 +300,10 @@ def lines_of(summary: RunSummary) -> list[str]:
             if use.seconds > _MOST * summary.asking_seconds
             else f", in the {use.seconds:.1f} s it was asked"
         )
-        lines.append(f"efficiency: {use.used:.0%} of {limit} ({_listed(use.models)}{part}){_slow(use.late)}")
-    lines += [_found_line(found) for found in summary.found_limits[:_SHOWN_LIMITS]]
+        lines.append(
+            f"efficiency: {use.used:.0%} of {limit} ({_join_names(use.models)}{part}){_slow(use.late)}"
+        )
+    lines += [_found_line(entry) for entry in summary.found_limits[:_SHOWN_LIMITS]]
     lines += summary.refused
     if summary.pending:
         asked_for = "done with the part that was asked for; " if summary.reason == "complete" else ""
@@ -310,7 +314,7 @@ def lines_of(summary: RunSummary) -> list[str]:
 
 
 def _found_line(found: FoundLimit) -> str:
-    names = _listed(found.models)
+    names = _join_names(found.models)
     if found.limit == "requests_per_minute":
         setting = f"{found.limit}: {found.value}"
         return f"{names}: the endpoint limits the rate. Set `limits: {{{setting}}}` in the config"
@@ -352,6 +356,6 @@ def usd(amount: float | None) -> str:
     return f"{amount:.2f} USD" if amount >= 1 or not amount else f"{amount:.2g} USD"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     shown = ", ".join(names[:_SHOWN_MODELS])
     return shown if len(names) <= _SHOWN_MODELS else f"{shown} and {len(names) - _SHOWN_MODELS} more"

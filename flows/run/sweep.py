@@ -31,7 +31,7 @@ from evalcube.flows.run.session import FLUSH_SECONDS, Session
 from evalcube.flows.run.stopping import RunInterrupted
 from evalcube.flows.run.summary import RunSummary
 from evalcube.flows.run.worker.context import missing_key
-from evalcube.flows.state.beside_config import KEY, unnamed
+from evalcube.flows.state.beside_config import KEY, find_unnamed
 from evalcube.flows.state.growing import extend
 from evalcube.flows.state.questions import keep_questions
 from evalcube.flows.state.records import PACKAGES, read_notes
@@ -159,13 +159,13 @@ def run(
     settings = as_config(config, cube=cube, cache=cache, repeats=repeats)
     if fresh:
         settings = as_config(settings, cache=fresh_cache(settings))
-    place = _place(settings, workers, cluster=cluster, scheduler=scheduler)
+    address = _place(settings, workers, cluster=cluster, scheduler=scheduler)
     part = Only.of(only, trials)
     plan = build_plan(settings)
     asked = _asked_models(settings, plan, part)
-    if place is None or place.environment == "inherited":
+    if address is None or address.environment == "inherited":
         _check_keys(asked)
-    opened, made = _prepared(settings, plan)
+    opened, created = _prepare_cube(settings, plan)
 
     def notify(text: str, *, urgent: bool = False) -> None:
         for subscriber in subscribers:
@@ -180,7 +180,7 @@ def run(
         opened, plan = sweep_cube(plan, settings.cube)
         clear_tokens(opened.space)
         # What this run has just made is whole, unless another one had the lease meanwhile.
-        mended = [] if made and not read_notes(opened.records) else _renewed(opened, plan)
+        mended = [] if created and not read_notes(opened.records) else _renew_shared_arrays(opened, plan)
         if grader == "current":
             regrade_older(opened, plan, settings.cache, notify)
         keep_questions(opened.records, plan, partial(notify, urgent=True))  # before anything is asked
@@ -193,7 +193,7 @@ def run(
         for name in mended:
             notify(f"`{name}` of the cube was damaged; it is made again")
         session = Session(
-            store, settings, chosen, place, workers, lease, subscribers, flush_seconds, part, stop
+            store, settings, chosen, address, workers, lease, subscribers, flush_seconds, part, stop
         )
         summary = session.run()
         if summary.reason == "complete":
@@ -203,17 +203,17 @@ def run(
     return summary
 
 
-def _prepared(settings: Sweep, plan: Plan) -> tuple[Cube, bool]:
+def _prepare_cube(settings: Sweep, plan: Plan) -> tuple[Cube, bool]:
     """The sweep's cube, whether it was made just now as there was none, and beside it a cache that can be written."""
-    if not (known := Cube.exists(settings.cube)):
+    if not (exists := Cube.exists(settings.cube)):
         prepare_cache(settings.cache)  # first, so that no empty cube is left where that is refused
     cube, merged = sweep_cube(plan, settings.cube)
-    if known:
+    if exists:
         prepare_cache(settings.cache)  # fails now, not on a worker later
     return cube, merged is plan  # else it is one with what the cube had
 
 
-def _renewed(cube: Cube, plan: Plan) -> list[str]:
+def _renew_shared_arrays(cube: Cube, plan: Plan) -> list[str]:
     """Bring the arrays that regions share to what a plan is; names of those that were damaged and are made again."""
     mended = mend_shared(cube)
     cube.restore_metadata()
@@ -225,8 +225,8 @@ def _renewed(cube: Cube, plan: Plan) -> list[str]:
 def _place(settings: Sweep, workers: int | None, **named: Any) -> Cluster | None:  # noqa: ANN401 - as `run` takes them
     """The cluster that is named, or that is open here; None where there is none but processes of this machine."""
     # Dask takes a quarter of a second, which a run with nothing to do does without.
-    given = (*named.values(), settings.cluster, os.environ.get(SCHEDULER_VARIABLE) or None)
-    if "distributed" not in sys.modules and given == (None,) * len(given):
+    choices = (*named.values(), settings.cluster, os.environ.get(SCHEDULER_VARIABLE) or None)
+    if "distributed" not in sys.modules and choices == (None,) * len(choices):
         return None
     from evalcube.flows.run.cluster import chosen_cluster
 
@@ -267,16 +267,16 @@ def _note_exhausted(plan: Plan, sampling: Sampling | None, notify: Callable[[str
 
 def _lease(records: Space, notify: Callable[[str], None], wait: float, stop: threading.Event | None) -> Lease:
     """The right to be the cube's only driver, which another one may give up in time."""
-    deadline, said = time.monotonic() + wait, False
+    deadline, warned = time.monotonic() + wait, False
     while True:
         try:
             return Lease.acquire(records, notify=notify)
         except LeaseHeldError as error:
             if time.monotonic() >= deadline or (stop is not None and stop.is_set()):
                 raise
-            if not said:
+            if not warned:
                 notify(f"waiting for up to {wait:g} s, as another run has the cube: {error.message}")
-                said = True
+                warned = True
         time.sleep(_WAIT_SECONDS)
 
 
@@ -298,7 +298,7 @@ def _asked_models(settings: Sweep, plan: Plan, part: Only | None) -> Sequence[Mo
         return settings.models
     part.sampling(settings)
     chosen = np.flatnonzero(part.selection.mask(plan).any(axis=(1, 2)))
-    names = {plan.evaluations[place].model for place in chosen}
+    names = {plan.evaluations[index].model for index in chosen}
     names |= {judge.model for judge in plan.judges}
     return [model for model in settings.models if model.name in names]
 
@@ -317,12 +317,12 @@ def _notes(settings: Sweep, store: SweepStore) -> dict[str, Any]:
         if isinstance(folder := params.get("include_path"), str) and isinstance(params, dict):
             params["include_path"] = lasting(folder)
     files = {digest: lasting(path) for digest, path in store.plan.files.items()}
-    found: dict[str, Any] = {"files": files} if files else {}
+    notes: dict[str, Any] = {"files": files} if files else {}
     if packages := store.plan.packages:
-        found[PACKAGES] = packages
-    if (kept := unnamed(store.plan, store.counters())) is not None:
-        found[KEY] = kept.to_dict()
-    return {"cache": config["cache"], "name": settings.name, "config": config, **found}
+        notes[PACKAGES] = packages
+    if (omitted := find_unnamed(store.plan, store.counters())) is not None:
+        notes[KEY] = omitted.to_dict()
+    return {"cache": config["cache"], "name": settings.name, "config": config, **notes}
 
 
 def fresh_cache(settings: Sweep) -> str:

@@ -22,7 +22,7 @@ from evalcube.flows.plan.filters import Where
 from evalcube.flows.plan.part import Adaptive, Fixed, Sampling, Selection
 from evalcube.flows.plan.targets import MOST_REPEATS, MOST_TRIALS
 from evalcube.flows.run.follow.events import Noted, Subscriber
-from evalcube.flows.run.spending import Amount, Budget, resumed, spent_on
+from evalcube.flows.run.spending import Amount, Budget, resume_budget, spent_on
 from evalcube.flows.run.summary import RunSummary
 from evalcube.flows.run.sweep import Graders, run
 from evalcube.flows.state.records import MERGED, read_notes
@@ -60,30 +60,30 @@ def acting_config(
     """
     # A config is a file on this machine; any other address that leads to something should lead to a cube.
     if not isinstance(source, (str, Path)) or at_home(source).is_file() or not Cube.exists(source):
-        given = [
+        overrides = [
             name
             for name, value in (("config", config), ("endpoints", endpoints), ("key_envs", key_envs))
             if value
         ]
-        if given:
-            raise SweepError(f"`{given[0]}` goes with a cube, and '{source}' is none", "Leave it out")
+        if overrides:
+            raise SweepError(f"`{overrides[0]}` goes with a cube, and '{source}' is none", "Leave it out")
         return as_config(source, cube=cube, cache=cache)
     if config is not None and (endpoints or key_envs):
         raise SweepError("`config` excludes `endpoints` and `key_envs`", "Give one of them")
-    place = cube or str(source)
+    address = cube or str(source)
     if config is not None:
-        return as_config(config, cube=place, cache=cache)
+        return as_config(config, cube=address, cache=cache)
     opened = Cube.open(source)
     notes = _asked_notes(source, opened)
     own = None if endpoints or key_envs else remembered_config(opened)
     if own is not None:
-        return as_config(own, cube=place, cache=cache)
+        return as_config(own, cube=address, cache=cache)
     noted = _noted_config(source, opened, notes)
     _refuse_code(noted)
     # Where it works is decided by no cube, either; runs do not note it.
-    said = {name: value for name, value in noted.items() if name != "cluster"}
-    found = as_config(said, cube=place, cache=cache)
-    confirmed = _confirmed(found, endpoints, key_envs)
+    fields = {name: value for name, value in noted.items() if name != "cluster"}
+    sweep = as_config(fields, cube=address, cache=cache)
+    confirmed = _with_own_endpoints(sweep, endpoints, key_envs)
     if cache is None:
         # Not one beside the cube either, although it may be read: a run writes into its cache, and tidies it up.
         raise SweepError(
@@ -163,8 +163,8 @@ def what_is_asked(config: Sweep) -> list[str]:
 
 
 def _line(model: Model) -> str:
-    place = model.key_env or model.key_file
-    key = f" with the key in {place}" if place else ""
+    key_source = model.key_env or model.key_file
+    key = f" with the key in {key_source}" if key_source else ""
     if model.key_command is not None:
         key = f" with the key that {model.key_command[0]} prints"
     return f"{model.name} at {_address(model)}{key}"
@@ -182,7 +182,9 @@ def _command(serve: Serve) -> str:
     return repr(" ".join(words)[:_SHOWN_COMMAND])
 
 
-def _confirmed(config: Sweep, endpoints: Mapping[str, str] | str, key_envs: Mapping[str, str] | str) -> Sweep:
+def _with_own_endpoints(
+    config: Sweep, endpoints: Mapping[str, str] | str, key_envs: Mapping[str, str] | str
+) -> Sweep:
     """The config with the user's endpoints and keys in place of those that the cube names."""
     asked = _for_models("endpoints", endpoints, config)
     keys = _for_models("key_envs", key_envs, config)
@@ -231,8 +233,8 @@ def _with(model: Model, endpoint: str | None, key_env: str | None) -> dict[str, 
     fields.pop("key_env", None)
     if endpoint is not None:
         fields.pop("serve", None)  # a command that nobody confirmed
-    given = (("endpoint", endpoint), ("key_env", key_env))
-    return {**fields, **{name: value for name, value in given if value is not None}}
+    overrides = (("endpoint", endpoint), ("key_env", key_env))
+    return {**fields, **{name: value for name, value in overrides if value is not None}}
 
 
 def upsample(
@@ -300,23 +302,23 @@ def upsample(
     >>> ec.upsample("results/sweep.zarr", trials=12, where=["model=small"]).sent
     16
     """
-    known: Any = source
+    sweep: Any = source
     if is_dataset(source) or not isinstance(source, Sweep | Mapping | str):
-        known = need_address(source, "source")
+        sweep = need_address(source, "source")
     _refuse_several(repeats, trials=trials, precision=precision, budget=budget)
     if budget is None and purpose != "ranking":
         raise SweepError("`purpose` goes with `budget`", "Give one, or leave `purpose` out")
     _refuse_numbers(("trials", trials, MOST_TRIALS), ("repeats", repeats, MOST_REPEATS))
     settings = acting_config(
-        known, cube=cube, cache=cache, config=config, endpoints=endpoints, key_envs=key_envs
+        sweep, cube=cube, cache=cache, config=config, endpoints=endpoints, key_envs=key_envs
     )
     selection = Selection(as_list("where", where))
     sampling: Sampling = Fixed(trials, repeats, selection)
     if precision is not None:
-        sampling = Adaptive.of(_named(precision), repeats or 1, selection)
+        sampling = Adaptive.of(_need_precision(precision), repeats or 1, selection)
     if budget is not None:
         sampling = _budget(settings, budget, purpose, selection)
-    if not isinstance(known, Sweep | Mapping) and not at_home(known).is_file():
+    if not isinstance(sweep, Sweep | Mapping) and not at_home(sweep).is_file():
         for line in what_is_asked(settings):
             for subscriber in subscribers:
                 subscriber(Noted(f"asks {line}"))
@@ -334,12 +336,12 @@ def upsample(
 
 def _refuse_several(repeats: int | None, **amounts: object) -> None:
     """Refuse more than one way to say how much is to be added, and none; a budget leaves no number of repeats open."""
-    given = [f"`{name}`" for name, value in amounts.items() if value is not None]
-    if not given and repeats is None:
+    names = [f"`{name}`" for name, value in amounts.items() if value is not None]
+    if not names and repeats is None:
         raise SweepError("nothing to add was asked for", "Give `trials`, `repeats`, `precision` or `budget`")
-    if len(given) > 1 or (amounts["budget"] is not None and repeats is not None):
-        others = ", ".join([*given, *(["`repeats`"] if repeats is not None else [])])
-        raise SweepError(f"{others} exclude each other", "Give one of them")
+    if len(names) > 1 or (amounts["budget"] is not None and repeats is not None):
+        alternatives = ", ".join([*names, *(["`repeats`"] if repeats is not None else [])])
+        raise SweepError(f"{alternatives} exclude each other", "Give one of them")
 
 
 def _refuse_numbers(*given: tuple[str, int | None, int]) -> None:
@@ -361,10 +363,12 @@ def _budget(settings: Sweep, amount: Amount | str, purpose: Purpose, selection: 
             "Run the sweep with a few trials per cell first, such as trials: 16",
         )
     before = float(spent_on(store.counters(), wanted.unit).sum())
-    return resumed(Budget(wanted, purpose, selection, before), read_notes(store.cube.records).get("budget"))
+    return resume_budget(
+        Budget(wanted, purpose, selection, before), read_notes(store.cube.records).get("budget")
+    )
 
 
-def _named(precision: Precision | str) -> Precision:
+def _need_precision(precision: Precision | str) -> Precision:
     if isinstance(precision, Precision):
         return precision
     if precision not in LEVELS:

@@ -69,7 +69,8 @@ class Difference:
     def equal(self) -> bool:
         """Whether they ask the same and hold the same, latencies aside."""
         same = [
-            (one.only_first, one.only_second, one.differing) == (0, 0, 0) for one in (self.cells, self.trials)
+            (counts.only_first, counts.only_second, counts.differing) == (0, 0, 0)
+            for counts in (self.cells, self.trials)
         ]
         return not self.identity and not self.plan["cells"] and all(same)
 
@@ -122,7 +123,8 @@ class _Comparison:
         shape = (len(self._evaluations), len(self._tasks), self._slots)
         self._shape = shape
         self._planned = [
-            planned_of(one, place, shape) for one, place in zip(self._inputs, self._places, strict=True)
+            planned_of(source, position, shape)
+            for source, position in zip(self._inputs, self._places, strict=True)
         ]
         # Of each cell whether it has trials in one cube only, and whether any differ.
         self._only = np.zeros((2, shape[0], shape[1] * shape[2]), dtype=bool)
@@ -133,8 +135,8 @@ class _Comparison:
     def run(self) -> Difference:
         """Compare everything."""
         layers = Layers(self._inputs, self._places, self._shape[1:], self._variables())
-        steps = [max(one.chunks[dim] for one in self._inputs) for dim in ("trial", "repeat")]
-        sizes = [max(one.sizes[dim] for one in self._inputs) for dim in ("trial", "repeat")]
+        steps = [max(source.chunks[dim] for source in self._inputs) for dim in ("trial", "repeat")]
+        sizes = [max(source.sizes[dim] for source in self._inputs) for dim in ("trial", "repeat")]
         for model in range(self._shape[0]):
             for trial in range(0, sizes[0], steps[0]):
                 for repeat in range(0, sizes[1], steps[1]):
@@ -154,26 +156,29 @@ class _Comparison:
 
     def _variables(self) -> dict[str, Any]:
         """The arrays that both cubes have in the same sense: readings of other judges are no readings of the same."""
-        one, other = self._inputs
-        found: dict[str, Any] = {name: (variable, ()) for name, variable in VARIABLES.items()}
-        same = one.spec.judges == other.spec.judges
+        first, second = self._inputs
+        variables: dict[str, Any] = {name: (variable, ()) for name, variable in VARIABLES.items()}
+        same = first.spec.judges == second.spec.judges
         for name, variable in LAYERS.items():
             if (
-                name in one.cube.trial_arrays
-                and name in other.cube.trial_arrays
+                name in first.cube.trial_arrays
+                and name in second.cube.trial_arrays
                 and (same or name != "judge_readings")
             ):
                 dims = variable.dims[5:]
-                found[name] = (variable, tuple(max(each.sizes[dim] for each in self._inputs) for dim in dims))
+                variables[name] = (
+                    variable,
+                    tuple(max(each.sizes[dim] for each in self._inputs) for dim in dims),
+                )
         if not same:
-            found.pop("judge", None)
-        return found
+            variables.pop("judge", None)
+        return variables
 
     def _compare(self, layers: Layers, part: UnionPart) -> None:
         pair = [layers.one(source, part, []) for source in (0, 1)]
         done = [None if layer is None else layer.arrays["status"] <= LAST_FINISHED for layer in pair]
-        for source, other in ((0, 1), (1, 0)):
-            here, there = done[source], done[other]
+        for source, opposite in ((0, 1), (1, 0)):
+            here, there = done[source], done[opposite]
             if here is not None:
                 only = here if there is None else here & ~there
                 self._only[source, part.model] |= only.any(axis=(1, 2))
@@ -195,25 +200,25 @@ class _Comparison:
         status = [side["status"].astype(np.int64) for side in sides]
         changed = status[0] != status[1]
         task = cells // self._slots
-        for one in np.unique(task[changed]):
-            rows = changed & (task == one)
+        for index in np.unique(task[changed]):
+            rows = changed & (task == index)
             codes = np.bincount(status[0][rows] * _STATUSES + status[1][rows], minlength=_STATUSES**2)
-            key = (model, int(one))
+            key = (model, int(index))
             self._changes[key] = self._changes.get(key, np.zeros(_STATUSES**2, dtype=np.int64)) + codes
 
     def _plan(self) -> dict[str, int]:
         (trials_a, repeats_a), (trials_b, repeats_b) = self._planned
         both = (trials_a > 0) & (trials_b > 0)
-        other = both & ((trials_a != trials_b) | (repeats_a != repeats_b))
-        first, second = (sum(one.planned.counts) for one in self._inputs)
-        return {"cells": int(other.sum()), "first": first, "second": second}
+        changed = both & ((trials_a != trials_b) | (repeats_a != repeats_b))
+        first, second = (sum(source.planned.counts) for source in self._inputs)
+        return {"cells": int(changed.sum()), "first": first, "second": second}
 
     def _cells(self) -> SideCounts:
         """A cell that only one cube plans is only there, whether it has trials yet or not."""
         here, there = (trials > 0 for trials, _ in self._planned)
         both = here & there
         differing_cells = both & (self._differs | self._only[0] | self._only[1])
-        totals = [int((one.planned.trials > 0).sum()) for one in self._inputs]
+        totals = [int((source.planned.trials > 0).sum()) for source in self._inputs]
         shared = int(both.sum())
         return SideCounts(
             totals[0] - shared,
@@ -225,57 +230,64 @@ class _Comparison:
     def _all_trials(self) -> SideCounts:
         """Trials of evaluations and points that one cube lacks are only in the other."""
         only = [
-            sum(receipt.finished for receipt in one.receipts.values()) - int(self._trials.sum())
-            for one in self._inputs
+            sum(receipt.finished for receipt in source.receipts.values()) - int(self._trials.sum())
+            for source in self._inputs
         ]
         return SideCounts(only[0], only[1], *self._trials.tolist())
 
     def _status_changes(self, labels: Sequence[str], tasks: Sequence[str]) -> list[StatusChange]:
-        found = []
+        changes = []
         for (model, task), codes in self._changes.items():
             for code in np.flatnonzero(codes):
-                first, second = (Status(int(one)).name.lower() for one in divmod(int(code), _STATUSES))
-                found.append(StatusChange(labels[model], tasks[task], first, second, int(codes[code])))
-        return sorted(found, key=lambda one: (-one.trials, one.model, one.task, one.first, one.second))
+                first, second = (Status(int(status)).name.lower() for status in divmod(int(code), _STATUSES))
+                changes.append(StatusChange(labels[model], tasks[task], first, second, int(codes[code])))
+        return sorted(
+            changes,
+            key=lambda row: (-row.trials, row.model, row.task, row.first, row.second),
+        )
 
 
 def identity_differences(first: Spec, second: Spec) -> list[str]:
     """What two sweeps ask differently, in words; empty if they are the same one, in whatever order."""
     common = {label for label, _ in _common_tasks(first, second)}
-    sides = [{key: (name, said) for key, name, said in _facts(spec, common)} for spec in (first, second)]
-    found = []
+    sides = [{key: (name, fact) for key, name, fact in _facts(spec, common)} for spec in (first, second)]
+    differences = []
     for key, (name, _) in {**sides[1], **sides[0]}.items():
-        one, other = (side[key][1] if key in side else None for side in sides)
-        if one is None or other is None:
-            found.append(f"{name} is only in the {'second' if one is None else 'first'}")
-        elif one != other and len(one) + len(other) > _LONGEST_SAID:
-            found.append(f"{name} is another one in the second")
-        elif one != other:
-            found.append(f"{name} is {one} in the first and {other} in the second")
-    return found if len(found) <= _MOST_SAID else [*found[:_MOST_SAID], f"and {len(found) - _MOST_SAID} more"]
+        here, there = (side[key][1] if key in side else None for side in sides)
+        if here is None or there is None:
+            differences.append(f"{name} is only in the {'second' if here is None else 'first'}")
+        elif here != there and len(here) + len(there) > _LONGEST_SAID:
+            differences.append(f"{name} is another one in the second")
+        elif here != there:
+            differences.append(f"{name} is {here} in the first and {there} in the second")
+    return (
+        differences
+        if len(differences) <= _MOST_SAID
+        else [*differences[:_MOST_SAID], f"and {len(differences) - _MOST_SAID} more"]
+    )
 
 
 def _facts(spec: Spec, common: Collection[str]) -> Iterator[tuple[tuple[str, ...], str, str]]:
     """What a sweep asks: the identity of each thing, what it is called, and what there is to compare of it."""
 
-    def told(value: object) -> str:
+    def as_json(value: object) -> str:
         return json.dumps(value, sort_keys=True)
 
     yield ("seed",), "the seed", str(spec.seed)
     for row in spec.evaluations:
         yield ("evaluation", row.eval_id), f"evaluation {row.label}", row.label
     for task in spec.tasks:
-        made = f"{task.name} version {task.version}"
-        yield ("task", task.label), f"the generator of task {task.label}", made
+        generator = f"{task.name} version {task.version}"
+        yield ("task", task.label), f"the generator of task {task.label}", generator
         if task.label in common:
             for point in task.points:
                 # Params may name a file, which lies elsewhere on another machine.
-                name, tiers = f"point {told(point.params)} of task {task.label}", sorted(set(point.tiers))
+                name, tiers = f"point {as_json(point.params)} of task {task.label}", sorted(set(point.tiers))
                 yield ("point", task.label, point.cell_id), name, f"in tiers {', '.join(tiers)}"
-            judged = told([task.assertions, task.rubric])
+            judged = as_json([task.assertions, task.rubric])
             yield ("judged", task.label), f"what task {task.label} is judged by", judged
     jury = {judge.name: judge.model_dump(mode="json") for judge in spec.judges}
-    yield ("jury",), "the jury", told(jury)
+    yield ("jury",), "the jury", as_json(jury)
 
 
 _Cells = tuple[str, list[str]]
@@ -284,24 +296,24 @@ _Cells = tuple[str, list[str]]
 
 def _common_tasks(first: Spec, second: Spec) -> list[_Cells]:
     there = {(task.label, task.name, task.version): task for task in second.tasks}
-    found = []
+    common = []
     for task in first.tasks:
-        other = there.get((task.label, task.name, task.version))
-        if other is not None:
-            known = {point.cell_id for point in other.points}
-            found.append((task.label, [point.cell_id for point in task.points if point.cell_id in known]))
-    return found
+        match = there.get((task.label, task.name, task.version))
+        if match is not None:
+            cells = {point.cell_id for point in match.points}
+            common.append((task.label, [point.cell_id for point in task.points if point.cell_id in cells]))
+    return common
 
 
 def _place(spec: Spec, evaluations: Sequence[Evaluation], tasks: Sequence[_Cells]) -> Place:
     """Where what one cube holds stands among what both have; -1 for what only it has."""
-    rows = {one.eval_id: index for index, one in enumerate(evaluations)}
+    rows = {evaluation.eval_id: index for index, evaluation in enumerate(evaluations)}
     labels = {label: index for index, (label, _) in enumerate(tasks)}
     slots = []
     for task in spec.tasks:
         cells = tasks[labels[task.label]][1] if task.label in labels else []
-        known = {cell: slot for slot, cell in enumerate(cells)}
-        slots.append(tuple(known.get(point.cell_id, -1) for point in task.points))
+        numbers = {cell: slot for slot, cell in enumerate(cells)}
+        slots.append(tuple(numbers.get(point.cell_id, -1) for point in task.points))
     return Place(
         tuple(rows.get(row.eval_id, -1) for row in spec.evaluations),
         tuple(labels.get(task.label, -1) for task in spec.tasks),

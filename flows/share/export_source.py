@@ -128,7 +128,7 @@ class Source:
         self.notes += [note for note in part.notes if note not in self.notes]
 
     @cached_property
-    def _referenced(self) -> frozenset[str]:
+    def _points_with_reference(self) -> frozenset[str]:
         """Points that have right answers."""
         return frozenset(
             planned.cell.id
@@ -139,7 +139,11 @@ class Source:
 
     def scores(self, row: Row) -> dict[str, float]:
         """The results that a trial is part of: `ACCURACY` where there is a right answer, and the layers that it has."""
-        accuracy = {ACCURACY: float(row["status"] == "correct")} if row["cell_id"] in self._referenced else {}
+        accuracy = (
+            {ACCURACY: float(row["status"] == "correct")}
+            if row["cell_id"] in self._points_with_reference
+            else {}
+        )
         return accuracy | {name: row[name] for name in LAYERS if row[name] is not None}
 
     @cached_property
@@ -152,12 +156,12 @@ class Source:
         from evalcube.flows.read.statistics import table
 
         by = ("eval_id", "task")
-        found = table(self.address, Part(self.where), by=by, mode="E_P", confidence=CONFIDENCE)
+        rates = table(self.address, Part(self.where), by=by, mode="E_P", confidence=CONFIDENCE)
         evaluations = [row.eval_id for row in self.plan.evaluations]
-        labels, method = list(self.plan.task_names), {"method": found.arrays.attrs["interval"]}
+        labels, method = list(self.plan.task_names), {"method": rates.arrays.attrs["interval"]}
         return {
             (evaluations.index(row["eval_id"]), labels.index(row["task"])): row | method
-            for row in found.records()
+            for row in rates.records()
             if not math.isnan(row["point"])
         }
 

@@ -123,8 +123,8 @@ def merge_cubes(
         )
     renames = read_renames(rename, addresses)
     inputs = [Input(url, renames) for url in addresses]
-    for one in inputs:
-        refuse_unrecorded(one.cube, one.receipts)
+    for source in inputs:
+        refuse_unrecorded(source.cube, source.receipts)
     joined = Joined(inputs)
     done = _Writer(joined, prefer).into(output)
     remember_merged(output, addresses, newer=prefer == "newer")
@@ -207,21 +207,21 @@ class _Writer:
             self._joined,
             output,
             {MERGED: provenance(self._joined.inputs)},
-            lambda draft, written: done.append(self._completed(draft, written)),
+            lambda draft, written: done.append(self._complete(draft, written)),
             newer=self._prefer == "newer",
         )
         return done[0]
 
-    def _completed(self, cube: Cube, written: Written) -> Merged:
+    def _complete(self, cube: Cube, written: Written) -> Merged:
         """Refuse what contradicts, and write what belongs to the cube beside its arrays."""
-        conflicts = self._decided(written.tally)
+        conflicts = self._settle_conflicts(written.tally)
         write_ledger_digest(cube, ledger_digest(written.receipts))
         self._write_notes(cube)
         return Merged(
             cube.url,
-            tuple(one.url for one in self._joined.inputs),
+            tuple(source.url for source in self._joined.inputs),
             cube.sizes,
-            sum(one.finished for one in written.receipts),
+            sum(receipt.finished for receipt in written.receipts),
             sum(self._joined.targets.counts),
             len(written.receipts),
             self._prefer,
@@ -229,10 +229,10 @@ class _Writer:
             tuple(self._joined.notes),
         )
 
-    def _decided(self, tally: Tally) -> list[Conflict]:
-        """The contradictions; refused if nobody said, or nothing says, which of two outcomes stays."""
+    def _settle_conflicts(self, tally: Tally) -> list[Conflict]:
+        """The contradictions; refused unless it is said which of two outcomes stays."""
         conflicts = tally.conflicts(
-            [one.url for one in self._joined.inputs],
+            [source.url for source in self._joined.inputs],
             self._joined.plan.labels,
             self._joined.plan.task_names,
             [[planned.cell.plain_params for planned in task.cells] for task in self._joined.plan.tasks],
@@ -258,15 +258,17 @@ class _Writer:
 
     def _write_notes(self, cube: Cube) -> None:
         """What helps readers: data files, and what the notes of all inputs have in common."""
-        first, *others = (one.notes for one in self._joined.inputs)
+        first, *remaining = (source.notes for source in self._joined.inputs)
         common = {name: first[name] for name in _KEPT if name in first}
         same = {
-            name: value for name, value in common.items() if all(each.get(name) == value for each in others)
+            name: value
+            for name, value in common.items()
+            if all(each.get(name) == value for each in remaining)
         }
         notes = {**same, "files": dict(self._joined.plan.files)}
         cube.records.put(NOTES, json.dumps(notes, indent=1).encode())
-        for one in self._joined.inputs:
-            copy_questions(one.cube.records, cube.records, self._joined.plan)
-        known = joined_engines(read_engines(one.cube.records) for one in self._joined.inputs)
-        if known:
-            write_engines(cube.records, known)
+        for source in self._joined.inputs:
+            copy_questions(source.cube.records, cube.records, self._joined.plan)
+        engines = joined_engines(read_engines(source.cube.records) for source in self._joined.inputs)
+        if engines:
+            write_engines(cube.records, engines)

@@ -69,7 +69,7 @@ def _points(count: int, task: str) -> str:
     return f"{count} point{'s' if count > 1 else ''} of {task}"
 
 
-def unnamed(plan: Plan, counters: npt.NDArray[np.float64]) -> Unnamed | None:
+def find_unnamed(plan: Plan, counters: npt.NDArray[np.float64]) -> Unnamed | None:
     """What the config of a plan does not name; None if it names all."""
     if plan.named is None:
         return None

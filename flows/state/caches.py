@@ -30,11 +30,11 @@ def default_cache_address(cube: Cube, noted: object) -> str | None:
     name = noted.rpartition("/")[2]
     if name in ("", ".", "..") or "\0" in name:
         return None
-    place = beside(cube.url, name)
+    path = beside(cube.url, name)
     if not is_directory(cube.url):
         # In a bucket, whose owner the notes may not choose, only where they say it is.
-        return place if place and noted.rstrip("/") == place else None
-    return place if kind_of(noted) is not Kind.BUCKET and is_cache_without_links(Path(place)) else None
+        return path if path and noted.rstrip("/") == path else None
+    return path if kind_of(noted) is not Kind.BUCKET and is_cache_without_links(Path(path)) else None
 
 
 def find_replies(
@@ -51,36 +51,36 @@ def find_replies(
         several = [named] if isinstance(named, str | Path) else named
         no_bare_text(cache=several)
         addresses = list(map(str, several))
-    found = []
+    caches = []
     for address in addresses:
         try:
-            found.append(find_cache(address))
+            caches.append(find_cache(address))
         except StorageError as error:
             if away is None or named is not None:
                 raise
             away.append(f"without the replies of a cache that does not answer: {error}")
-    there = [cache for cache in found if cache is not None]
+    there = [cache for cache in caches if cache is not None]
     return ChainedCache(there) if len(there) > 1 else next(iter(there), None)
 
 
 def needed_replies(cube: Cube, noted: object, named: str | Path | None) -> Cache:
     """As `find_replies`; none is refused."""
-    found = find_replies(cube, noted, named)
-    if found is None:
+    caches = find_replies(cube, noted, named)
+    if caches is None:
         raise SweepError(
             f"the replies of cube '{cube.url}' are not found", "Give the address of its cache with `cache`"
         )
-    return found
+    return caches
 
 
 def remember_merged(output: str, cubes: Sequence[str], *, newer: bool) -> None:
     """Note for this user that the replies of a merged cube are in the caches of those that it was made of."""
-    found = []
+    caches = []
     opened = [Cube.open(cube) for cube in cubes]
     for cube in sorted(opened, key=_last_written, reverse=True) if newer else opened:
         addresses = default_cache_addresses(cube, read_notes(cube.records).get("cache"))
-        found += [resolved(address) if is_directory(address) else address for address in addresses]
-    remember_caches(Cube.open(output), list(dict.fromkeys(found)))
+        caches += [resolved(address) if is_directory(address) else address for address in addresses]
+    remember_caches(Cube.open(output), list(dict.fromkeys(caches)))
 
 
 def _last_written(cube: Cube) -> int:
@@ -93,15 +93,15 @@ def default_cache_addresses(cube: Cube, noted: object) -> list[str]:
 
     A merge notes, for the user whose it is, where the replies of its cubes are; a pulled copy has them beside it.
     """
-    found = [default_cache_address(cube, noted)]
+    addresses = [default_cache_address(cube, noted)]
     if is_directory(cube.url):
         # A cube that was pulled and then measured further has replies in two places.
         path = Path(resolved(cube.url))
         replies = path.with_name(replies_name(path.name))
-        found += [str(replies)] if is_cache_without_links(replies) else []
+        addresses += [str(replies)] if is_cache_without_links(replies) else []
     # Last, as they may be of a like cube elsewhere, in which another answer to the same request was kept.
-    found += remembered_caches(cube)
-    return list(dict.fromkeys(filter(None, found)))
+    addresses += remembered_caches(cube)
+    return list(dict.fromkeys(filter(None, addresses)))
 
 
 def replies_name(cube: str) -> str:

@@ -26,11 +26,11 @@ class Damage:
     """What a run would have to ask, since the cache has the replies no more."""
 
     def __str__(self) -> str:
-        what = f"`{self.array}`" if self.array else "one of its arrays"
+        subject = f"`{self.array}`" if self.array else "one of its arrays"
         if self.region is None:
-            return f"{what} {self.problem}"
-        place = f"trials' chunk {self.region.trial}, repeats' chunk {self.region.repeat}"
-        return f"{self.model}, {place}: {what} {self.problem}"
+            return f"{subject} {self.problem}"
+        position = f"trials' chunk {self.region.trial}, repeats' chunk {self.region.repeat}"
+        return f"{self.model}, {position}: {subject} {self.problem}"
 
 
 @known_as("evalcube.results")

@@ -52,21 +52,21 @@ class Origin:
             return ""
         if len(self.engines) > 1:
             return (
-                f"{self.label}: replies come from different engines ({_listed(map(str, self.engines))}), whose answers "
+                f"{self.label}: replies come from different engines ({_join(map(str, self.engines))}), whose answers "
                 "may differ; give each a model of its own with a `revision`."
             )
         every = sum(self.fingerprints.values())
         shares = (f"{name} {trials / every:.0%}" for name, trials in self.fingerprints.items())
         return (
-            f"{self.label}: several systems answered, by their share of trials: {_listed(shares)}. "
+            f"{self.label}: several systems answered, by their share of trials: {_join(shares)}. "
             "Their answers may differ."
         )
 
     def __str__(self) -> str:
-        found = [*map(str, self.engines)]
+        parts = [*map(str, self.engines)]
         if self.fingerprints:
-            found.append(f"replies name {_listed(self.fingerprints)}")
-        return ", ".join(found)
+            parts.append(f"replies name {_join(self.fingerprints)}")
+        return ", ".join(parts)
 
 
 def read_engines(records: Space) -> dict[str, tuple[EngineInfo, ...]]:
@@ -75,19 +75,19 @@ def read_engines(records: Space) -> dict[str, tuple[EngineInfo, ...]]:
     rows = document.get("evaluations") if isinstance(document, dict) else None
     if not isinstance(rows, dict):
         return {}
-    found: dict[str, tuple[EngineInfo, ...]] = {}
+    by_label: dict[str, tuple[EngineInfo, ...]] = {}
     for name, infos in rows.items():
         if isinstance(infos, list):
             engines = (_engine(info) for info in infos[:_MOST_ENGINES])
-            found[str(name)] = tuple(dict.fromkeys(info for info in engines if info is not None))
-    return found
+            by_label[str(name)] = tuple(dict.fromkeys(info for info in engines if info is not None))
+    return by_label
 
 
 def _engine(info: object) -> EngineInfo | None:
     if not isinstance(info, dict):
         return None
-    made = EngineInfo(*(short_text(info.get(name)) for name in EngineInfo._fields))
-    return made if made.engine else None
+    engine = EngineInfo(*(short_text(info.get(name)) for name in EngineInfo._fields))
+    return engine if engine.engine else None
 
 
 def write_engines(records: Space, engines: Engines) -> None:
@@ -99,11 +99,11 @@ def write_engines(records: Space, engines: Engines) -> None:
 
 def joined_engines(several: Iterable[Engines]) -> dict[str, tuple[EngineInfo, ...]]:
     """What several records say together."""
-    found: dict[str, dict[EngineInfo, None]] = {}
+    by_label: dict[str, dict[EngineInfo, None]] = {}
     for engines in several:
         for name, infos in engines.items():
-            found.setdefault(name, {}).update(dict.fromkeys(infos))
-    return {name: tuple(infos)[:_MOST_ENGINES] for name, infos in found.items()}
+            by_label.setdefault(name, {}).update(dict.fromkeys(infos))
+    return {name: tuple(infos)[:_MOST_ENGINES] for name, infos in by_label.items()}
 
 
 def origins_of(
@@ -117,8 +117,8 @@ def origins_of(
                 if not name.startswith(UNKNOWN_END):
                     counts[receipt.region.model][short_text(name)] += count
     return [
-        Origin(label, tuple(engines.get(eval_id, ())), dict(found.most_common()))
-        for (label, eval_id), found in zip(evaluations, counts, strict=True)
+        Origin(label, tuple(engines.get(eval_id, ())), dict(systems.most_common()))
+        for (label, eval_id), systems in zip(evaluations, counts, strict=True)
     ]
 
 
@@ -132,7 +132,7 @@ def unknown_ends(receipts: Iterable[Receipt]) -> dict[str, int]:
     return dict(counts.most_common())
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join(names: Iterable[str]) -> str:
     every = list(names)
     more = [f"{len(every) - _SHOWN} more"] if len(every) > _SHOWN else []
     return ", ".join([*every[:_SHOWN], *more])

@@ -48,7 +48,7 @@ def new_cube(plan: Plan, url: str | Path, fill: Callable[[Cube], None] | None = 
 
 def grown_cube(cube: Cube, old: Plan, new: Plan) -> Growth:
     """What the sweep of a cube is with a config added."""
-    growth = grown(_labelled(cube, old), new, _recorded(cube))
+    growth = grown(_with_prices_and_facets(cube, old), new, _recorded_trials(cube))
     return replace(growth, plan=replace(growth.plan, trials=new.trials, repeats=new.repeats))
 
 
@@ -59,12 +59,12 @@ def described(cube: Cube, plan: Plan) -> dict[str, Any]:
     """
     spec: dict[str, Any] = plan.spec()
     before = cube.attrs["spec"]["tasks"]
-    known = {
+    existing = {
         (task["label"], point["cell_id"]): point["params"] for task in before for point in task["points"]
     }
     for task in spec["tasks"]:
         for point in task["points"]:
-            point["params"] = known.get((task["label"], point["cell_id"]), point["params"])
+            point["params"] = existing.get((task["label"], point["cell_id"]), point["params"])
     return spec
 
 
@@ -77,17 +77,19 @@ def extend(cube: Cube, plan: Plan) -> None:
     if spec == before:
         with_said(cube)
         return
-    made = replace(Plan.from_spec(spec, plan.trials, plan.repeats), prices=plan.prices, facets=plan.facets)
+    grown = replace(Plan.from_spec(spec, plan.trials, plan.repeats), prices=plan.prices, facets=plan.facets)
     ids = grown_row_ids(cube, Plan.from_spec(before, plan.trials, plan.repeats), plan)
     more = [] if ids is None else [ids]
     if cube.has_label(BASE):  # 0 for what is new: the description has it
-        more.append(base_coordinate(_kept(cube.whole_label(BASE), made, *_replaced(before, spec))))
+        more.append(
+            base_coordinate(_without_replaced(cube.whole_label(BASE), grown, *_replaced_places(before, spec)))
+        )
     cube.extend(
-        sizes={dim: size for dim, size in made.sizes.items() if dim in _GROWING},
-        coordinates=[*labels(made), *more],
+        sizes={dim: size for dim, size in grown.sizes.items() if dim in _GROWING},
+        coordinates=[*labels(grown), *more],
         attrs=description(spec),
-        layers=list(made.more_arrays),
-        shared=_emptied(cube, before, spec, made),
+        layers=list(grown.more_arrays),
+        shared=_clear_replaced(cube, before, spec, grown),
     )
 
 
@@ -97,20 +99,22 @@ def with_said(cube: Cube) -> None:
         cube.extend(sizes={}, coordinates=[], attrs={}, layers=[*cube.trial_arrays, *SAID])
 
 
-def padded(values: Array, shape: Sequence[int]) -> Array:
+def pad_to(values: Array, shape: Sequence[int]) -> Array:
     """Values of a cube at the size that it is to have: 0 for what is new."""
     if values.shape == tuple(shape):
         return values
-    found = np.zeros(tuple(map(max, values.shape, shape)), values.dtype)
-    found[tuple(map(slice, values.shape))] = values
-    return found
+    grown = np.zeros(tuple(map(max, values.shape, shape)), values.dtype)
+    grown[tuple(map(slice, values.shape))] = values
+    return grown
 
 
-def _replaced(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[list[int], list[tuple[int, int]]]:
+def _replaced_places(
+    before: Mapping[str, Any], after: Mapping[str, Any]
+) -> tuple[list[int], list[tuple[int, int]]]:
     """Places of evaluations, and of points by task, that stand for something else from now on."""
     models = [
-        place
-        for place, (was, now) in enumerate(zip(before["evaluations"], after["evaluations"], strict=False))
+        index
+        for index, (was, now) in enumerate(zip(before["evaluations"], after["evaluations"], strict=False))
         if was["eval_id"] != now["eval_id"]
     ]
     points = [
@@ -122,29 +126,32 @@ def _replaced(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[list
     return models, points
 
 
-def _kept(values: Array, plan: Plan, models: list[int], points: list[tuple[int, int]]) -> Array:
+def _without_replaced(values: Array, plan: Plan, models: list[int], points: list[tuple[int, int]]) -> Array:
     """Values (model, task, params) at a plan's size, 0 where something else stands now."""
-    found = padded(values, (len(plan.evaluations), *plan.sources.shape)).copy()
-    found[models] = 0
+    grown = pad_to(values, (len(plan.evaluations), *plan.sources.shape)).copy()
+    grown[models] = 0
     for row, slot in points:
-        found[:, row, slot] = 0
-    return found
+        grown[:, row, slot] = 0
+    return grown
 
 
-def _emptied(cube: Cube, before: Mapping[str, Any], after: Mapping[str, Any], plan: Plan) -> dict[str, Array]:
+def _clear_replaced(
+    cube: Cube, before: Mapping[str, Any], after: Mapping[str, Any], plan: Plan
+) -> dict[str, Array]:
     """Plans of the new size without those of places that stand for something else from now on; none if all stay."""
-    models, points = _replaced(before, after)
+    models, points = _replaced_places(before, after)
     if not models and not points:
         return {}
     for row in {row for row, _ in points}:
         # Flags of other prompts. Unknown ones are no harm to the cube as it is, should this be cut short.
         cube.write_duplicates(row, np.full((cube.sizes["params"], cube.sizes["trial"]), 255, np.uint8))
     return {
-        f"planned_{dim}s": _kept(cube.read_planned(dim), plan, models, points) for dim in ("trial", "repeat")
+        f"planned_{dim}s": _without_replaced(cube.read_planned(dim), plan, models, points)
+        for dim in ("trial", "repeat")
     }
 
 
-def _labelled(cube: Cube, plan: Plan) -> Plan:
+def _with_prices_and_facets(cube: Cube, plan: Plan) -> Plan:
     """A cube's plan with its prices and facets, as far as they can be read: a run writes them anew."""
     prices = [(0.0, 0.0)] * len(plan.evaluations)
     facets: list[Mapping[str, object]] = [{}] * len(plan.evaluations)
@@ -161,7 +168,7 @@ def _labelled(cube: Cube, plan: Plan) -> Plan:
     )
 
 
-def _recorded(cube: Cube) -> Recorded:
+def _recorded_trials(cube: Cube) -> Recorded:
     """How many trials are recorded of each evaluation and task; at least 1 where that is not sure to be none."""
     done = np.zeros(cube.sizes["model"], dtype=np.int64)
     with Ledger(cube.records) as ledger:

@@ -32,9 +32,9 @@ class OpenTrials:
         """Number of trials of each cell, shape (task, params)."""
         if self.positions is None:
             return self.targets.by_cell(self.window)
-        found = np.zeros(self.window.shape[:2], np.int64)
-        np.add.at(found, self.window.coordinates(self.positions)[:2], 1)
-        return found
+        counts = np.zeros(self.window.shape[:2], np.int64)
+        np.add.at(counts, self.window.coordinates(self.positions)[:2], 1)
+        return counts
 
     def at(self, numbers: Positions) -> Positions:
         """Flat positions of some of the trials, by number."""

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import zstandard
 
-from evalcube.flows.config.kept_questions import MOST_BYTES, copied, key_of, unpacked
+from evalcube.flows.config.kept_questions import MOST_BYTES, key_of, read_copy, unpack_blocks
 from evalcube.flows.plan.plan import Plan
 from evalcube.stages.generate import Cell
 from evalcube.stages.generate.dataset import DatasetParams, rows_of
@@ -40,7 +40,7 @@ def rendered_cells(
     for row, planned in zip(trials.tolist(), plan.tasks, strict=True):
         task = planned.task
         if isinstance(task, RenderedTask):
-            yield from ((task, one.cell, count) for one, count in zip(planned.cells, row, strict=False))
+            yield from ((task, entry.cell, count) for entry, count in zip(planned.cells, row, strict=False))
 
 
 def offer_blocks(records: Space, plan: Plan) -> None:
@@ -53,7 +53,7 @@ def offer_blocks(records: Space, plan: Plan) -> None:
 
 def _looked_up(records: Space, name: str) -> Iterator[bytes] | None:
     with suppress(StorageError):  # the cube is gone, and another one may have it
-        return copied(records, name)
+        return read_copy(records, name)
     return None
 
 
@@ -84,15 +84,15 @@ def kept_blocks(records: Space, plan: Plan) -> Iterator[tuple[RenderedTask[Any],
     """The blocks that a cube has: task, cell, number, name, and what is kept."""
     for task, cell, count in rendered_cells(plan, np.full((len(plan.tasks), plan.slots), plan.trials)):
         for number, name in enumerate(block_names(cell, count)):
-            found = records.get(key_of(name), MOST_BYTES)
-            if found is None:
+            content = records.get(key_of(name), MOST_BYTES)
+            if content is None:
                 break  # they are kept in order
-            yield task, cell, number, name, found.data
+            yield task, cell, number, name, content.data
 
 
 def is_whole(packed: bytes) -> bool:
     """Whether a packed block is as its digest says."""
-    return rows_of_block(b"".join(unpacked(packed))) is not None
+    return rows_of_block(b"".join(unpack_blocks(packed))) is not None
 
 
 def data_sets(plan: Plan, chosen: npt.NDArray[np.bool_] | None = None) -> dict[str, DatasetParams]:
@@ -109,7 +109,7 @@ def data_sets(plan: Plan, chosen: npt.NDArray[np.bool_] | None = None) -> dict[s
 def offer_questions(records: Space, plan: Plan) -> None:
     """Have the questions of a cube's plan read from the cube wherever its data files are not what they were."""
     for sha256 in data_sets(plan):
-        offer_copy(sha256, partial(copied, records, sha256))
+        offer_copy(sha256, partial(read_copy, records, sha256))
     offer_blocks(records, plan)
 
 
@@ -142,9 +142,9 @@ def copy_questions(source: Space, target: Space, plan: Plan) -> None:
     What it lacks, and what has not its digest any more, is passed over: another cube may have it.
     """
     for sha256 in data_sets(plan):
-        found = source.get(key_of(sha256), MOST_BYTES)
-        if found is not None and _digest(found.data) == sha256:
-            put_block(target, sha256, found.data)
+        content = source.get(key_of(sha256), MOST_BYTES)
+        if content is not None and _digest(content.data) == sha256:
+            put_block(target, sha256, content.data)
     for *_, name, packed in kept_blocks(source, plan):
         if is_whole(packed):
             put_block(target, name, packed)
@@ -153,8 +153,8 @@ def copy_questions(source: Space, target: Space, plan: Plan) -> None:
 def damaged_questions(records: Space, plan: Plan) -> Iterator[DatasetParams]:
     """Points of a plan whose questions are kept, and are not what the point's digest says."""
     for sha256, params in data_sets(plan).items():
-        found = records.get(key_of(sha256), MOST_BYTES)
-        if found is not None and _digest(found.data) != sha256:
+        content = records.get(key_of(sha256), MOST_BYTES)
+        if content is not None and _digest(content.data) != sha256:
             yield params
 
 
@@ -164,17 +164,17 @@ def texts_of(records: Space, plan: Plan) -> Iterator[tuple[str, str]]:
         for row in rows_of(params):
             yield params.file, json.dumps(row, default=str, ensure_ascii=False)
     for task, *_, packed in kept_blocks(records, plan):
-        yield task.name, b"".join(unpacked(packed)).decode(errors="replace")
+        yield task.name, b"".join(unpack_blocks(packed)).decode(errors="replace")
 
 
 def kept_data_sets(records: Space, plan: Plan) -> list[DatasetParams]:
     """Params of one point for each data file of a plan that the cube keeps."""
-    found = data_sets(plan).items()
-    return [params for sha256, params in found if records.version(key_of(sha256)) is not None]
+    pairs = data_sets(plan).items()
+    return [params for sha256, params in pairs if records.version(key_of(sha256)) is not None]
 
 
 def _digest(packed: bytes) -> str:
     digest = hashlib.sha256()
-    for block in unpacked(packed):
+    for block in unpack_blocks(packed):
         digest.update(block)
     return digest.hexdigest()

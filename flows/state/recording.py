@@ -137,7 +137,7 @@ def count_model(
     parts += [count_split_questions(cube, group) for group in split_questions(ordered)]
     if not parts:
         return np.zeros((cube.sizes["task"], cube.sizes["params"], cube.sizes["counter"]))
-    return summed(parts, add_counters)
+    return sum_pairwise(parts, add_counters)
 
 
 def uncounted_models(newest: Mapping[Region, Receipt], counters: FloatArray) -> set[int]:
@@ -149,7 +149,7 @@ def uncounted_models(newest: Mapping[Region, Receipt], counters: FloatArray) -> 
     return set(np.flatnonzero(recorded != counted).tolist())
 
 
-def summed(parts: Sequence[T], add: Callable[[list[T]], T]) -> T:
+def sum_pairwise(parts: Sequence[T], add: Callable[[list[T]], T]) -> T:
     """The sum of parts by a tree whose shape follows from their number: sums of floats depend on their order."""
     level = list(parts)
     while len(level) > 1:

@@ -63,7 +63,7 @@ def cached_prices(notes: Mapping[str, object]) -> dict[str, float]:
     """
     config = notes.get("config")
     models = config.get("models") if isinstance(config, Mapping) else None
-    found = {}
+    by_label = {}
     for model in models if isinstance(models, list) else ():
         prices = model.get("prices") if isinstance(model, Mapping) else None
         if isinstance(prices, Mapping) and "cached" in prices:
@@ -71,18 +71,18 @@ def cached_prices(notes: Mapping[str, object]) -> dict[str, float]:
 
             with suppress(ValueError):
                 paid = Prices.model_validate(dict(prices)).paid(batch=bool(model.get("batch")))
-                found[str(model.get("name"))] = paid[2]
-    return found
+                by_label[str(model.get("name"))] = paid[2]
+    return by_label
 
 
 def read_spent(records: Space) -> Spent | None:
     """The sum that earlier runs kept; None if there is none that can be read."""
     document = read_record(records, SPENT, _READ_BYTES)
     try:
-        kept = Spent(float(document["tokens"]), float(document["usd"]))
+        spent = Spent(float(document["tokens"]), float(document["usd"]))
     except (ValueError, KeyError, TypeError):
         return None
-    return kept if math.isfinite(kept.tokens) and math.isfinite(kept.usd) else None
+    return spent if math.isfinite(spent.tokens) and math.isfinite(spent.usd) else None
 
 
 def read_live(records: Space) -> dict[str, Any] | None:
@@ -126,8 +126,8 @@ def _is_pause(pause: object) -> bool:
 def read_record(records: Space, key: str, most: int | None = None) -> Any:  # noqa: ANN401 - any JSON, in any form
     """A record's content; None if there is none that can be read."""
     try:
-        found = records.get(key, most)
-        return None if found is None else parse_json(found.data)
+        record = records.get(key, most)
+        return None if record is None else parse_json(record.data)
     except (OSError, StorageError, ValueError):
         return None
 
@@ -145,10 +145,10 @@ def ask_to_stop(records: Space, token: str, by: str) -> None:
 
 def who_stops(records: Space, token: str) -> str:
     """Who wants the run with that lease to stop; empty if nobody does."""
-    found = read_record(records, STOP, _MOST_BYTES)
-    if not isinstance(found, dict) or found.get("run") != _digest(token):
+    record = read_record(records, STOP, _MOST_BYTES)
+    if not isinstance(record, dict) or record.get("run") != _digest(token):
         return ""
-    by = found.get("by")
+    by = record.get("by")
     # What is shown to people, and written into logs, does nothing to a terminal.
     shown = "".join(c for c in by if c.isprintable()) if isinstance(by, str) else ""
     return shown[:_LONGEST_NAME] or "somebody"

@@ -55,10 +55,10 @@ def regrade(
         prepared = prepare_trials(plan, Block(window, receipt.generation, 0, part))
         replies = cache.get_many([item.request.digest for item in prepared])
         outcomes = []
-        for place, item, reply in zip(part.tolist(), prepared, replies, strict=True):
+        for index, item, reply in zip(part.tolist(), prepared, replies, strict=True):
             outcome = _outcome(item, plan.tasks[item.task].second, reply, layers, cache, prices)
             unanswered += outcome is None
-            outcomes.append(outcome or Outcome(_unanswered(receipt, stored, place)))
+            outcomes.append(outcome or Outcome(_status_without_reply(receipt, stored, index)))
         for name, column in columns(plan, outcomes).items():
             arrays[name].reshape(-1, *column.shape[1:])[part] = column
     return arrays, unanswered
@@ -83,7 +83,7 @@ def _outcome(
     return layers.with_layers(item, reading, outcome, prices, judged)
 
 
-def _unanswered(receipt: Receipt, stored: npt.NDArray[np.uint8] | None, place: int) -> Status:
+def _status_without_reply(receipt: Receipt, stored: npt.NDArray[np.uint8] | None, place: int) -> Status:
     if not receipt.missing:
         return Status.TRANSPORT
     if receipt.transport and stored is not None and stored.reshape(-1)[place] == Status.TRANSPORT:
@@ -198,7 +198,7 @@ class Rescoring(MadeCube):
         return {**asdict(self), "before": list(self.before), "changed": self.changed}
 
 
-def _uncounted(cube: Cube) -> set[int]:
+def _models_to_count(cube: Cube) -> set[int]:
     """Models whose counters somebody was killed over."""
     listed = read_record(cube.records, UNCOUNTED)
     models = listed if isinstance(listed, list) else []
@@ -212,15 +212,15 @@ def regrade_older(cube: Cube, plan: Plan, cache: str, notify: Notify) -> None:
     """
     with Ledger(cube.records) as ledger:
         older = set(graders_of(ledger.newest().values())) - set(_UP_TO_DATE)
-    if not older and not _uncounted(cube):
+    if not older and not _models_to_count(cube):
         return
-    found = find_cache(cache)
-    if found is None:
+    address = find_cache(cache)
+    if address is None:
         notify("replies that an older grader graded are kept as they were, since their cache is not there")
         return
-    done = regrade_recorded(cube, plan, found, older_only=True)
-    kept = f"; {done.lost} are kept as they were, as the cache lacks replies" if done.lost else ""
-    notify(f"grader {GRADER} graded {done.regions} regions again: {done.changed} trials changed{kept}")
+    done = regrade_recorded(cube, plan, address, older_only=True)
+    note = f"; {done.lost} are kept as they were, as the cache lacks replies" if done.lost else ""
+    notify(f"grader {GRADER} graded {done.regions} regions again: {done.changed} trials changed{note}")
 
 
 def _whole(cube: Cube, receipt: Receipt) -> dict[str, Array]:
@@ -238,8 +238,8 @@ def _again(
     """The receipt of a region whose replies were read again."""
     window = window_of(cube.sizes, receipt.region, cube.chunks)
     mask, generation = targets.mask(window), receipt.generation + 1
-    made = receipt_of(window, generation, mask, status, digest, receipt.causes, cube.shape_number, grader)
-    return replace(made, fingerprints=receipt.fingerprints)
+    renewed = receipt_of(window, generation, mask, status, digest, receipt.causes, cube.shape_number, grader)
+    return replace(renewed, fingerprints=receipt.fingerprints)
 
 
 def regrade_recorded(cube: Cube, plan: Plan, cache: Cache, *, older_only: bool) -> Rescoring:
@@ -265,17 +265,17 @@ class _Rescore:
         left_alone = _UP_TO_DATE if older_only else (IMPORTED,)
         imported = sum(receipt.grader == IMPORTED for receipt in self._newest.values())
         wanted = [region for region in sorted(self._newest) if self._newest[region].grader not in left_alone]
-        touched, lost, regions = _uncounted(self._cube), 0, 0
+        touched, lost, regions = _models_to_count(self._cube), 0, 0
         if wanted:
             models = sorted(touched | {region.model for region in wanted})
             self._cube.records.put(UNCOUNTED, json.dumps(models).encode())
         for region in wanted:
-            stored, made = self._graded(self._newest[region], whole=not older_only)
+            stored, graded = self._regrade(self._newest[region], whole=not older_only)
             if stored is None:
                 continue  # the run does it again
             _count(old, region.model, stored)
-            _count(new, region.model, stored if made is None else made)
-            if made is None:
+            _count(new, region.model, stored if graded is None else graded)
+            if graded is None:
                 lost += 1
                 continue
             regions += 1
@@ -285,7 +285,7 @@ class _Rescore:
         self._cube.records.delete(UNCOUNTED)
         return Rescoring(self._cube.url, GRADER, before, regions, lost, self._rows(old, new), imported)
 
-    def _graded(
+    def _regrade(
         self, receipt: Receipt, *, whole: bool
     ) -> tuple[npt.NDArray[Any] | None, npt.NDArray[Any] | None]:
         """Status of a region before and after; None after where the cache lacks replies, and it is kept.
@@ -301,16 +301,16 @@ class _Rescore:
         recorded[:, :, : receipt.trials, : receipt.repeats] = True
         planned = recorded & self._planned.mask(window) & (status != Status.MISSING)
         prices = self._prices[receipt.region.model]
-        made, _ = regrade(self._plan, window, planned, receipt, self._cache, prices, status)
+        fresh, _ = regrade(self._plan, window, planned, receipt, self._cache, prices, status)
         # By trial: a reply that has come since, to what was a transport error, does not make up for one that is gone.
-        if (planned & (status <= LAST_FINISHED) & (made["status"] > LAST_FINISHED)).any():
+        if (planned & (status <= LAST_FINISHED) & (fresh["status"] > LAST_FINISHED)).any():
             return status, None
-        digest = self._cube.write_region(receipt.region, made)
+        digest = self._cube.write_region(receipt.region, fresh)
         grader = grader_of(self._plan.evaluations[receipt.region.model])
-        new = _again(self._cube, receipt, self._planned, made["status"], digest, grader)
+        new = _again(self._cube, receipt, self._planned, fresh["status"], digest, grader)
         self._newest[receipt.region] = new
         self._ledger.append(new)
-        return status, made["status"]
+        return status, fresh["status"]
 
     def _counters(self, model: int) -> npt.NDArray[np.float64]:
         return count_model(self._cube, model, self._newest, self._planned, self._prices[model])

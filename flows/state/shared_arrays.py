@@ -59,10 +59,10 @@ def repeat_flags(
     for slot, (entry, count) in enumerate(zip(task.cells, planned.tolist(), strict=False)):
         if (flags[slot, :count] > 1).any():
             problems = (entry.cell.task.problem(trial(entry.cell, i)) for i in range(count))
-            found = find_repeats(takewhile(lambda _: not stopped(), problems))
-            if len(found) < count:
+            repeats = find_repeats(takewhile(lambda _: not stopped(), problems))
+            if len(repeats) < count:
                 break
-            flags[slot, :count] = found
+            flags[slot, :count] = repeats
     return flags
 
 

@@ -25,7 +25,7 @@ from evalcube.flows.plan.targets import (
     pending_positions,
     window_of,
 )
-from evalcube.flows.state.growing import described, extend, grown_cube, new_cube, padded
+from evalcube.flows.state.growing import described, extend, grown_cube, new_cube, pad_to
 from evalcube.flows.state.questions import keep_blocks, offer_questions
 from evalcube.flows.state.recording import count_model, uncounted_models
 from evalcube.flows.state.records import NOTES, PACKAGES, SPENT, read_notes
@@ -73,7 +73,7 @@ class SweepStore:
         self._newest = self.ledger.newest()
         # Where the sweep has grown and the cube has not yet, nothing of what is new is planned.
         there, cells = planned_of(cube, self._newest), (len(plan.evaluations), *plan.sources.shape)
-        self.planned = SampleTargets(padded(there.trials, cells), padded(there.repeats, cells))
+        self.planned = SampleTargets(pad_to(there.trials, cells), pad_to(there.repeats, cells))
         """What the cube is to hold, by this run or others."""
         self.targets = self.planned if targets is None else targets
         """How far this run goes; the cube may go further."""
@@ -124,9 +124,9 @@ class SweepStore:
                 [count_model(self.cube, model, self._newest, there, (0.0, 0.0)) for model in models]
             )
         cells = self.planned.trials.shape
-        return self._priced(padded(counters[..., : len(COUNTERS)], (*cells, len(COUNTERS))))
+        return self._with_costs(pad_to(counters[..., : len(COUNTERS)], (*cells, len(COUNTERS))))
 
-    def _priced(self, counters: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def _with_costs(self, counters: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         priced = counters.copy()
         prices = np.array(self.plan.prices, dtype=np.float64)[:, None, None]
         set_cost(priced, prices[..., 0], prices[..., 1])
@@ -172,17 +172,19 @@ class SweepStore:
             status = self._trusted_status(receipt, window.shape)
         wanted = self.targets.mask(window)
         positions = pending_positions(window, wanted, status)
-        unrated = self._unrated(wanted, status) if status is not None and not rated else positions[:0]
+        unrated = (
+            self._unrated_positions(wanted, status) if status is not None and not rated else positions[:0]
+        )
         if not len(positions) and not len(unrated):
             return None
         if receipt is None or status is None:
             return RegionWork(window, positions, generation, NOTHING_KEPT, self.cube.shape_number)
-        kept = (receipt.trials, receipt.repeats, receipt.shape)
+        recorded = (receipt.trials, receipt.repeats, receipt.shape)
         return RegionWork(
             window,
             positions,
             generation,
-            kept,
+            recorded,
             self.cube.shape_number,
             receipt.grader,
             unrated,
@@ -196,7 +198,7 @@ class SweepStore:
             then.get(dim, 0) == now.get(dim, 0) for dim in ("judge_name", "judge_repeat")
         )
 
-    def _unrated(self, wanted: BoolArray, status: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+    def _unrated_positions(self, wanted: BoolArray, status: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
         """Flat positions of the finished trials that judges rate: what they said before is in the cache."""
         judged = np.array([task.judged for task in self.plan.tasks])
         finished = (status != Status.MISSING) & (status != Status.TRANSPORT)
@@ -204,17 +206,17 @@ class SweepStore:
 
     def _is_there(self, receipt: Receipt) -> bool:
         """Whether a recorded region is still there: its chunks are whole; of a small cube, all content is compared."""
-        known = (receipt.region, receipt.generation, receipt.digest)
-        if known not in self.found:
+        identity = (receipt.region, receipt.generation, receipt.digest)
+        if identity not in self.found:
             # Not more than costs a moment: `evalcube cube verify` is there for all of a large cube.
             size = math.prod(self.cube.sizes[dim] for dim in TRIAL_DIMS)
             small = size <= _COMPARED_CELLS and not self.cube.is_trusted
-            self.found[known] = not (
+            self.found[identity] = not (
                 stored_problems(self.cube, receipt)[0]
                 if small
                 else self.cube.apparent_problems(receipt.region, self.cube.shape_of(receipt))
             )
-        return self.found[known]
+        return self.found[identity]
 
     def trust(self, receipt: Receipt) -> None:
         """Take a region to be what a receipt says, which this process was told by whoever has just written it."""
@@ -230,10 +232,10 @@ class SweepStore:
         if problems:
             return None
         status = np.full(shape, Status.MISSING, dtype=np.uint8)
-        known = self.cube.shape_of(receipt).crop(
+        cropped = self.cube.shape_of(receipt).crop(
             {"status": arrays["status"]}, receipt.trials, receipt.repeats
         )["status"]
-        status[tuple(map(slice, known.shape))] = known
+        status[tuple(map(slice, cropped.shape))] = cropped
         return status
 
     def stale(self) -> list[int]:
@@ -249,7 +251,7 @@ class SweepStore:
 
     def _counted_at_other_prices(self, counters: npt.NDArray[np.float64]) -> set[int]:
         cost = COUNTERS.index("cost_sum")
-        same = np.isclose(counters[..., cost], self._priced(counters)[..., cost], rtol=1e-9, atol=0.0)
+        same = np.isclose(counters[..., cost], self._with_costs(counters)[..., cost], rtol=1e-9, atol=0.0)
         return set(np.flatnonzero(~same.all(axis=(1, 2))).tolist())
 
     def _counted_with(self, unknown: npt.NDArray[np.bool_]) -> set[int]:
@@ -285,9 +287,9 @@ class SweepStore:
 
 def relabel(cube: Cube, plan: Plan) -> None:
     """Take over what a config may change at any time, facets and prices; write labels anew that are damaged."""
-    made = {coordinate.name: coordinate.values for coordinate in labels(plan)}
-    damaged = {} if cube.is_trusted else cube.label_problems([*made, "trial", "repeat"])
-    for name, values in made.items():
+    expected = {coordinate.name: coordinate.values for coordinate in labels(plan)}
+    damaged = {} if cube.is_trusted else cube.label_problems([*expected, "trial", "repeat"])
+    for name, values in expected.items():
         if name in damaged or (name in CHANGING and (cube.read_label(name) != values).any()):
             cube.write_label(name, values)
     for dim in {"trial", "repeat"} & damaged.keys():
@@ -308,7 +310,7 @@ def sweep_cube(plan: Plan, url: str) -> tuple[Cube, Plan]:
             return new_cube(plan, url), plan
         except CubeExistsError:
             pass  # another driver was faster: its lease decides who goes on
-    cube, merged, grows = _opened(plan, url, writable=True)
+    cube, merged, grows = _open_or_refuse(plan, url, writable=True)
     if grows:
         spent = _removed_unused(url)
         if spent is not None:
@@ -348,7 +350,7 @@ def existing_store(plan: Plan, url: str) -> SweepStore | None:
     if not Cube.exists(url):
         return None
     SampleTargets.uniform(plan, plan.trials, plan.repeats).refuse_too_many()
-    cube, merged, grows = _opened(plan, url, writable=False)
+    cube, merged, grows = _open_or_refuse(plan, url, writable=False)
     if grows and _is_unused(cube):
         return None  # a run will replace it
     if isinstance(merged, OtherSweepError):
@@ -356,7 +358,7 @@ def existing_store(plan: Plan, url: str) -> SweepStore | None:
     return SweepStore(cube, merged, SampleTargets.uniform(merged, plan.trials, plan.repeats))
 
 
-def _opened(plan: Plan, url: str, *, writable: bool) -> tuple[Cube, Plan | OtherSweepError, bool]:
+def _open_or_refuse(plan: Plan, url: str, *, writable: bool) -> tuple[Cube, Plan | OtherSweepError, bool]:
     """The sweep's cube, what the sweep is with the config added, and whether that is more than the cube has."""
     cube = Cube.open(url, writable=writable)
     parse_spec(cube.attrs.get("spec"), cube.sizes)  # damaged, it cannot be compared
@@ -372,11 +374,11 @@ def _opened(plan: Plan, url: str, *, writable: bool) -> tuple[Cube, Plan | Other
 
 
 def _other_sweep(url: str, found: Sequence[Contradiction]) -> OtherSweepError:
-    shown = "; ".join(one.what for one in found[:_SHOWN_CONTRADICTIONS])
+    shown = "; ".join(contradiction.what for contradiction in found[:_SHOWN_CONTRADICTIONS])
     more = len(found) - _SHOWN_CONTRADICTIONS
     remedies = dict.fromkeys(
-        one.remedy.replace("evalcube forget CUBE", f"evalcube forget {shlex.quote(str(url))}")
-        for one in found[:_SHOWN_CONTRADICTIONS]
+        contradiction.remedy.replace("evalcube forget CUBE", f"evalcube forget {shlex.quote(str(url))}")
+        for contradiction in found[:_SHOWN_CONTRADICTIONS]
     )
     return OtherSweepError(
         f"cube '{url}' contradicts the config: {shown}" + (f"; and {more} more" if more > 0 else ""),
@@ -393,17 +395,21 @@ def cube_plan(cube: Cube, notes: Mapping[str, Any]) -> Plan:
     if not all(map(may_run, plan.code)):
         allow_code(remembered_code())
     offer_questions(cube.records, plan)
-    moved = _moved(plan.files, notes.get("files"))
+    moved = _moved_files(plan.files, notes.get("files"))
     if moved:
         plan = Plan.from_spec(spec, sizes["trial"], sizes["repeat"], moved, packages)
         offer_questions(cube.records, plan)
     return plan
 
 
-def _moved(named: Mapping[str, str], noted: object) -> dict[str, str]:
+def _moved_files(named: Mapping[str, str], noted: object) -> dict[str, str]:
     """Data files that the last run found elsewhere than the cube says, by digest."""
-    found = _texts(noted)
-    return {one: found[one] for one, path in named.items() if one in found and lasting(path) != found[one]}
+    paths = _texts(noted)
+    return {
+        digest: paths[digest]
+        for digest, path in named.items()
+        if digest in paths and lasting(path) != paths[digest]
+    }
 
 
 def _texts(noted: object) -> dict[str, str]:

@@ -32,11 +32,11 @@ def make_own_folder(folder: Path) -> None:
     """Make a folder in the state folder that is closed to others, as all between them are."""
     state = state_folder()
     state.parent.mkdir(parents=True, exist_ok=True)
-    place = state
-    place.mkdir(mode=_FOLDER, exist_ok=True)
+    directory = state
+    directory.mkdir(mode=_FOLDER, exist_ok=True)
     for part in folder.relative_to(state).parts:  # `mkdir` gives its mode to the last one only
-        place /= part
-        place.mkdir(mode=_FOLDER, exist_ok=True)
+        directory /= part
+        directory.mkdir(mode=_FOLDER, exist_ok=True)
 
 
 def write_own(path: Path, document: object) -> None:
@@ -75,7 +75,7 @@ def remembered_config(cube: Cube) -> dict[str, Any] | None:
 
     A cube that was moved since is known by its spec; what was run in the same place counts first.
     """
-    here = _read(_record(cube))
+    here = _read_run(_record(cube))
     if here is not None:
         return here[1]
     elsewhere = _records(_folder(cube))
@@ -129,7 +129,7 @@ def _records(folder: Path) -> list[tuple[int, dict[str, Any]]]:
         paths = sorted(path for path in folder.iterdir() if path.suffix == ".json")
     except OSError:
         return []
-    return [record for record in map(_read, paths) if record is not None]
+    return [record for record in map(_read_run, paths) if record is not None]
 
 
 def _folder(cube: Cube) -> Path:
@@ -137,7 +137,7 @@ def _folder(cube: Cube) -> Path:
     return state_folder() / "runs" / _digest(json.dumps(cube.attrs.get("spec"), sort_keys=True))
 
 
-def _read(path: Path) -> tuple[int, dict[str, Any]] | None:
+def _read_run(path: Path) -> tuple[int, dict[str, Any]] | None:
     """Number and config of a record of this user's."""
     document = own_record(path, _READ_BYTES)
     match document:

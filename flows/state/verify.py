@@ -104,7 +104,7 @@ def verify_cube(
     opened = Cube.open(cube, writable=heal)
     notes = read_notes(opened.records)
     plan = cube_plan(opened, notes)
-    found = needed_replies(opened, notes.get("cache"), cache) if heal else None
+    caches = needed_replies(opened, notes.get("cache"), cache) if heal else None
     holder = apparent_holder(opened.records)
     if not heal and holder is not None and not holder.process.pid:
         raise SweepError(
@@ -119,7 +119,7 @@ def verify_cube(
     with ExitStack() as stack:
         if heal:
             stack.enter_context(Lease.acquire(opened.records, notify=notify))
-        return _Check(opened, plan, found).run()
+        return _Check(opened, plan, caches).run()
 
 
 def verify_unseen(cube: Cube, tick: Ticker) -> Verification:
@@ -177,12 +177,12 @@ class _Check:
                 Damage("zarr.json", f"has another description than it was written with: {forged}")
             )
         written = labels(described)
-        made = {coordinate.name: coordinate.values for coordinate in written}
-        made |= self._row_ids(problems)
-        lost = self._lost_base(described, made, problems)
-        self._leave_absent(described, made, problems)
-        made |= {name: np.arange(self._cube.sizes[name]) for name in _INDEXES}
-        for name, values in made.items():
+        expected = {coordinate.name: coordinate.values for coordinate in written}
+        expected |= self._row_ids(problems)
+        lost = self._lost_base(described, expected, problems)
+        self._leave_absent(described, expected, problems)
+        expected |= {name: np.arange(self._cube.sizes[name]) for name in _INDEXES}
+        for name, values in expected.items():
             # The difficulty is what the code of the day declares: a newer one may declare another.
             compared = name not in problems and name not in (*CHANGING, "difficulty")
             here = compared and self._cube.has_label(name)
@@ -190,14 +190,14 @@ class _Check:
                 problems[name] = "differs from the cube's description"
         for name, problem in problems.items():
             # Facets and prices are the config's, which may have changed since the cube was made: a run has them.
-            known = name in made and name not in CHANGING
+            comparable = name in expected and name not in CHANGING
             if self._heals and name in ("trial", "repeat"):
                 self._cube.restore_index(name)
-            elif self._heals and known:
-                self._cube.write_label(name, made[name])
-            more = "" if known else "; a run of the sweep's config writes it anew"
-            more, known = (lost, False) if lost and name == BASE else (more, known)
-            self._damages.append(Damage(name, problem + more, healed=self._heals and known))
+            elif self._heals and comparable:
+                self._cube.write_label(name, expected[name])
+            more = "" if comparable else "; a run of the sweep's config writes it anew"
+            more, comparable = (lost, False) if lost and name == BASE else (more, comparable)
+            self._damages.append(Damage(name, problem + more, healed=self._heals and comparable))
 
     def _lost_base(self, described: Plan, made: dict[str, Array], problems: dict[str, str]) -> str:
         """Compare the weights of points with the description; what is lost with them if it does not tell them all."""
@@ -205,8 +205,8 @@ class _Check:
         if self._cube.has_label(BASE) and BASE not in problems:
             stored = self._cube.read_label(BASE)
             # Evaluations of a merged cube keep their own design, of which the description has the greatest values.
-            other = stored > described.base if merged else stored != described.base
-            if ((stored < 0) | (stored > 0) & other).any():
+            differs = stored > described.base if merged else stored != described.base
+            if ((stored < 0) | (stored > 0) & differs).any():
                 problems[BASE] = "differs from the cube's description"
         if BASE not in problems:
             return ""
@@ -230,8 +230,8 @@ class _Check:
             for task, cell, number, name, packed in kept_blocks(records, self._plan)
             if not is_whole(packed)
         ]
-        for name, what, keep in damaged:
-            healed, text = False, f"is not {what}"
+        for name, problem, keep in damaged:
+            healed, text = False, f"is not {problem}"
             if self._heals:
                 records.delete(key_of(name))
                 try:
@@ -329,7 +329,7 @@ class _Check:
                 done += 1
                 self._tick("regions compared", done)
                 if problems:
-                    self._found(receipt, problems, result)
+                    self._keep_damage(receipt, problems, result)
                 parts.append(result)
             if counts and not any(isinstance(part, dict) for part in parts):
                 self._sums[model] = count_model(
@@ -344,11 +344,11 @@ class _Check:
         price = self._prices[receipt.region.model]
         return receipt, problems, count_region(self._cube, receipt.region, self._planned, price, arrays)
 
-    def _found(self, receipt: Receipt, problems: dict[str, str], arrays: Mapping[str, Array]) -> None:
+    def _keep_damage(self, receipt: Receipt, problems: dict[str, str], arrays: Mapping[str, Array]) -> None:
         """Keep what is wrong with a region, and make it again if that is wanted."""
         healed, lost = False, 0
         if self._cache is not None:
-            made = remake(
+            remade = remake(
                 self._cube,
                 self._plan,
                 receipt,
@@ -357,12 +357,12 @@ class _Check:
                 self._prices,
                 arrays.get("status"),
             )
-            lost, healed = made.lost, not made.lost
-            if made.receipt is not None:
-                self._newest[receipt.region] = made.receipt
-                self._ledger.append(made.receipt)
+            lost, healed = remade.lost, not remade.lost
+            if remade.receipt is not None:
+                self._newest[receipt.region] = remade.receipt
+                self._ledger.append(remade.receipt)
             if healed:
-                changed = [name for name in arrays if not _equal(arrays[name], made.arrays[name])]
+                changed = [name for name in arrays if not _equal(arrays[name], remade.arrays[name])]
                 if CONTENT in problems and changed:
                     problems = dict.fromkeys(changed, problems[CONTENT])
         label = self._plan.labels[receipt.region.model]
@@ -405,7 +405,7 @@ class _Check:
         for region in sorted(region for region in self._newest if region.model == model):
             _, arrays = stored_problems(self._cube, self._newest[region])
             text = "of this or another region of the model differs from its sum in `counters`"
-            self._found(self._newest[region], {"latency": text}, arrays)
+            self._keep_damage(self._newest[region], {"latency": text}, arrays)
 
     def _sum(self, model: int) -> Array:
         """Counters of an evaluation, added in the order in which a run adds them."""

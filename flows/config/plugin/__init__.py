@@ -40,9 +40,9 @@ def plugin_files(name: str) -> dict[str, bytes]:
         "PluginName": module.title().replace("_", ""),
     }
     return {
-        _with(words, one.name.removesuffix(".txt")): _with(words, one.read_text(encoding="utf-8")).encode()
-        for one in files(__package__).iterdir()
-        if one.name.endswith(".txt")
+        _with(words, path.name.removesuffix(".txt")): _with(words, path.read_text(encoding="utf-8")).encode()
+        for path in files(__package__).iterdir()
+        if path.name.endswith(".txt")
     }
 
 

@@ -41,8 +41,8 @@ def check(config: Sweep) -> list[Finding]:
         tasks.renders(config, checked.samples),
         tasks.coordinates(config, checked.tasks),
     )
-    found: dict[tuple[Path, str], Finding] = {}
+    mistakes: dict[tuple[Path, str], Finding] = {}
     for rule in rules:
         for finding in rule:
-            found.setdefault((finding.path, finding.rule), finding)  # several models may break one rule
-    return list(found.values())
+            mistakes.setdefault((finding.path, finding.rule), finding)  # several models may break one rule
+    return list(mistakes.values())

@@ -55,17 +55,17 @@ def control(config: Sweep) -> Iterator[Finding]:
     name = None if config.composite is None else config.composite.control
     if name is None:
         return
-    first, *others = (part.strip() for part in name.replace(" · ", " / ").split(" / "))
+    first, *remaining = (part.strip() for part in name.replace(" · ", " / ").split(" / "))
     combinations = config.combinations()
-    found = [row for row in combinations if row[0].name == first and set(others) <= set(row[1:])]
-    if len(found) == 1:
+    matches = [row for row in combinations if row[0].name == first and set(remaining) <= set(row[1:])]
+    if len(matches) == 1:
         return
     path: Path = ("composite", "control")
-    if not found:
-        known = list(dict.fromkeys(model.name for model, _, _ in combinations))
-        yield unknown_name(path, "evaluation", name, known, "Evaluations")
+    if not matches:
+        available = list(dict.fromkeys(model.name for model, _, _ in combinations))
+        yield unknown_name(path, "evaluation", name, available, "Evaluations")
     else:
-        shown = " / ".join((found[0][0].name, *found[0][1:]))
+        shown = " / ".join((matches[0][0].name, *matches[0][1:]))
         yield Finding(path, f"several evaluations are called '{mask(name)}'", remedy=f"Write one as {shown}")
 
 

@@ -57,25 +57,25 @@ def consistent(config: Sweep) -> Iterator[Finding]:
 
 
 def _mistakes(model: Model) -> Iterator[_Mistake]:
-    place = model.addresses[0]
-    if model.simulate is not None and not place.startswith("sim:"):
+    address = model.addresses[0]
+    if model.simulate is not None and not address.startswith("sim:"):
         rule = "only a simulated model has abilities to simulate"
         yield "simulate", rule, 'Remove it, or write endpoint: "sim:"'
     for name, asked in (("api", model.api != CHAT), ("batch", model.batch is not None)):
-        if asked and place == "sim:":
+        if asked and address == "sim:":
             yield name, "a simulated model answers chat completions, one request at a time", "Remove it"
     keys = [name for name in ("key_env", "key_file", "key_command") if getattr(model, name) is not None]
     for name in keys[1:]:
         yield name, f"excludes {keys[0]}", "Give one of them"
     excluded = {
         "stream: true, as a batch's answers come as a file": model.stream,
-        "local models, whose server has no batches": place.startswith("local:"),
+        "local models, whose server has no batches": address.startswith("local:"),
         "serve, as servers that a run starts have no batches": model.serve is not None,
         "several addresses, as a batch is known to one server only": len(model.addresses) > 1,
     }
-    for what, there in excluded.items():
+    for field, there in excluded.items():
         if there and model.batch is not None:
-            yield "batch", f"excludes {what}", "Remove one of the two"
+            yield "batch", f"excludes {field}", "Remove one of the two"
 
 
 def _of_server(model: Model) -> Iterator[_Mistake]:

@@ -50,16 +50,16 @@ class CheckedTasks:
             self._check(label, self.tasks[label], parts)
 
     def _check(self, label: str, task: Task, parts: _Parts) -> None:
-        found = _too_many(label, [entry for part in parts.values() for entry in part])
-        if not found:
+        excess = _too_many(label, [entry for part in parts.values() for entry in part])
+        if not excess:
             once: dict[Path, Finding] = {}
             for index, entries in parts.items():
                 for error in find_problems(task, entries):
                     finding = _finding(("tasks", label), index, entries, error)
                     once.setdefault(finding.path, finding)
-            found = list(once.values())
-        self.findings += found
-        if parts and not found:
+            excess = list(once.values())
+        self.findings += excess
+        if parts and not excess:
             first = next(iter(parts.values()))
             self.samples[label] = expand(task, first[:1])[0].params.canonical()
 
@@ -77,11 +77,11 @@ def _finding(path: Path, index: int | None, entries: Sequence[Entry], error: Tas
     if index is None or where[:1] == ("params",):
         path = (*path, "params", *where[1:])
     else:
-        path = (*path, "manifold", index, *_written(where, entries[0]))
+        path = (*path, "manifold", index, *_with_range(where, entries[0]))
     return Finding(path, _rule(error), at_key=error.message.startswith("unknown"))
 
 
-def _written(where: Path, entry: Entry) -> Path:
+def _with_range(where: Path, entry: Entry) -> Path:
     """Where a value of an axis stands: below `range`, if the axis is written so."""
     if len(where) == 3 and where[0] == "grid" and isinstance(where[2], int):
         axis = (entry.grid or {}).get(str(where[1]))
@@ -96,12 +96,14 @@ def _rule(error: TaskError) -> str:
 def renders(config: Sweep, samples: Mapping[str, Mapping[str, object]]) -> Iterator[Finding]:
     """Each template renders, and uses the prompt."""
     for name, source in config.templates.items():
-        finding = _tried(name, Template(source), samples)
+        finding = _render_problem(name, Template(source), samples)
         if finding is not None:
             yield finding
 
 
-def _tried(name: str, template: Template, samples: Mapping[str, Mapping[str, object]]) -> Finding | None:
+def _render_problem(
+    name: str, template: Template, samples: Mapping[str, Mapping[str, object]]
+) -> Finding | None:
     """What fails when the template is rendered with one prompt per task."""
     guesses: dict[str, Mapping[str, object]] = {} if "params" in template.uses else {"task": {}}
     for task, params in (samples or guesses).items():
@@ -129,18 +131,18 @@ def coordinates(config: Sweep, tasks: Mapping[str, Task]) -> Iterator[Finding]:
         "template": list(config.templates),
         "sampler": list(config.samplers),
     }
-    others = {name for model in config.models for name in model.facets}
-    others |= {name for task in tasks.values() for name in _numbers(task)}
+    facets = {name for model in config.models for name in model.facets}
+    facets |= {name for task in tasks.values() for name in _numbers(task)}
     for name, view in config.views.items():
         path: Path = ("views", name, "where")
         for coordinate, value in view.where.items():
             if coordinate in labels:
                 yield from _label(path, coordinate, value, labels[coordinate])
-            elif coordinate not in others and not (
+            elif coordinate not in facets and not (
                 coordinate.startswith("param_") and len(tasks) < len(config.tasks)
             ):
                 # it may be of a task that is not known
-                names = [*labels, *sorted(others)]
+                names = [*labels, *sorted(facets)]
                 at = (*path, coordinate)
                 yield unknown_name(at, "coordinate", coordinate, names, "Coordinates", at_key=True)
 
@@ -154,9 +156,9 @@ def _label(path: Path, coordinate: str, value: object, names: list[str]) -> Iter
     items: list[tuple[Path, object]] = [((coordinate,), value)]
     if isinstance(value, list):
         items = [((coordinate, index), item) for index, item in enumerate(value)]
-    for place, item in items:
+    for position, item in items:
         if item not in names:
-            yield unknown_name((*path, *place), coordinate, item, names, "Known")
+            yield unknown_name((*path, *position), coordinate, item, names, "Known")
 
 
 def _tiers(config: Sweep) -> Iterator[str]:

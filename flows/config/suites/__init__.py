@@ -75,8 +75,8 @@ def _local_name(endpoint: str) -> str:
         return "simulated"
     if endpoint in ("local", "local:"):
         return "smollm2"
-    rest = endpoint.removeprefix("local:")
-    return PurePath(rest).stem or "model" if rest.endswith(".gguf") else rest.strip() or "model"
+    name = endpoint.removeprefix("local:")
+    return PurePath(name).stem or "model" if name.endswith(".gguf") else name.strip() or "model"
 
 
 def _give_key(text: str, remote: list[dict[str, object]]) -> None:
@@ -221,7 +221,9 @@ def load_suite(
     >>> load_suite("quick", ["sim:"]).cube
     'results/quick.zarr'
     """
-    names = sorted({need_text("name", one) for one in (name if isinstance(name, (list, tuple)) else [name])})
+    names = sorted(
+        {need_text("name", suite) for suite in (name if isinstance(name, (list, tuple)) else [name])}
+    )
     text = suite_text(names[0]) if len(names) == 1 else yaml_text(joined_suites(names))
     no_bare_text(models=models, key_envs=key_envs, judges=judges)
     section, judging = _with_judges(models or (), key_envs or (), judges or ())
@@ -239,16 +241,16 @@ def load_sweep(
     judges: Sequence[str] = (),
 ) -> Sweep:
     """The config of a path, or else of a suite, or of several suites."""
-    for name, given in (("key_envs", key_envs), ("judges", judges)):
-        if given and not models:
+    for name, argument in (("key_envs", key_envs), ("judges", judges)):
+        if argument and not models:
             raise SweepError(f"`{name}` goes with `models`", "Give `models`, or say it in the config")
     targets = [target] if isinstance(target, (str, Path)) else list(target)
     known = suite_names()
-    suites = [str(one) for one in targets if not Path(one).is_file() and str(one) in known]
+    suites = [str(entry) for entry in targets if not Path(entry).is_file() and str(entry) in known]
     if targets and suites == list(map(str, targets)):
         return load_suite(suites, models, key_envs, judges)
     if len(targets) != 1:
-        files = [show(str(one)) for one in targets if str(one) not in suites]
+        files = [show(str(entry)) for entry in targets if str(entry) not in suites]
         raise failure(
             ", ".join(files),
             "only suites can be run several at once",

@@ -20,7 +20,7 @@ from evalcube.flows.read.cautions import graders_meet
 from evalcube.flows.read.merged.inputs import Input
 from evalcube.flows.read.merged.joined import Joined
 from evalcube.flows.read.merged.layers import Array, UnionPart, lay
-from evalcube.flows.state.recording import count_arrays, lacking_questions, receipt_of, summed
+from evalcube.flows.state.recording import count_arrays, lacking_questions, receipt_of, sum_pairwise
 from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS, SECOND, Status
 from evalcube.stages.score.counters import add_counters, set_cost
 from evalcube.storage.cube.ledger import Receipt, graders_of, most_fingerprints
@@ -198,7 +198,7 @@ class ModelMerge:
     def counters(self) -> Array | None:
         """Counters of the regions so far, shape (task, params, counter); None if there were none."""
         parts = [*self._counted, *self._lacking]
-        return summed(parts, add_counters) if parts else None
+        return sum_pairwise(parts, add_counters) if parts else None
 
     def _region(self, window: Window) -> MergedRegion | None:
         shape, begin = window.shape, (window.first_trial, window.first_repeat)

@@ -43,9 +43,9 @@ _LOCAL = struct.Struct("<4s5H3I2H")
 """The local header of a ZIP's member."""
 
 
-def refused(where: str, what: str, remedy: str) -> SweepError:
-    """The error for a place in a log: `where` names the file, and the line, the member or the field."""
-    return SweepError(f"{where}: {what}", remedy)
+def log_error(where: str, problem: str, remedy: str) -> SweepError:
+    """Return the error for a position in a log; `where` names the file, and the line, the member or the field."""
+    return SweepError(f"{where}: {problem}", remedy)
 
 
 def parse(data: bytes | str, where: str) -> Any:  # noqa: ANN401 - any JSON, in any form
@@ -58,10 +58,10 @@ def parse(data: bytes | str, where: str) -> Any:  # noqa: ANN401 - any JSON, in 
         # Halves of surrogate pairs are no text: nothing could be written with them.
         return json.loads(_HALVES.sub("\ufffd", json.dumps(document, ensure_ascii=False)))
     except RecursionError:
-        raise refused(where, "the JSON is nested too deep", "Leave this log out") from None
+        raise log_error(where, "the JSON is nested too deep", "Leave this log out") from None
     except ValueError as error:
         text = str(error).replace("\n", " ")[:200]
-        raise refused(
+        raise log_error(
             where, f"this is no JSON: {text}", "Take the log from a copy, or leave it out"
         ) from None
 
@@ -69,21 +69,21 @@ def parse(data: bytes | str, where: str) -> Any:  # noqa: ANN401 - any JSON, in 
 def lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """The lines of a file, which may be packed with gzip, with their numbers from 1; empty ones are passed over."""
     number = 0
-    with opened(path, unpacked=True) as file:
+    with open_log(path, unpacked=True) as file:
         while line := file.readline(MOST_DOCUMENT + 1):
             number += 1
             if len(line) > MOST_DOCUMENT:
-                raise refused(f"{path}, line {number}", _too_large(), "Leave this line out")
+                raise log_error(f"{path}, line {number}", _too_large(), "Leave this line out")
             if line.strip():
                 yield number, line
 
 
 def whole(path: Path, most: int = MOST_LOG) -> bytes:
     """All of a file."""
-    with opened(path, unpacked=True) as file:
+    with open_log(path, unpacked=True) as file:
         data = file.read(most + 1)
     if len(data) > most:
-        raise refused(
+        raise log_error(
             str(path),
             f"a log that is one JSON document may have {most // 2**20} MiB",
             "Convert it: inspect log convert --to eval --output-dir DIR FILE",
@@ -92,16 +92,16 @@ def whole(path: Path, most: int = MOST_LOG) -> bytes:
 
 
 @contextmanager
-def opened(path: Path, *, unpacked: bool = False) -> Iterator[BinaryIO]:
-    """A file of a stranger's, open for reading: the one way in which any is opened."""
+def open_log(path: Path, *, unpacked: bool = False) -> Iterator[BinaryIO]:
+    """Open a log for reading; every log is opened by this."""
     try:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             _need_regular(file)
             yield gzip.GzipFile(fileobj=file) if unpacked and path.suffix == ".gz" else file  # type: ignore[misc]
     except (OSError, EOFError, zlib.error) as error:
-        what = getattr(error, "strerror", None) or str(error)
+        reason = getattr(error, "strerror", None) or str(error)
         remedy = "Correct the path, or take the file from a copy"
-        raise refused(str(path), f"it cannot be read: {what}", remedy) from None
+        raise log_error(str(path), f"it cannot be read: {reason}", remedy) from None
 
 
 def _need_regular(file: BinaryIO) -> None:
@@ -119,17 +119,17 @@ class Archive:
     def __init__(self, path: Path) -> None:
         self.path = path
         with ExitStack() as stack:
-            self._file = stack.enter_context(opened(path))
+            self._file = stack.enter_context(open_log(path))
             size = os.fstat(self._file.fileno()).st_size
             try:
                 # Of members with equal names the last one counts, as for every reader of ZIPs.
                 self._members = {info.filename: info for info in zipfile.ZipFile(self._file).infolist()}
             except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-                raise refused(str(path), f"it is no ZIP: {error}", "Take the file from a copy") from None
+                raise log_error(str(path), f"it is no ZIP: {error}", "Take the file from a copy") from None
             total = sum(info.file_size for info in self._members.values())
             if total > max(_MOST_UNPACKED, _MOST_RATIO * size):
-                what = f"it would unpack from {size:,} to {total:,} bytes"
-                raise refused(str(path), what, "Leave it out: no tool writes that")
+                reason = f"it would unpack from {size:,} to {total:,} bytes"
+                raise log_error(str(path), reason, "Leave it out: no tool writes that")
             self._close = stack.pop_all()
 
     def __enter__(self) -> Archive:
@@ -143,29 +143,29 @@ class Archive:
         """Names of the members, in the archive's order."""
         return list(self._members)
 
-    def read(self, name: str) -> bytes:
+    def read_member(self, name: str) -> bytes:
         """A member's content, as large as the directory says and with the checksum that it has there."""
         where, info = f"{self.path}, {name}", self._members[name]
         if max(info.file_size, info.compress_size) > MOST_DOCUMENT:
-            raise refused(where, _too_large(), "Leave this log out")
+            raise log_error(where, _too_large(), "Leave this log out")
         try:
             self._file.seek(info.header_offset)
             fields = _LOCAL.unpack(self._file.read(_LOCAL.size))
             self._file.seek(fields[-2] + fields[-1], 1)
             packed = self._file.read(info.compress_size)
-            data = _unpacked(packed, info.compress_type, info.file_size)
+            data = _unpack(packed, info.compress_type, info.file_size)
         except (OSError, ValueError, struct.error, zlib.error, zstandard.ZstdError) as error:
-            raise refused(where, f"it cannot be unpacked: {error}", "Take the log from a copy") from None
+            raise log_error(where, f"it cannot be unpacked: {error}", "Take the log from a copy") from None
         if data is None:
-            raise refused(where, f"it is packed by method {info.compress_type}", "Write the log anew")
+            raise log_error(where, f"it is packed by method {info.compress_type}", "Write the log anew")
         if len(data) != info.file_size or zlib.crc32(data) != info.CRC:
-            raise refused(
+            raise log_error(
                 where, "it is damaged: its content is not what the directory says", "Take it from a copy"
             )
         return data
 
 
-def _unpacked(packed: bytes, method: int, size: int) -> bytes | None:
+def _unpack(packed: bytes, method: int, size: int) -> bytes | None:
     """At most one byte more than `size`; None if the method is not known."""
     if method == _STORED:
         return packed
@@ -200,27 +200,28 @@ def finite(value: object) -> float | None:
     return float(value)
 
 
-def flattened(messages: object) -> str:
-    """Messages as one text: a lone one as it is, several with their roles before them."""
+def flatten(messages: object) -> str:
+    """Return messages as one text: a single one as it is, several with their roles before them."""
     if isinstance(messages, str):
         return messages
     parts = [
-        (text(mapping(one).get("role")), content_text(mapping(one).get("content"))) for one in items(messages)
+        (text(mapping(message).get("role")), content_text(mapping(message).get("content")))
+        for message in items(messages)
     ]
     if len(parts) == 1:
         return parts[0][1]
-    return "\n\n".join(f"{role}: {said}" if role else said for role, said in parts)
+    return "\n\n".join(f"{role}: {content}" if role else content for role, content in parts)
 
 
 def content_text(content: object) -> str:
     """A message's content as text; images and the like leave a mark."""
     if isinstance(content, str):
         return content
-    found = []
+    texts = []
     for part in items(content):
         fields = mapping(part)
         kind = text(fields.get("type"))
         if kind in ("reasoning", "thinking"):
             continue
-        found.append(text(fields.get("text")) or (f"[{kind}]" if kind not in ("", "text") else ""))
-    return "\n".join(part for part in found if part)
+        texts.append(text(fields.get("text")) or (f"[{kind}]" if kind not in ("", "text") else ""))
+    return "\n".join(part for part in texts if part)

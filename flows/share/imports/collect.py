@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalcube.flows.errors import SweepError
-from evalcube.flows.share.imports.bounded import refused
+from evalcube.flows.share.imports.bounded import log_error
 from evalcube.flows.share.imports.samples import MOST_REPEATS, Answer, Question, Run, Sample, Scale
 from evalcube.stages.generate.dataset.rows import MOST_TEXT
 from evalcube.stages.process.grading import IMPORTED
@@ -121,12 +121,12 @@ class Collection:
         run, answer, where = sample.run, sample.answer, sample.where
         graded = None if answer.failure else self._scale.grade(run, answer, where)
         if graded and max(len(answer.text or ""), len(answer.reasoning)) > TEXT_LIMIT:
-            raise refused(where, f"its reply has more than {TEXT_LIMIT:,} characters", "Leave it out")
+            raise log_error(where, f"its reply has more than {TEXT_LIMIT:,} characters", "Leave it out")
         self.samples += 1
         key = TaskKey(run.tool, run.task, self._scale.name(run.scorer))
         if len(key.identity) > _MOST_IDENTITY:
             rule = f"its task and its score have names of more than {_MOST_IDENTITY:,} characters"
-            raise refused(where, rule, "Leave this log out")
+            raise log_error(where, rule, "Leave this log out")
         questions = self.tasks.setdefault(key, Questions(len(self.tasks)))
         task = questions.place
         asked = self._place(run, key, questions, where)
@@ -141,12 +141,12 @@ class Collection:
         setups = self._setups.setdefault((base, key), {})
         variant = setups.setdefault(run.setup, len(setups))
         asked = ModelSetting(run.tool, run.model, run.settings, variant)
-        place = self.asked.setdefault(asked, len(self.asked))
+        index = self.asked.setdefault(asked, len(self.asked))
         if len(self.asked) > _MOST_MODELS:
-            raise refused(where, f"the logs have more than {_MOST_MODELS:,} models", _SPREAD)
+            raise log_error(where, f"the logs have more than {_MOST_MODELS:,} models", _SPREAD)
         if variant:
-            self.variants.setdefault(place, {})[key.identity] = run.setup
-        return place
+            self.variants.setdefault(index, {})[key.identity] = run.setup
+        return index
 
     def _row(self, questions: Questions, who: tuple[int, int], sample: Sample) -> tuple[int, str | None]:
         """The row of a question, and the prompt that was sent if it is not the row's."""
@@ -158,7 +158,7 @@ class Collection:
         digest = _digest(f"{content.hex()}/{occurrence}") if occurrence else content
         prompt = _whole(question.prompt) or f"{_NONE} {question.id or ''}".strip()
         if len(prompt) > MOST_TEXT:
-            raise refused(
+            raise log_error(
                 sample.where,
                 f"its prompt has {len(prompt):,} characters; {MOST_TEXT:,} are the most",
                 "Leave it out",
@@ -168,7 +168,7 @@ class Collection:
             row = questions.rows[digest] = len(questions.rows)
             if row >= _MOST_QUESTIONS:
                 rule = f"its task has more than {_MOST_QUESTIONS:,} questions"
-                raise refused(sample.where, rule, _SPREAD)
+                raise log_error(sample.where, rule, _SPREAD)
             questions.prompts.append(_digest(prompt))
             questions.places.extend(self._keep(_as_row(digest, question, prompt)))
         self._cluster(questions, row, sample)
@@ -180,13 +180,13 @@ class Collection:
         if not cluster:
             return
         if questions.clusters.setdefault(row, _digest(cluster)) != _digest(cluster):
-            raise refused(
+            raise log_error(
                 f"{sample.where}, cluster",
                 f"{cluster[:60]!r} is another one than this question had before",
                 "Name with `map` a field that is the question's own, or rename this one",
             )
         places = slice(row * 2, row * 2 + 2)
-        line = json.loads(self._read(*questions.places[places]))
+        line = json.loads(self._read_bytes(*questions.places[places]))
         if "cluster" not in line:
             questions.places[places] = array("q", self._keep(_as_line(line | {"cluster": cluster})))
 
@@ -196,27 +196,27 @@ class Collection:
         task = questions.place
         slots = self._slots.setdefault((asked, task), {})
         repeat = self._free(asked, task, row) if answer.repeat is None else answer.repeat
-        known = slots.get(_slot(row, repeat))
-        if known is not None:
-            before = self.record(known)
+        number = slots.get(_slot(row, repeat))
+        if number is not None:
+            before = self.record(number)
             if record is None or before == record:
                 self.repeated += 1
                 return
             if before is not None:
-                raise refused(
+                raise log_error(
                     where,
                     f"another log has another answer to this question by the same model, repeat {repeat}",
                     "Import one of the logs with another name for the model, by `model`",
                 )
         if repeat >= MOST_REPEATS:
-            raise refused(where, f"a question may have {MOST_REPEATS:,} repeats", "Leave some out")
+            raise log_error(where, f"a question may have {MOST_REPEATS:,} repeats", "Leave some out")
         if record is None:  # below 0, an offset is a cause
             cause = answer.failure or "not scored"
             offset, length = -1 - self.causes.setdefault(cause, len(self.causes)), 0
         else:
             offset, length = self._keep(record)
-        if known is not None:  # what failed in one log was answered in another
-            self._entries[known * 6 + 4 : known * 6 + 6] = array("q", (offset, length))
+        if number is not None:  # what failed in one log was answered in another
+            self._entries[number * 6 + 4 : number * 6 + 6] = array("q", (offset, length))
             return
         questions.first_repeat = min(questions.first_repeat, repeat)
         slots[_slot(row, repeat)] = len(self._entries) // 6
@@ -237,7 +237,7 @@ class Collection:
         self._end += len(data)
         return offset, len(data)
 
-    def _read(self, offset: int, length: int) -> bytes:
+    def _read_bytes(self, offset: int, length: int) -> bytes:
         self._file.seek(offset)
         return self._file.read(length)
 
@@ -249,13 +249,13 @@ class Collection:
         Rows and repeats are final: questions that more evaluations were asked come first, so that who was asked fewer
         of them lacks none in between; and where repeats are numbered from 1, they begin at 0.
         """
-        found: npt.NDArray[np.int64] = np.array(self._entries, dtype=np.int64).reshape(-1, 6)[:, :5].copy()
-        found[:, 4] = np.where(found[:, 4] < 0, -1 - found[:, 4], REPLIED)
+        table: npt.NDArray[np.int64] = np.array(self._entries, dtype=np.int64).reshape(-1, 6)[:, :5].copy()
+        table[:, 4] = np.where(table[:, 4] < 0, -1 - table[:, 4], REPLIED)
         for task, (questions, order) in enumerate(zip(self.tasks.values(), self._orders, strict=True)):
-            mine = found[:, 1] == task
-            found[mine, 2] = order[found[mine, 2]]
-            found[mine, 3] -= questions.first_repeat
-        return found
+            mine = table[:, 1] == task
+            table[mine, 2] = order[table[mine, 2]]
+            table[mine, 3] -= questions.first_repeat
+        return table
 
     @cached_property
     def _orders(self) -> list[npt.NDArray[np.int64]]:
@@ -274,12 +274,12 @@ class Collection:
         """The lines of a task's data file, in the final order."""
         questions = list(self.tasks.values())[task]
         for row in np.argsort(self._orders[task]).tolist():
-            yield self._read(*questions.places[row * 2 : row * 2 + 2])
+            yield self._read_bytes(*questions.places[row * 2 : row * 2 + 2])
 
     def record(self, number: int) -> bytes | None:
         """The reply of a line of `table`; None if there is none."""
         offset, length = self._entries[number * 6 + 4 : number * 6 + 6]
-        return None if offset < 0 else self._read(offset, length)
+        return None if offset < 0 else self._read_bytes(offset, length)
 
 
 def encode_reply(answer: Answer, status: Status, score: float, sent: str | None) -> bytes:

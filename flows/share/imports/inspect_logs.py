@@ -17,12 +17,12 @@ from evalcube.flows.share.imports.bounded import (
     Archive,
     content_text,
     finite,
-    flattened,
+    flatten,
     items,
+    log_error,
     mapping,
-    opened,
+    open_log,
     parse,
-    refused,
     text,
     whole,
 )
@@ -34,7 +34,7 @@ from evalcube.flows.share.imports.samples import (
     Run,
     Sample,
     canonical,
-    named,
+    clean_name,
 )
 from evalcube.stages.reply.body import token_count
 
@@ -52,7 +52,7 @@ _LATER = "Write the log as Inspect writes short ones: inspect log convert --to j
 
 def read_inspect(path: Path, wanted: LogHints) -> Iterator[Sample]:
     """The samples of a log."""
-    with opened(path) as file:
+    with open_log(path) as file:
         packed = file.read(2) == b"PK"
     if not packed:
         document = mapping(parse(whole(path), str(path)))
@@ -65,19 +65,19 @@ def read_inspect(path: Path, wanted: LogHints) -> Iterator[Sample]:
         names = archive.names
         first = next((name for name in _HEADERS if name in names), None)
         if first is None:
-            raise refused(
+            raise log_error(
                 str(path), "it has neither header.json nor _journal/start.json", "Give a log of Inspect"
             )
-        header = _Header(mapping(parse(archive.read(first), f"{path}, {first}")), path, wanted)
+        header = _Header(mapping(parse(archive.read_member(first), f"{path}, {first}")), path, wanted)
         if first != _HEADERS[0]:
             wanted.note(f"{path.name}: the run was not finished; what it had written is imported")
         for name in names:
             if _SAMPLE.fullmatch(name):
                 where = f"{path}, {name}"
                 with wanted.sparing():
-                    yield header.sample(mapping(parse(archive.read(name), where)), where)
+                    yield header.sample(mapping(parse(archive.read_member(name), where)), where)
             elif _CHUNKED.fullmatch(name):
-                raise refused(f"{path}, {name}", "samples in parts are not read by this version", _LATER)
+                raise log_error(f"{path}, {name}", "samples in parts are not read by this version", _LATER)
 
 
 class _Header:
@@ -86,17 +86,19 @@ class _Header:
     def __init__(self, document: Mapping[str, Any], path: Path, wanted: LogHints) -> None:
         version, spec = document.get("version"), mapping(document.get("eval"))
         if not spec:
-            raise refused(str(path), "it has no `eval`, as logs of Inspect have", "Give a log of Inspect")
+            raise log_error(str(path), "it has no `eval`, as logs of Inspect have", "Give a log of Inspect")
         if isinstance(version, int) and version > VERSION:
-            raise refused(
+            raise log_error(
                 str(path),
                 f"it has version {version} of the format, and {VERSION} is the newest known",
                 "Update evalcube",
             )
         where = str(path)
         self._wanted, self._name = wanted, path.name
-        self._model = named(wanted.model or spec.get("model"), "model", where, "Name it with `model`")
-        task = named(wanted.task or spec.get("task"), "task", where, "Name it with `task`").rpartition("/")[2]
+        self._model = clean_name(wanted.model or spec.get("model"), "model", where, "Name it with `model`")
+        task = clean_name(wanted.task or spec.get("task"), "task", where, "Name it with `task`").rpartition(
+            "/"
+        )[2]
         version_of_task = spec.get("task_version")
         self._task = f"{task}@{version_of_task}" if version_of_task not in (None, 0, "") else task
         self._said = text(spec.get("model"))
@@ -113,7 +115,7 @@ class _Header:
         """One sample of the log."""
         epoch = sample.get("epoch", 1)
         if type(epoch) is not int or not 1 <= epoch <= MOST_REPEATS:
-            raise refused(f"{where}, epoch", "it must be a whole number from 1", "Take the log from a copy")
+            raise log_error(f"{where}, epoch", "it must be a whole number from 1", "Take the log from a copy")
         name, value = self._score(mapping(sample.get("scores")), where)
         run = Run(TOOL, self._task, name, self._model, self._settings, self._setup, self._setup_name)
         question = _question(sample, self._wanted.cluster(mapping(sample.get("metadata")), sample))
@@ -122,14 +124,16 @@ class _Header:
     def _score(self, scores: Mapping[str, Any], where: str) -> tuple[str, Mapping[str, Any]]:
         """The score that counts: the one asked for, or the log's first; of one with several parts, a part."""
         parts, asked = dict(_parts(scores)), self._wanted.score
-        known = list(dict.fromkeys([*(name for name in self._scorers if name in parts or not parts), *parts]))
-        names = [name for name in known if not asked or name == asked or name.endswith(f".{asked}")]
+        available = list(
+            dict.fromkeys([*(name for name in self._scorers if name in parts or not parts), *parts])
+        )
+        names = [name for name in available if not asked or name == asked or name.endswith(f".{asked}")]
         if parts and not names:
-            raise refused(where, f"it has no score '{asked}'", f"Take one of: {', '.join(known)}")
+            raise log_error(where, f"it has no score '{asked}'", f"Take one of: {', '.join(available)}")
         name = asked if asked in names else next(iter(names), asked or "score")
         if not asked and len(parts) > 1:
-            others = ", ".join(one for one in known if one != name)
-            self._wanted.note(f"task {self._task}: score '{name}' is taken; there is also {others}")
+            alternatives = ", ".join(label for label in available if label != name)
+            self._wanted.note(f"task {self._task}: score '{name}' is taken; there is also {alternatives}")
         return str(name), parts.get(str(name), {})
 
     def _answer(self, sample: Mapping[str, Any], score: Mapping[str, Any], repeat: int) -> Answer:
@@ -141,7 +145,7 @@ class _Header:
         output = mapping(sample.get("output"))
         choice = mapping(next(iter(items(output.get("choices"))), None))
         content = mapping(choice.get("message")).get("content")
-        said = content_text(content) if content is not None else text(output.get("completion"))
+        reply = content_text(content) if content is not None else text(output.get("completion"))
         usage = mapping(output.get("usage"))
         all_usage = mapping(mapping(sample.get("model_usage")).get(self._said)) or usage
         prompt, completion = _tokens(all_usage)
@@ -152,7 +156,7 @@ class _Header:
         parts = (mapping(part) for part in items(content))
         return Answer(
             repeat,
-            said,
+            reply,
             "\n".join(text(part.get("reasoning")) for part in parts if part.get("type") == "reasoning"),
             _FINISH.get(text(choice.get("stop_reason")), "stop"),
             score["value"],
@@ -171,7 +175,7 @@ def _question(sample: Mapping[str, Any], cluster: str) -> Question:
         "\n".join(map(str, target)) if isinstance(target, list) else str("" if target is None else target)
     )
     options = tuple(map(str, items(sample.get("choices"))))
-    prompt = flattened(sample.get("input"))
+    prompt = flatten(sample.get("input"))
     identity = sample.get("id")
     return Question(
         canonical({"input": prompt, "target": reference, "choices": list(options)}),
@@ -195,8 +199,8 @@ def _tokens(usage: Mapping[str, Any]) -> tuple[int, int]:
     """Tokens of prompt and completion, what was read from or written to a cache included; -1 where not said."""
     completion = token_count(usage.get("output_tokens"))
     counts = [token_count(usage.get(f"input_tokens{kind}")) for kind in ("", "_cache_read", "_cache_write")]
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else -1, -1 if completion is None else completion
+    reported = [count for count in counts if count is not None]
+    return sum(reported) if reported else -1, -1 if completion is None else completion
 
 
 def _settings(spec: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str, Any]:
@@ -204,9 +208,9 @@ def _settings(spec: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str, Any
     arguments = {key: value for key, value in mapping(spec.get("model_args")).items() if value is not None}
     # A digest only: an argument may be a key.
     digest = hashlib.sha256(canonical(arguments).encode()).hexdigest()[:16] if arguments else None
-    found = {**mapping(plan.get("config")), **mapping(spec.get("model_generate_config"))}
-    kept = {name: value for name, value in found.items() if name not in _NO_SETTINGS}
-    return {**kept, "model_args_sha256": digest}
+    settings = {**mapping(plan.get("config")), **mapping(spec.get("model_generate_config"))}
+    relevant = {name: value for name, value in settings.items() if name not in _NO_SETTINGS}
+    return {**relevant, "model_args_sha256": digest}
 
 
 def _setup(spec: Mapping[str, Any], plan: Mapping[str, Any]) -> tuple[str, str]:
@@ -222,7 +226,7 @@ def _scorers(spec: Mapping[str, Any], results: Mapping[str, Any]) -> list[str]:
     """Names of the scores as `_parts` has them, the one that leads first."""
     head = mapping(results.get("headline"))
     listed = [{**head, "name": head.get("score")}, *items(results.get("scores")), *items(spec.get("scorers"))]
-    pairs = [(text(mapping(one).get("scorer")), text(mapping(one).get("name"))) for one in listed]
+    pairs = [(text(mapping(entry).get("scorer")), text(mapping(entry).get("name"))) for entry in listed]
     parted = {scorer for scorer, name in pairs if scorer not in ("", name)}
     names = [f"{scorer}.{name}" if scorer in parted else name for scorer, name in pairs]
     return [name for name in dict.fromkeys(names) if name not in ("", *parted)]

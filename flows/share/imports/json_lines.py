@@ -12,12 +12,12 @@ from typing import Any
 from evalcube.flows.errors import SweepError
 from evalcube.flows.share.imports.bounded import (
     finite,
-    flattened,
+    flatten,
     items,
     lines,
+    log_error,
     mapping,
     parse,
-    refused,
     text,
     whole,
 )
@@ -30,7 +30,7 @@ from evalcube.flows.share.imports.samples import (
     Sample,
     as_text,
     canonical,
-    named,
+    clean_name,
 )
 from evalcube.stages.generate.dataset.rows import lookup
 from evalcube.stages.reply.body import token_count
@@ -67,7 +67,7 @@ def read_lm_eval(path: Path, wanted: LogHints) -> Iterator[Sample]:
 def _results(path: Path, date: str | None) -> dict[str, Any]:
     """The results file of the same run: the one of the same time, or the only one there."""
     beside = sorted(path.parent.glob("results_*.json"))
-    same = [one for one in beside if date is not None and one.name == f"results_{date}.json"]
+    same = [file for file in beside if date is not None and file.name == f"results_{date}.json"]
     chosen = same or (beside if len(beside) == 1 else [])
     return mapping(parse(whole(chosen[0], _MOST_RESULTS), str(chosen[0]))) if chosen else {}
 
@@ -79,11 +79,11 @@ class _Lines:
         self._path, self._wanted = path, wanted
         where = str(path)
         config = mapping(results.get("config"))
-        label = named(wanted.task or task, "task", where, _REMEDY.format("task"))
+        label = clean_name(wanted.task or task, "task", where, _REMEDY.format("task"))
         version = mapping(results.get("versions")).get(task)
-        known = version not in (None, "", "N/A", 0, 0.0)
-        self._task = label if wanted.task or not known else f"{label}@{version}"
-        self._model = named(
+        versioned = version not in (None, "", "N/A", 0, 0.0)
+        self._task = label if wanted.task or not versioned else f"{label}@{version}"
+        self._model = clean_name(
             wanted.model or results.get("model_name") or config.get("model"),
             "model",
             where,
@@ -101,7 +101,7 @@ class _Lines:
     def samples(self, line: Mapping[str, Any], where: str) -> list[Sample]:
         """The samples of a line; none if it is another filter's."""
         if "resps" not in line or "arguments" not in line:
-            raise refused(
+            raise log_error(
                 where,
                 "it lacks `resps` and `arguments`",
                 "Give the samples that lm_eval --log_samples writes",
@@ -136,32 +136,34 @@ class _Lines:
         metrics = [name for name in items(line.get("metrics")) if isinstance(name, str)]
         name = self._metric or next(iter(metrics), "")
         if name not in line:
-            known = ", ".join(metrics) or "none"
-            raise refused(where, f"it has no score '{name}'", f"Take one of these with `score`: {known}")
+            available = ", ".join(metrics) or "none"
+            raise log_error(
+                where, f"it has no score '{name}'", f"Take one of these with `score`: {available}"
+            )
         if self._better.get(name) is False:
-            raise refused(
+            raise log_error(
                 f"{where}, score '{name}'",
                 "less of it is better",
                 "Take a score of which more is better with `score`",
             )
         if not self._metric and len(metrics) > 1:
-            others = ", ".join(one for one in metrics if one != name)
-            self._wanted.note(f"task {self._task}: score '{name}' is taken; there is also {others}")
+            alternatives = ", ".join(metric for metric in metrics if metric != name)
+            self._wanted.note(f"task {self._task}: score '{name}' is taken; there is also {alternatives}")
         value = line[name]
         return name, None if isinstance(value, float) and finite(value) is None else value
 
     def conclude(self) -> None:
         """Say which filter was taken."""
         if self._asked and self._seen and not self._taken:
-            raise refused(
+            raise log_error(
                 str(self._path),
                 f"no line has the filter '{self._asked}'",
                 f"Take one of these with `score`, as METRIC,FILTER: {', '.join(self._seen)}",
             )
-        others = [name for name in self._seen if name != self._filter]
-        if others and not self._asked:
+        filters = ", ".join(name for name in self._seen if name != self._filter)
+        if filters and not self._asked:
             self._wanted.note(
-                f"task {self._task}: answers as filter '{self._filter}' reads them; there is also {', '.join(others)}"
+                f"task {self._task}: answers as filter '{self._filter}' reads them; there is also {filters}"
             )
 
 
@@ -175,20 +177,20 @@ class _Asked:
     @classmethod
     def of(cls, line: Mapping[str, Any], where: str) -> _Asked:
         """What stands in a line: one request with its reply, or one for each option with its likelihood."""
-        requests = [mapping(one) for one in mapping(line.get("arguments")).values()]
+        requests = [mapping(request) for request in mapping(line.get("arguments")).values()]
         replies = items(line.get("resps"))
         if not requests or not replies:
-            raise refused(where, "it has no request, or no reply", "Take the log from a copy")
+            raise log_error(where, "it has no request, or no reply", "Take the log from a copy")
         prompt = _prompt(requests[0].get("arg_0"))
         first, asked = next(iter(items(replies[0])), None), requests[0].get("arg_1")
         if isinstance(first, str) or isinstance(asked, dict):
             return cls(prompt, text(first), (), asked)  # a request that failed has null for its reply
-        options = tuple(str(one.get("arg_1", "")) for one in requests)
-        likelihoods = [_likelihood(one) for one in replies]
-        known = [number for number in likelihoods if number is not None]
-        if len(options) != len(likelihoods) or len(known) < len(likelihoods):
+        options = tuple(str(request.get("arg_1", "")) for request in requests)
+        likelihoods = [_likelihood(reply) for reply in replies]
+        logarithms = [number for number in likelihoods if number is not None]
+        if len(options) != len(likelihoods) or len(logarithms) < len(likelihoods):
             return cls(prompt, None, (), None)
-        best = max(range(len(known)), key=known.__getitem__)
+        best = max(range(len(logarithms)), key=logarithms.__getitem__)
         return cls(prompt, options[best], options if len(options) > 1 else (), None)
 
 
@@ -217,7 +219,7 @@ def _prompt(context: object) -> str:
         context = next(iter(context), "")
     if isinstance(context, str) and context.startswith('[{"role"'):
         try:
-            return flattened(parse(context, "prompt"))
+            return flatten(parse(context, "prompt"))
         except SweepError:
             return context
     return context if isinstance(context, str) else ""
@@ -228,9 +230,9 @@ def _settings(results: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str
     if isinstance(arguments, str):
         pairs = (pair.partition("=") for pair in arguments.split(","))
         arguments = {key.strip(): value for key, _, value in pairs}
-    known = mapping(arguments)
+    model_args = mapping(arguments)
     return {
-        **{name: known.get(name) for name in _IDENTITY},
+        **{name: model_args.get(name) for name in _IDENTITY},
         "gen_kwargs": config.get("gen_kwargs"),
         "chat_template_sha": results.get("chat_template_sha"),
         "system_instruction_sha": results.get("system_instruction_sha"),
@@ -247,18 +249,18 @@ FIELDS = (
 _FINISH = {"length": "length", "max_tokens": "length", "content_filter": "refused", "refusal": "refused"}
 
 
-def parse_map(given: str | Mapping[str, str]) -> dict[str, str]:
+def parse_map(names: str | Mapping[str, str]) -> dict[str, str]:
     """Fields with other names than ours, written ``prompt=question,correct=score``, or as a mapping."""
-    if isinstance(given, str):
-        parts = [part.partition("=") for part in given.split(",") if given]
-        given = {name: field for name, _, field in parts}
-    found = {name.strip(): field.strip() for name, field in given.items()}
-    for name, field in found.items():
+    if isinstance(names, str):
+        parts = [part.partition("=") for part in names.split(",") if names]
+        names = {name: field for name, _, field in parts}
+    fields = {name.strip(): field.strip() for name, field in names.items()}
+    for name, field in fields.items():
         if name not in FIELDS or not field:
             raise SweepError(
                 f"`map`: '{name}' cannot be mapped", f"Write NAME=FIELD with these names: {', '.join(FIELDS)}"
             )
-    return found
+    return fields
 
 
 def read_rows(path: Path, wanted: LogHints) -> Iterator[Sample]:
@@ -270,17 +272,19 @@ def read_rows(path: Path, wanted: LogHints) -> Iterator[Sample]:
         with wanted.sparing():
             row = parse(line, where)
             if not isinstance(row, dict):
-                raise refused(where, "it is no JSON object", "Give a file with one object on each line")
-            said = {name: _value(lookup(row, field)) for name, field in fields.items()}
-            if said["response"] is None and fields["response"] in row:
-                said["response"] = ""  # an empty reply, and not a log without texts
-            absent -= {name for name in absent if said[name] is not None}
+                raise log_error(where, "it is no JSON object", "Give a file with one object on each line")
+            values = {name: _value(lookup(row, field)) for name, field in fields.items()}
+            if values["response"] is None and fields["response"] in row:
+                values["response"] = ""  # an empty reply, and not a log without texts
+            absent -= {name for name in absent if values[name] is not None}
             remedy = "Name the field with `map`, or what it is with `{}`"
-            model = named(wanted.model or said["model"], "model", where, remedy.format("model"))
-            task = wanted.task or said["task"] or path.name.partition(".")[0]
-            run = Run(_OWN_LINES, named(task, "task", where, remedy.format("task")), fields["correct"], model)
+            model = clean_name(wanted.model or values["model"], "model", where, remedy.format("model"))
+            task = wanted.task or values["task"] or path.name.partition(".")[0]
+            run = Run(
+                _OWN_LINES, clean_name(task, "task", where, remedy.format("task")), fields["correct"], model
+            )
             yield Sample(
-                run, _question_in_row(said, fields, where), _answer_in_row(said, fields, where), where
+                run, _question_in_row(values, fields, where), _answer_in_row(values, fields, where), where
             )
     for name in sorted(absent):
         wanted.note(f"{path.name}: no line has '{fields[name]}', which is to be the {name}")
@@ -291,48 +295,48 @@ def _value(value: object) -> object:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _question_in_row(said: Mapping[str, Any], fields: Mapping[str, str], where: str) -> Question:
-    name, prompt = said["id"], said["prompt"]
-    asked = flattened(prompt) if isinstance(prompt, (str, list)) else as_text(prompt)
+def _question_in_row(values: Mapping[str, Any], fields: Mapping[str, str], where: str) -> Question:
+    name, prompt = values["id"], values["prompt"]
+    asked = flatten(prompt) if isinstance(prompt, (str, list)) else as_text(prompt)
     if name is None and not asked:
-        raise refused(
+        raise log_error(
             f"{where}, {fields['prompt']}",
             "nothing says which question it is about",
             "Fill it in, or name a field with `map`, such as prompt=question or id=number",
         )
     # Where questions have names, prompts may differ: chat templates do, between models.
     key = {"prompt": asked} if name is None else {"id": str(name)}
-    reference = as_text(said["reference"])
+    reference = as_text(values["reference"])
     return Question(
         canonical({**key, "target": reference}),
         asked,
         reference,
         None if name is None else str(name),
-        cluster=as_text(said["cluster"]),
+        cluster=as_text(values["cluster"]),
     )
 
 
-def _answer_in_row(said: Mapping[str, Any], fields: Mapping[str, str], where: str) -> Answer:
-    repeat = _whole(said["repeat"])
+def _answer_in_row(values: Mapping[str, Any], fields: Mapping[str, str], where: str) -> Answer:
+    repeat = _whole(values["repeat"])
     if repeat is not None and not (type(repeat) is int and 0 <= repeat <= MOST_REPEATS):
-        raise refused(
+        raise log_error(
             f"{where}, {fields['repeat']}",
             f"a repeat must be a whole number from 0 to {MOST_REPEATS}",
             "Correct it, or leave it out: lines about a question are numbered as they come then",
         )
-    if said["error"] not in (None, "", False):
+    if values["error"] not in (None, "", False):
         return Answer(repeat, failure="error in the log")
-    if said["correct"] is None:
+    if values["correct"] is None:
         return Answer(repeat, failure="not scored")
-    counts = [token_count(_whole(said[name])) for name in ("prompt_tokens", "tokens")]
+    counts = [token_count(_whole(values[name])) for name in ("prompt_tokens", "tokens")]
     prompt, completion = (-1 if count is None else count for count in counts)
-    latency = finite(said["latency"])
+    latency = finite(values["latency"])
     return Answer(
         repeat,
-        None if said["response"] is None else as_text(said["response"]),
-        text(said["reasoning"]),
-        _FINISH.get(text(said["finish"]).lower(), "stop"),
-        said["correct"],
+        None if values["response"] is None else as_text(values["response"]),
+        text(values["reasoning"]),
+        _FINISH.get(text(values["finish"]).lower(), "stop"),
+        values["correct"],
         prompt_tokens=prompt,
         completion_tokens=completion,
         latency=math.nan if latency is None or latency < 0 else latency,

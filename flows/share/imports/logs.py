@@ -14,7 +14,7 @@ from typing import Any
 from evalcube import known_as
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.plan import Plan
-from evalcube.flows.share.imports.bounded import lines, mapping, opened, parse, refused
+from evalcube.flows.share.imports.bounded import lines, log_error, mapping, open_log, parse
 from evalcube.flows.share.imports.collect import REPLIED, Collection
 from evalcube.flows.share.imports.inspect_logs import read_inspect
 from evalcube.flows.share.imports.json_lines import SAMPLES, parse_map, read_lm_eval, read_rows
@@ -50,15 +50,15 @@ class LogSource:
 
 def find_sources(logs: Sequence[str | Path], wanted: LogHints) -> list[LogSource]:
     """The logs that are meant, each once: a file that is there twice counts once."""
-    found: dict[str, LogSource] = {}
+    sources: dict[str, LogSource] = {}
     for path, listed in _files(logs, _LINES if _of_lines(wanted) else _LOGS):
         with replace(wanted, lenient=listed).sparing():
             digest = _digest(path)
-            if digest in found:
-                wanted.note(f"{path.name}: the same as {found[digest].path.name}; it counts once")
+            if digest in sources:
+                wanted.note(f"{path.name}: the same as {sources[digest].path.name}; it counts once")
                 continue
-            found[digest] = LogSource(path, _format(path, wanted), digest, listed)
-    return list(found.values())
+            sources[digest] = LogSource(path, _format(path, wanted), digest, listed)
+    return list(sources.values())
 
 
 def _of_lines(wanted: LogHints) -> bool:
@@ -83,12 +83,12 @@ def _files(logs: Sequence[str | Path], patterns: Sequence[str]) -> Iterator[tupl
 
 
 def _is_inspect(path: Path) -> bool:
-    with opened(path) as file:
+    with open_log(path) as file:
         return _INSPECT.match(file.read(1000)) is not None
 
 
 def _digest(path: Path) -> str:
-    with opened(path) as file:
+    with open_log(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]  # a real file
 
 
@@ -209,7 +209,7 @@ def import_logs(
         )
     with Collection(scale) as collection:
         for source in (sources := find_sources(logs, wanted)):
-            _read(source, collection, wanted)
+            _collect_samples(source, collection, wanted)
         if not collection.asked:
             why = f" ({next(iter(wanted.left_out))})" if wanted.left_out else ""
             raise SweepError(f"the logs have no samples{why}", "Give logs that have some")
@@ -247,7 +247,7 @@ def import_logs(
         )
 
 
-def _read(source: LogSource, collection: Collection, wanted: LogHints) -> None:
+def _collect_samples(source: LogSource, collection: Collection, wanted: LogHints) -> None:
     before, clustered = collection.samples, "cluster" not in wanted.fields
     hints = replace(wanted, lenient=source.listed)
     with hints.sparing():
@@ -257,7 +257,7 @@ def _read(source: LogSource, collection: Collection, wanted: LogHints) -> None:
                     collection.add(sample)
                     clustered |= bool(sample.question.cluster)
         except RecursionError:  # it could just be parsed
-            raise refused(str(source.path), "it is nested too deep", "Leave this log out") from None
+            raise log_error(str(source.path), "it is nested too deep", "Leave this log out") from None
     if collection.samples == before:
         wanted.note(f"{source.path.name}: it has no samples")
     elif not clustered:
@@ -274,17 +274,18 @@ def _note_setups(collection: Collection, wanted: LogHints) -> None:
             wanted.note(f"task {key.task}: asked in {len(questions.setups)} different ways ({shown})")
 
 
-def _beside(into: str, given: str | Path | None, what: str) -> Path | str:
+def _beside(into: str, address: str | Path | None, content: str) -> Path | str:
     """Where the questions or replies of a cube go: where it is said, else beside it."""
-    if given is not None:
-        return given
+    if address is not None:
+        return address
     if not is_directory(into):
-        name = "cache" if what == "replies" else what
+        name = "cache" if content == "replies" else content
         raise SweepError(
-            f"`{name}` is missing: the {what} of cube '{into}' need a place", "Give one, as its sweep would"
+            f"`{name}` is missing: the {content} of cube '{into}' need a place",
+            "Give one, as its sweep would",
         )
-    place = directory_of(into)
-    return place.with_name(f"{place.name.removesuffix('.zarr')}.{what}")
+    directory = directory_of(into)
+    return directory.with_name(f"{directory.name.removesuffix('.zarr')}.{content}")
 
 
 def _title(name: str, tasks: Sequence[str]) -> str:

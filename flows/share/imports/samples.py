@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from evalcube.flows.errors import SweepError
-from evalcube.flows.share.imports.bounded import finite, refused
+from evalcube.flows.share.imports.bounded import finite, log_error
 from evalcube.stages.generate.dataset.rows import lookup
 from evalcube.stages.reply.status import Status
 
@@ -123,8 +123,8 @@ class LogHints:
     def cluster(self, *places: Mapping[str, Any]) -> str:
         """What a question has in common with others, by the field that was named: of the first place that has it."""
         name = self.fields.get("cluster", "")
-        found = (lookup(place, name) for place in places if name)
-        return as_text(next((value for value in found if value is not None), None))
+        candidates = (lookup(record, name) for record in places if name)
+        return as_text(next((value for value in candidates if value is not None), None))
 
     def note(self, text: str) -> None:
         """Keep a remark, once."""
@@ -164,7 +164,7 @@ class Scale:
             return None
         least = self.correct_from
         if value not in (0, 1) and (least is None or not 0 < value < 1):
-            raise refused(
+            raise log_error(
                 f"{where}, score '{run.scorer}'",
                 f"{value:g} is neither right nor wrong",
                 "Say from which share on an answer is right with `correct_from`, such as 0.5, take another score with "
@@ -197,7 +197,7 @@ def _number(score: object, run: Run, where: str) -> tuple[float | None, bool]:
     number = finite(score)
     if number is None:
         shown = json.dumps(score, default=str)[:60]
-        raise refused(
+        raise log_error(
             f"{where}, score '{run.scorer}'", f"{shown} is no number", "Take another score with `score`"
         )
     return number, False
@@ -205,8 +205,8 @@ def _number(score: object, run: Run, where: str) -> tuple[float | None, bool]:
 
 def canonical(values: Mapping[str, Any]) -> str:
     """A mapping as canonical JSON, without what is null or empty; what JSON cannot hold becomes text."""
-    kept = {key: value for key, value in values.items() if value not in (None, "", [], {})}
-    return json.dumps(_plain(kept, _DEEPEST), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    filled = {key: value for key, value in values.items() if value not in (None, "", [], {})}
+    return json.dumps(_plain(filled, _DEEPEST), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def _plain(value: object, levels: int) -> object:
@@ -229,9 +229,9 @@ def as_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def named(name: object, what: str, where: str, remedy: str) -> str:
+def clean_name(name: object, kind: str, where: str, remedy: str) -> str:
     """A model's or a task's name, cut to a length that fits a board."""
-    found = " ".join(str(name).split()) if isinstance(name, (str, int)) and not isinstance(name, bool) else ""
-    if not found:
-        raise refused(where, f"the log does not say the {what}", remedy)
-    return found[:MOST_NAME]
+    label = " ".join(str(name).split()) if isinstance(name, (str, int)) and not isinstance(name, bool) else ""
+    if not label:
+        raise log_error(where, f"the log does not say the {kind}", remedy)
+    return label[:MOST_NAME]

@@ -69,8 +69,8 @@ def import_plan(
     np.maximum.at(reach[0], (table[:, 0], table[:, 1]), table[:, 2] + 1)
     np.maximum.at(reach[1], (table[:, 0], table[:, 1]), table[:, 3] + 1)
     tasks = []
-    for place, (label, own) in enumerate(zip(labels, params, strict=True)):
-        base = int((reach[0, :, place] * reach[1, :, place]).max())
+    for index, (label, own) in enumerate(zip(labels, params, strict=True)):
+        base = int((reach[0, :, index] * reach[1, :, index]).max())
         tasks.append(TaskPlan(label, task, (PlannedCell(Cell(task, own, seed), (TIER,), max(1, base)),)))
     reached = reach[..., None].astype(np.int32)
     targets = SampleTargets(reached[0], reached[1])
@@ -96,17 +96,17 @@ def task_labels(keys: Sequence[TaskKey]) -> list[str]:
         [key.identity for key in keys],
     ]
     return [
-        next(form[place] for form in forms if form is forms[-1] or form.count(form[place]) == 1)
-        for place in range(len(keys))
+        next(form[index] for form in forms if form is forms[-1] or form.count(form[index]) == 1)
+        for index in range(len(keys))
     ]
 
 
 def _evaluations(collection: Collection) -> list[Evaluation]:
-    found = []
-    for asked, place in collection.asked.items():
-        params = _sampler(asked, collection.variants.get(place, {}))
+    evaluations = []
+    for asked, index in collection.asked.items():
+        params = _sampler(asked, collection.variants.get(index, {}))
         template = f"{IMPORTED} {asked.variant + 1}" if asked.variant else IMPORTED
-        found.append(
+        evaluations.append(
             Evaluation.of(
                 NamedTemplate(name=template, source=_TEMPLATE),
                 NamedSampler(name=_sampler_name(asked.tool, params), params=params),
@@ -114,17 +114,17 @@ def _evaluations(collection: Collection) -> list[Evaluation]:
                 request_model=asked.model,
             )
         )
-    return found
+    return evaluations
 
 
 def _sampler(asked: ModelSetting, setups: Mapping[str, str]) -> dict[str, Any]:
     """The settings as a sampler. Nobody sends it: it is part of the identity."""
     settings = json.loads(asked.settings)
-    known = {name: settings.pop(name) for name in _SHORT if _is_number(settings.get(name))}
+    sampling = {name: settings.pop(name) for name in _SHORT if _is_number(settings.get(name))}
     origin = {"tool": asked.tool, **({"settings": settings} if settings else {})}
     if asked.variant:
         origin["variant"] = hashlib.sha256(canonical(setups).encode()).hexdigest()[:16]
-    return {**known, IMPORTED: origin}
+    return {**sampling, IMPORTED: origin}
 
 
 def _is_number(value: object) -> bool:
@@ -134,9 +134,9 @@ def _is_number(value: object) -> bool:
 def _sampler_name(tool: str, params: Mapping[str, Any]) -> str:
     """The name of settings, which follows from them alone: in one cube a name has one meaning."""
     shown = [f"{short}={params[name]}" for name, short in _SHORT.items() if name in params]
-    rest = {name: value for name, value in params[IMPORTED].items() if name != "tool"}
-    digest = hashlib.sha256(canonical(rest).encode()).hexdigest()[:6]
-    return " ".join([tool, *shown, *([f"[{digest}]"] if rest else [])])
+    settings = {name: value for name, value in params[IMPORTED].items() if name != "tool"}
+    digest = hashlib.sha256(canonical(settings).encode()).hexdigest()[:6]
+    return " ".join([tool, *shown, *([f"[{digest}]"] if settings else [])])
 
 
 _BATCH = 512
@@ -150,10 +150,10 @@ def write_data(collection: Collection, folder: Path) -> list[DatasetParams]:
 
     A file's name has its digest, so that no other content is ever replaced.
     """
-    found = []
-    for place, (key, questions) in enumerate(collection.tasks.items()):
+    data_sets = []
+    for index, (key, questions) in enumerate(collection.tasks.items()):
         digest, rows = hashlib.sha256(), 0
-        for line in collection.rows(place):
+        for line in collection.rows(index):
             digest.update(line + b"\n")
             rows += 1
         path = folder / file_name(key, digest.hexdigest())
@@ -161,10 +161,10 @@ def write_data(collection: Collection, folder: Path) -> list[DatasetParams]:
             with guarded(path, "write the questions"):
                 make_directory(folder)
                 with replaced(path) as file:
-                    file.writelines(line + b"\n" for line in collection.rows(place))
+                    file.writelines(line + b"\n" for line in collection.rows(index))
         clustered = bool(questions.clusters)
-        found.append(data_params(key, str(path), digest.hexdigest(), rows, clustered=clustered))
-    return found
+        data_sets.append(data_params(key, str(path), digest.hexdigest(), rows, clustered=clustered))
+    return data_sets
 
 
 def file_name(key: TaskKey, digest: str) -> str:
@@ -181,8 +181,8 @@ def file_name(key: TaskKey, digest: str) -> str:
 
 def store_replies(plan: Plan, collection: Collection, table: npt.NDArray[np.int64], cache: Cache) -> None:
     """Put the replies into the cache."""
-    found = ((digest, collection.record(number)) for number, digest in _digests(plan, table))
-    records = ((digest, record) for digest, record in found if record is not None)
+    replies = ((digest, collection.record(number)) for number, digest in _digests(plan, table))
+    records = ((digest, record) for digest, record in replies if record is not None)
     while batch := list(islice(records, _BATCH)):
         _put(cache, batch)
 
@@ -280,8 +280,8 @@ def _within(
     """Which trials of a window have replies, which have failed, each in the window's shape, and the causes."""
     places = np.insert(table[:, :3] - (0, window.first_trial, window.first_repeat), 1, 0, axis=1)
     inside = ((places >= 0) & (places < window.shape)).all(axis=1)
-    found = np.zeros((2, *window.shape), dtype=bool)
+    marks = np.zeros((2, *window.shape), dtype=bool)
     numbers = table[inside, 3]
-    found[((numbers != REPLIED).astype(np.intp), *places[inside].T)] = True
+    marks[((numbers != REPLIED).astype(np.intp), *places[inside].T)] = True
     counts = Counter(causes[number] for number in numbers[numbers != REPLIED].tolist())
-    return found[0], found[1], dict(counts.most_common(_MOST_CAUSES))
+    return marks[0], marks[1], dict(counts.most_common(_MOST_CAUSES))

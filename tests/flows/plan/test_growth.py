@@ -12,7 +12,7 @@ from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.growth import Recorded, grown
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.read.merged.inputs import Input
-from evalcube.flows.state.beside_config import KEY, noted_unnamed, unnamed
+from evalcube.flows.state.beside_config import KEY, find_unnamed, noted_unnamed
 from evalcube.flows.state.store import open_store, sweep_cube
 from evalcube.stages.reply.status import COUNTERS
 from tests.flows.judging import judged_config
@@ -235,15 +235,15 @@ def test_grown__knows_points_that_the_config_has_taken_out_of_a_tier(tmp_path):
     taken = joined(old, config((3,), ((4, 6), "hard"))).plan
     counters = np.zeros((1, 1, taken.slots, len(COUNTERS)))
 
-    kept = unnamed(taken, counters)
+    kept = find_unnamed(taken, counters)
 
     assert kept is not None
     assert str(kept) == "in the cube and not in the run's config: 1 point of boolean in tier easy"
     assert noted_unnamed({KEY: json.loads(json.dumps(kept.to_dict()))}) == kept
     assert taken.tasks[0].cells[1].tiers == ("easy", "hard")
     # A config for some tiers only takes nothing out of the others.
-    part = unnamed(joined(old, config((3, 4))).plan, counters)
+    part = find_unnamed(joined(old, config((3, 4))).plan, counters)
     assert part is not None
     assert str(part) == "not in the run's config: 1 point of boolean (0 trials)"
-    assert unnamed(joined(old, old).plan, counters) is None
+    assert find_unnamed(joined(old, old).plan, counters) is None
     assert noted_unnamed({KEY: {"models": [], "points": {}, "trials": 0, "tiers": {"boolean": 1}}}) is None

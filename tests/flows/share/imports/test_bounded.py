@@ -12,7 +12,7 @@ import zstandard
 
 from evalcube.flows.errors import SweepError
 from evalcube.flows.share.imports import bounded
-from evalcube.flows.share.imports.bounded import Archive, content_text, finite, flattened, lines, parse, whole
+from evalcube.flows.share.imports.bounded import Archive, content_text, finite, flatten, lines, parse, whole
 
 
 def archive(path, members, method=zipfile.ZIP_DEFLATED):
@@ -191,7 +191,7 @@ def test_flattened__names_roles_of_several_messages_only():
         {"type": "reasoning", "text": "x"},
     ]
 
-    assert flattened("Hi") == flattened(one) == "Hi"
-    assert flattened([{"role": "system", "content": "Be brief."}, *one]) == "system: Be brief.\n\nuser: Hi"
+    assert flatten("Hi") == flatten(one) == "Hi"
+    assert flatten([{"role": "system", "content": "Be brief."}, *one]) == "system: Be brief.\n\nuser: Hi"
     assert content_text(parts) == "See\n[image]"
-    assert flattened(json.loads('[null, 3, {"role": 1}]')) == "\n\n\n\n"
+    assert flatten(json.loads('[null, 3, {"role": 1}]')) == "\n\n\n\n"
