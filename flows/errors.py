@@ -109,11 +109,9 @@ def no_bare_text(**lists: object) -> None:
             )
         if value is not None and (isinstance(value, bytes) or not isinstance(value, Iterable)):
             raise WrongTypeError(f"`{name}`: {told(value)} is no list", "Give a list of texts")
-        for element in value if isinstance(value, Collection) else ():
-            if not isinstance(element, str | SupportsFloat | Path):
-                raise WrongTypeError(
-                    f"`{name}`: {told(element)} in the list is no text", "Give a list of texts"
-                )
+        for text in value if isinstance(value, Collection) else ():
+            if not isinstance(text, str | SupportsFloat | Path):
+                raise WrongTypeError(f"`{name}`: {told(text)} in the list is no text", "Give a list of texts")
 
 
 def as_list(name: str, value: Any) -> Any:  # noqa: ANN401 - what conditions may be

@@ -83,8 +83,7 @@ def offer_missing(tasks: object, cube: str) -> None:
                 offer_copy(sha256, partial(read_copy, opened.records, sha256))
     # Examples may be from another split of what is named on the hub.
     named = {file.partition("?")[0] for file in missing if is_hub(file)}
-    beside = {file for file in versions if file.partition("?")[0] in named}
-    for file in missing | beside:
+    for file in missing | {file for file in versions if file.partition("?")[0] in named}:
         offer_version(file, versions.get(file))
 
 

@@ -53,11 +53,7 @@ def unverified(tasks: object) -> tuple[str, ...]:
     """What to say of tasks whose recipes nobody has held against published numbers, a sentence; empty where all are."""
     named = tasks.items() if isinstance(tasks, Mapping) else ()
     recipes = {str(label): task.get("recipe") for label, task in named if isinstance(task, Mapping)}
-    labels = [
-        label
-        for label, recipe in recipes.items()
-        if isinstance(recipe, Mapping) and not recipe.get("verified")
-    ]
+    labels = [label for label, row in recipes.items() if isinstance(row, Mapping) and not row.get("verified")]
     if not labels:
         return ()
     shown = listed([label[:128] for label in labels], _SHOWN)
@@ -103,8 +99,8 @@ def with_suites(raw: dict[str, Any]) -> tuple[dict[str, Any], list[Finding]]:
 
 def _members(label: object, task: object, found: list[Finding]) -> Iterator[tuple[object, object]]:
     """A task by its label, or all tasks of the group that it names."""
-    fields = task if isinstance(task, Mapping) else {}
-    name, params = str(fields.get("task") or label), fields.get("params")
+    own = task if isinstance(task, Mapping) else {}
+    name, params = str(own.get("task") or label), own.get("params")
     names: list[str] = []
     if name.startswith("lm-eval:"):
         from evalcube.stages.generate.foreign.lm_eval import members_of
@@ -116,7 +112,7 @@ def _members(label: object, task: object, found: list[Finding]) -> Iterator[tupl
     for member in names:
         yield (
             (member if name == label else f"{label} {member.rpartition(':')[2]}"),
-            {**fields, "task": member},
+            {**own, "task": member},
         )
     if not names:
         yield label, task
@@ -138,11 +134,9 @@ def _fill_from_suite(label: object, task: object, found: list[Finding]) -> objec
         found.append(Finding(path, rule, remedy=did_you_mean(str(wanted), list(tasks), "Its tasks")))
         return task
     taken = {"task": wanted, **tasks[wanted]}
-    params = (
-        {"params": {**(taken.get("params") or {}), **own["params"]}} if _both_have_params(own, taken) else {}
-    )
+    params = {"params": {**(taken.get("params") or {}), **own["params"]}} if _mergeable(own, taken) else {}
     return {**taken, **{name: own[name] for name in own if name != "task"}, **params}
 
 
-def _both_have_params(own: Mapping[str, object], taken: Mapping[str, object]) -> bool:
+def _mergeable(own: Mapping[str, object], taken: Mapping[str, object]) -> bool:
     return isinstance(own.get("params"), Mapping) and isinstance(taken.get("params") or {}, Mapping)

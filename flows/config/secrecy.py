@@ -96,8 +96,7 @@ def looks_secret(text: str) -> bool:
 
 def _is_random(run: str) -> bool:
     """Tell a random token from a long word: letters and digits change places often."""
-    changes = len(re.findall(r"[A-Za-z](?=[0-9])|[0-9](?=[A-Za-z])", run))
-    return changes >= 4
+    return len(re.findall(r"[A-Za-z](?=[0-9])|[0-9](?=[A-Za-z])", run)) >= 4
 
 
 def secret_word(name: str) -> str | None:

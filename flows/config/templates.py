@@ -233,8 +233,7 @@ def _mistake(message: object) -> tuple[str, ...]:
             return f"has no {name}", _EXAMPLE
     role, content = message["role"], message["content"]
     if role not in ROLES:
-        remedy = did_you_mean(str(role), list(ROLES), "Roles")
-        return f"has an unknown role {show(role)}", remedy, "role"
+        return f"has an unknown role {show(role)}", did_you_mean(str(role), list(ROLES), "Roles"), "role"
     if not isinstance(content, str):
         return f"has {show(content)} for its content, not a text", "Put quotes round it", "content"
     return "", ""

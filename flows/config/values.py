@@ -80,8 +80,9 @@ def revision(value: object) -> str:
 def path(value: str) -> str:
     """Check a path or URL of a store."""
     if re.search(r"://[^/@]*@", value):
-        remedy = "Use the store's own credentials"
-        raise refusal("a URL must not hold a user or password", remedy, secret=True)
+        raise refusal(
+            "a URL must not hold a user or password", "Use the store's own credentials", secret=True
+        )
     return _label(value, LONGEST_PATH)
 
 
@@ -399,11 +400,13 @@ def _check_bounds(value: object, limits: tuple[object, object]) -> None:
     unknown = isinstance(value, Mapping) and set(value) - {"min", "max"}
     numbers = [limit for limit in limits if limit is not None]
     if unknown or not numbers or not all(map(_is_number, numbers)):
-        rule = "a range must be {min: NUMBER, max: NUMBER} or one of the two"
-        raise refusal(rule, "Write {min: 4, max: 8}")
+        raise refusal(
+            "a range must be {min: NUMBER, max: NUMBER} or one of the two", "Write {min: 4, max: 8}"
+        )
     if numbers[0] > numbers[-1]:  # type: ignore[operator]  # both are numbers
-        problem = f"max must be at least min ({numbers[0]}), is {numbers[-1]}"
-        raise refusal(problem, "Exchange them", told=True)
+        raise refusal(
+            f"max must be at least min ({numbers[0]}), is {numbers[-1]}", "Exchange them", told=True
+        )
 
 
 def _is_number(value: object) -> TypeGuard[int | float]:

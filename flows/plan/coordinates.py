@@ -56,8 +56,7 @@ def grown_row_ids(cube: Cube, before: Plan, plan: Plan) -> Coordinate | None:
     """`ROW_ID` of a cube whose sweep has grown; None if it has none."""
     if not plan.named_points:
         return None
-    stored = _read_ids(cube, before) if before.named_points else {}
-    row_ids = _complete_ids(plan, cube.sizes["trial"], stored)
+    row_ids = _complete_ids(plan, cube.sizes["trial"], _read_ids(cube, before) if before.named_points else {})
     return Coordinate(ROW_ID, ("dataset", "trial"), row_ids, ROW_ID_ATTRS)
 
 

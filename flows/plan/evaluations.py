@@ -130,8 +130,7 @@ class Evaluation(AskedModel):
         beside = dict(self.beside_name)
         sent += [beside.pop("api")] if "api" in beside else []
         sent += [beside] if beside else []
-        text = json.dumps(sent, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
+        return hashlib.sha256(json.dumps(sent, sort_keys=True).encode()).hexdigest()[:32]
 
     @cached_property
     def code(self) -> str:

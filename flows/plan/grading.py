@@ -75,9 +75,7 @@ class LayerGrader:
             latency=reading.latency,
             cost=_cost(reading, prices),
             turns=1,
-            tool_calls=tuple(
-                ToolCall.from_arguments(tool, arguments) for tool, arguments in reading.tool_calls
-            ),
+            tool_calls=tuple(ToolCall.from_arguments(tool, args) for tool, args in reading.tool_calls),
         )
         return evaluate(assertions, context, hooks=known_hooks())
 

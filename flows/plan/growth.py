@@ -58,7 +58,7 @@ def grown(old: Plan, new: Plan, recorded: Recorded) -> Growth:
         *_meanings(old, new, evaluations, places, recorded),
         *_generators(old, new, recorded),
         *_judge_contradictions(old, new, recorded),
-        *_assert_prices(old, new, places, recorded),
+        *_prices(old, new, places, recorded),
     ]
     if not contradictions:
         contradictions += _twins(evaluations)
@@ -254,8 +254,7 @@ def _judges(old: Plan, new: Plan) -> tuple[Judge, ...]:
         if index is None:
             judges.append(judge)
         else:
-            most = max(judge.repeats, judges[index].repeats)
-            judges[index] = judge.model_copy(update={"repeats": most})
+            judges[index] = judge.model_copy(update={"repeats": max(judge.repeats, judges[index].repeats)})
     return tuple(judges)
 
 
@@ -296,9 +295,7 @@ def _labels(
     return tuple(prices), tuple(facets)
 
 
-def _assert_prices(
-    old: Plan, new: Plan, places: Sequence[int], recorded: Recorded
-) -> Iterator[Contradiction]:
+def _prices(old: Plan, new: Plan, places: Sequence[int], recorded: Recorded) -> Iterator[Contradiction]:
     before = dict(enumerate(old.asserted_prices))
     for index, price in zip(places, new.prices, strict=True):
         if index in before and before[index] != price and recorded.evaluations[index]:

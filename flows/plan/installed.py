@@ -38,10 +38,8 @@ def installed_task(spec: TaskSpec, package: str) -> Task:
         remedy = "Install the version of evalcube that wrote the cube"
     else:
         remedy = f"Install the package that has it (pip install PACKAGE), an entry point of group {GROUP}"
-    problem = (
-        f"task '{spec.name}' version {spec.version} of this cube {state}; its prompts cannot be made again"
-    )
-    return AbsentTask(spec.name, spec.version, f"{problem}. {remedy}")
+    rule = f"task '{spec.name}' version {spec.version} of this cube {state}; its prompts cannot be made again"
+    return AbsentTask(spec.name, spec.version, f"{rule}. {remedy}")
 
 
 def check_described_reader(described: Mapping[str, Any], index: int) -> None:

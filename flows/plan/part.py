@@ -43,8 +43,7 @@ class Selection:
         try:
             chosen = cells_of(plan, self.where)
         except SweepError as error:
-            message = error.message.replace("`where`", f"`{self.parameter}`")
-            raise SweepError(message, error.remedy) from error
+            raise SweepError(error.message.replace("`where`", f"`{self.parameter}`"), error.remedy) from error
         if not (chosen & named).any():
             raise SweepError(
                 f"`{self.parameter}`: what has {' and '.join(map(str, self.where))} is in the cube, and the config "

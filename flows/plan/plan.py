@@ -178,13 +178,8 @@ class Plan:
     def files(self) -> dict[str, str]:
         """Paths of the data files that its points name, by SHA-256."""
         params = (planned.cell.plain_params for task in self.tasks for planned in task.cells)
-        named = (
-            fields
-            for point in params
-            for fields in mappings(point)
-            if fields.get("file") and "sha256" in fields
-        )
-        return {str(fields["sha256"]): str(fields["file"]) for fields in named}
+        named = (row for point in params for row in mappings(point) if row.get("file") and "sha256" in row)
+        return {str(row["sha256"]): str(row["file"]) for row in named}
 
     @property
     def packages(self) -> dict[str, str]:

@@ -198,8 +198,9 @@ def _all(plan: Plan, index: int, *, tools: bool) -> Iterator[Criteria]:
     book, task = CriteriaBook(plan.tasks), plan.tasks[index]
     for entry in task.cells:
         cell = entry.cell
-        own = any(carries(cell, field) for field in _FIELDS)
-        count = (1 if cell.size is None else cell.size) if own else 0
+        count = (
+            (1 if cell.size is None else cell.size) if any(carries(cell, field) for field in _FIELDS) else 0
+        )
         for number in range(count):
             trial = cell.trial(number)
             try:
@@ -226,8 +227,7 @@ def _place(label: str, cell: Cell, trial: Trial) -> str:
 def _declaration_error(label: str, cell: Cell, trial: Trial, error: DeclarationError) -> SweepError:
     position = _place(label, cell, trial)
     field = error.where + (f".{error.field}" if error.field else "")
-    remedy = error.remedy[:1].upper() + error.remedy[1:]
-    return SweepError(f"{position}: {field}: {error.rule}", remedy)
+    return SweepError(f"{position}: {field}: {error.rule}", error.remedy[:1].upper() + error.remedy[1:])
 
 
 def _costs(assertions: Sequence[Assertion]) -> bool:

@@ -172,8 +172,7 @@ def filled_base(stored: npt.NDArray[Any] | None, described: Array, models: int) 
         return np.array(every)
     # A point that came later has no more than the others of its evaluation had at first.
     most = stored.max(axis=(1, 2), initial=0, keepdims=True)
-    later = np.where(most > 0, np.minimum(every, most), every)
-    return np.where(stored > 0, stored, later).astype(np.int64)
+    return np.where(stored > 0, stored, np.where(most > 0, np.minimum(every, most), every)).astype(np.int64)
 
 
 def joined_base(parts: Sequence[Array]) -> Array:

@@ -192,9 +192,7 @@ _KEY = "in_flight.json"
 _READ_BYTES = 1_000_000
 
 
-def with_remembered_limits(
-    records: Space, models: Sequence[Model], routes: Mapping[str, Route]
-) -> dict[str, Route]:
+def recall(records: Space, models: Sequence[Model], routes: Mapping[str, Route]) -> dict[str, Route]:
     """The routes, where the search for what endpoints have a use for begins with half of what was found before."""
     limits = _read_limits(records)
     addresses = {model.name: " ".join(model.addresses) for model in models}

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from evalcube.flows.config.models import Model, Sweep
 from evalcube.flows.plan.evaluations import token_limit
 from evalcube.flows.plan.part import Only, Sampling
-from evalcube.flows.run.endpoint_use import bounded_refusals, remember, share_limits, with_remembered_limits
+from evalcube.flows.run.endpoint_use import bounded_refusals, recall, remember, share_limits
 from evalcube.flows.run.follow.events import (
     Asked,
     Event,
@@ -343,9 +343,7 @@ class Session:
         from evalcube.storage.reach import leave_tokens
 
         cube, cache, store = absolute(self._settings.cube), absolute(self._settings.cache), self._store
-        routes = bounded_refusals(
-            store, with_remembered_limits(store.cube.records, self._settings.models, routes)
-        )
+        routes = bounded_refusals(store, recall(store.cube.records, self._settings.models, routes))
         self._endpoints = {name: route.endpoint for name, route in routes.items()}
         self._sharing = share_limits(self._endpoints)
         elsewhere, managed = connection.code.elsewhere, filter(is_managed, self._settings.models)

@@ -147,7 +147,7 @@ class Budget(Sampling):
         return {**asdict(self), "selection": {k: list(v) for k, v in asdict(self.selection).items()}}
 
 
-def resume_budget(budget: Budget, noted: object) -> Budget:
+def resume(budget: Budget, noted: object) -> Budget:
     """The budget, or the interrupted one that it repeats, which remembers what was spent before."""
     if isinstance(noted, dict) and isinstance(noted.get("before"), (int, float)):
         same = Budget(budget.amount, budget.purpose, budget.selection, float(noted["before"]))

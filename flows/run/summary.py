@@ -256,9 +256,7 @@ def _refused_models(
     causes: dict[int, list[str]] = {}
     for receipt in store.receipts:
         causes.setdefault(receipt.region.model, []).extend(receipt.causes)
-    lost = {
-        store.plan.evaluations[position].model for position, named in causes.items() if NOT_FOUND in named
-    }
+    lost = {store.plan.evaluations[index].model for index, named in causes.items() if NOT_FOUND in named}
     lost = lost if NOT_FOUND in tracker.causes else set()
     return (
         *refusal_lines(store.plan.evaluations, causes),
@@ -300,9 +298,7 @@ def lines_of(summary: RunSummary) -> list[str]:
             if use.seconds > _MOST * summary.asking_seconds
             else f", in the {use.seconds:.1f} s it was asked"
         )
-        lines.append(
-            f"efficiency: {use.used:.0%} of {limit} ({_join_names(use.models)}{part}){_slow(use.late)}"
-        )
+        lines.append(f"efficiency: {use.used:.0%} of {limit} ({_join(use.models)}{part}){_slow(use.late)}")
     lines += [_found_line(entry) for entry in summary.found_limits[:_SHOWN_LIMITS]]
     lines += summary.refused
     if summary.pending:
@@ -314,7 +310,7 @@ def lines_of(summary: RunSummary) -> list[str]:
 
 
 def _found_line(found: FoundLimit) -> str:
-    names = _join_names(found.models)
+    names = _join(found.models)
     if found.limit == "requests_per_minute":
         setting = f"{found.limit}: {found.value}"
         return f"{names}: the endpoint limits the rate. Set `limits: {{{setting}}}` in the config"
@@ -356,6 +352,6 @@ def usd(amount: float | None) -> str:
     return f"{amount:.2f} USD" if amount >= 1 or not amount else f"{amount:.2g} USD"
 
 
-def _join_names(names: Sequence[str]) -> str:
+def _join(names: Sequence[str]) -> str:
     shown = ", ".join(names[:_SHOWN_MODELS])
     return shown if len(names) <= _SHOWN_MODELS else f"{shown} and {len(names) - _SHOWN_MODELS} more"

@@ -22,7 +22,7 @@ from evalcube.flows.plan.filters import Where
 from evalcube.flows.plan.part import Adaptive, Fixed, Sampling, Selection
 from evalcube.flows.plan.targets import MOST_REPEATS, MOST_TRIALS
 from evalcube.flows.run.follow.events import Noted, Subscriber
-from evalcube.flows.run.spending import Amount, Budget, resume_budget, spent_on
+from evalcube.flows.run.spending import Amount, Budget, resume, spent_on
 from evalcube.flows.run.summary import RunSummary
 from evalcube.flows.run.sweep import Graders, run
 from evalcube.flows.state.records import MERGED, read_notes
@@ -83,7 +83,7 @@ def acting_config(
     # Where it works is decided by no cube, either; runs do not note it.
     fields = {name: value for name, value in noted.items() if name != "cluster"}
     sweep = as_config(fields, cube=address, cache=cache)
-    confirmed = _with_own_endpoints(sweep, endpoints, key_envs)
+    confirmed = _confirm(sweep, endpoints, key_envs)
     if cache is None:
         # Not one beside the cube either, although it may be read: a run writes into its cache, and tidies it up.
         raise SweepError(
@@ -182,9 +182,7 @@ def _command(serve: Serve) -> str:
     return repr(" ".join(words)[:_SHOWN_COMMAND])
 
 
-def _with_own_endpoints(
-    config: Sweep, endpoints: Mapping[str, str] | str, key_envs: Mapping[str, str] | str
-) -> Sweep:
+def _confirm(config: Sweep, endpoints: Mapping[str, str] | str, key_envs: Mapping[str, str] | str) -> Sweep:
     """The config with the user's endpoints and keys in place of those that the cube names."""
     asked = _for_models("endpoints", endpoints, config)
     keys = _for_models("key_envs", key_envs, config)
@@ -363,9 +361,7 @@ def _budget(settings: Sweep, amount: Amount | str, purpose: Purpose, selection: 
             "Run the sweep with a few trials per cell first, such as trials: 16",
         )
     before = float(spent_on(store.counters(), wanted.unit).sum())
-    return resume_budget(
-        Budget(wanted, purpose, selection, before), read_notes(store.cube.records).get("budget")
-    )
+    return resume(Budget(wanted, purpose, selection, before), read_notes(store.cube.records).get("budget"))
 
 
 def _need_precision(precision: Precision | str) -> Precision:

@@ -69,8 +69,7 @@ class Difference:
     def equal(self) -> bool:
         """Whether they ask the same and hold the same, latencies aside."""
         same = [
-            (counts.only_first, counts.only_second, counts.differing) == (0, 0, 0)
-            for counts in (self.cells, self.trials)
+            (row.only_first, row.only_second, row.differing) == (0, 0, 0) for row in (self.cells, self.trials)
         ]
         return not self.identity and not self.plan["cells"] and all(same)
 
@@ -122,10 +121,7 @@ class _Comparison:
         self._places = [_place(spec, self._evaluations, self._tasks) for spec in specs]
         shape = (len(self._evaluations), len(self._tasks), self._slots)
         self._shape = shape
-        self._planned = [
-            planned_of(source, position, shape)
-            for source, position in zip(self._inputs, self._places, strict=True)
-        ]
+        self._planned = [planned_of(*pair, shape) for pair in zip(self._inputs, self._places, strict=True)]
         # Of each cell whether it has trials in one cube only, and whether any differ.
         self._only = np.zeros((2, shape[0], shape[1] * shape[2]), dtype=bool)
         self._differs = np.zeros((shape[0], shape[1] * shape[2]), dtype=bool)
@@ -157,7 +153,7 @@ class _Comparison:
     def _variables(self) -> dict[str, Any]:
         """The arrays that both cubes have in the same sense: readings of other judges are no readings of the same."""
         first, second = self._inputs
-        variables: dict[str, Any] = {name: (variable, ()) for name, variable in VARIABLES.items()}
+        arrays: dict[str, Any] = {name: (variable, ()) for name, variable in VARIABLES.items()}
         same = first.spec.judges == second.spec.judges
         for name, variable in LAYERS.items():
             if (
@@ -166,13 +162,13 @@ class _Comparison:
                 and (same or name != "judge_readings")
             ):
                 dims = variable.dims[5:]
-                variables[name] = (
+                arrays[name] = (
                     variable,
                     tuple(max(each.sizes[dim] for each in self._inputs) for dim in dims),
                 )
         if not same:
-            variables.pop("judge", None)
-        return variables
+            arrays.pop("judge", None)
+        return arrays
 
     def _compare(self, layers: Layers, part: UnionPart) -> None:
         pair = [layers.one(source, part, []) for source in (0, 1)]
@@ -236,35 +232,28 @@ class _Comparison:
         return SideCounts(only[0], only[1], *self._trials.tolist())
 
     def _status_changes(self, labels: Sequence[str], tasks: Sequence[str]) -> list[StatusChange]:
-        changes = []
+        rows = []
         for (model, task), codes in self._changes.items():
             for code in np.flatnonzero(codes):
                 first, second = (Status(int(status)).name.lower() for status in divmod(int(code), _STATUSES))
-                changes.append(StatusChange(labels[model], tasks[task], first, second, int(codes[code])))
-        return sorted(
-            changes,
-            key=lambda row: (-row.trials, row.model, row.task, row.first, row.second),
-        )
+                rows.append(StatusChange(labels[model], tasks[task], first, second, int(codes[code])))
+        return sorted(rows, key=lambda row: (-row.trials, row.model, row.task, row.first, row.second))
 
 
 def identity_differences(first: Spec, second: Spec) -> list[str]:
     """What two sweeps ask differently, in words; empty if they are the same one, in whatever order."""
     common = {label for label, _ in _common_tasks(first, second)}
     sides = [{key: (name, fact) for key, name, fact in _facts(spec, common)} for spec in (first, second)]
-    differences = []
+    lines = []
     for key, (name, _) in {**sides[1], **sides[0]}.items():
         here, there = (side[key][1] if key in side else None for side in sides)
         if here is None or there is None:
-            differences.append(f"{name} is only in the {'second' if here is None else 'first'}")
+            lines.append(f"{name} is only in the {'second' if here is None else 'first'}")
         elif here != there and len(here) + len(there) > _LONGEST_SAID:
-            differences.append(f"{name} is another one in the second")
+            lines.append(f"{name} is another one in the second")
         elif here != there:
-            differences.append(f"{name} is {here} in the first and {there} in the second")
-    return (
-        differences
-        if len(differences) <= _MOST_SAID
-        else [*differences[:_MOST_SAID], f"and {len(differences) - _MOST_SAID} more"]
-    )
+            lines.append(f"{name} is {here} in the first and {there} in the second")
+    return lines if len(lines) <= _MOST_SAID else [*lines[:_MOST_SAID], f"and {len(lines) - _MOST_SAID} more"]
 
 
 def _facts(spec: Spec, common: Collection[str]) -> Iterator[tuple[tuple[str, ...], str, str]]:
@@ -277,8 +266,11 @@ def _facts(spec: Spec, common: Collection[str]) -> Iterator[tuple[tuple[str, ...
     for row in spec.evaluations:
         yield ("evaluation", row.eval_id), f"evaluation {row.label}", row.label
     for task in spec.tasks:
-        generator = f"{task.name} version {task.version}"
-        yield ("task", task.label), f"the generator of task {task.label}", generator
+        yield (
+            ("task", task.label),
+            f"the generator of task {task.label}",
+            f"{task.name} version {task.version}",
+        )
         if task.label in common:
             for point in task.points:
                 # Params may name a file, which lies elsewhere on another machine.
@@ -286,8 +278,7 @@ def _facts(spec: Spec, common: Collection[str]) -> Iterator[tuple[tuple[str, ...
                 yield ("point", task.label, point.cell_id), name, f"in tiers {', '.join(tiers)}"
             judged = as_json([task.assertions, task.rubric])
             yield ("judged", task.label), f"what task {task.label} is judged by", judged
-    jury = {judge.name: judge.model_dump(mode="json") for judge in spec.judges}
-    yield ("jury",), "the jury", as_json(jury)
+    yield ("jury",), "the jury", as_json({judge.name: judge.model_dump(mode="json") for judge in spec.judges})
 
 
 _Cells = tuple[str, list[str]]

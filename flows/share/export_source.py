@@ -128,7 +128,7 @@ class Source:
         self.notes += [note for note in part.notes if note not in self.notes]
 
     @cached_property
-    def _points_with_reference(self) -> frozenset[str]:
+    def _answerable(self) -> frozenset[str]:
         """Points that have right answers."""
         return frozenset(
             planned.cell.id
@@ -139,11 +139,7 @@ class Source:
 
     def scores(self, row: Row) -> dict[str, float]:
         """The results that a trial is part of: `ACCURACY` where there is a right answer, and the layers that it has."""
-        accuracy = (
-            {ACCURACY: float(row["status"] == "correct")}
-            if row["cell_id"] in self._points_with_reference
-            else {}
-        )
+        accuracy = {ACCURACY: float(row["status"] == "correct")} if row["cell_id"] in self._answerable else {}
         return accuracy | {name: row[name] for name in LAYERS if row[name] is not None}
 
     @cached_property

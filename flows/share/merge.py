@@ -125,8 +125,7 @@ def merge_cubes(
     inputs = [Input(url, renames) for url in addresses]
     for source in inputs:
         refuse_unrecorded(source.cube, source.receipts)
-    joined = Joined(inputs)
-    done = _Writer(joined, prefer).into(output)
+    done = _Writer(Joined(inputs), prefer).into(output)
     remember_merged(output, addresses, newer=prefer == "newer")
     return done
 
@@ -258,15 +257,14 @@ class _Writer:
 
     def _write_notes(self, cube: Cube) -> None:
         """What helps readers: data files, and what the notes of all inputs have in common."""
-        first, *remaining = (source.notes for source in self._joined.inputs)
+        first, *later = (source.notes for source in self._joined.inputs)
         common = {name: first[name] for name in _KEPT if name in first}
         same = {
-            name: value
-            for name, value in common.items()
-            if all(each.get(name) == value for each in remaining)
+            name: value for name, value in common.items() if all(each.get(name) == value for each in later)
         }
-        notes = {**same, "files": dict(self._joined.plan.files)}
-        cube.records.put(NOTES, json.dumps(notes, indent=1).encode())
+        cube.records.put(
+            NOTES, json.dumps({**same, "files": dict(self._joined.plan.files)}, indent=1).encode()
+        )
         for source in self._joined.inputs:
             copy_questions(source.cube.records, cube.records, self._joined.plan)
         engines = joined_engines(read_engines(source.cube.records) for source in self._joined.inputs)

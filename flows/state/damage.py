@@ -53,8 +53,7 @@ class Verification(Shown):
     @property
     def requests(self) -> int:
         """What a run would have to ask to make the cube whole."""
-        asked = {damage.region: damage.requests for damage in self.damages if not damage.healed}
-        return sum(asked.values())
+        return sum({damage.region: damage.requests for damage in self.damages if not damage.healed}.values())
 
     def records(self) -> list[dict[str, Any]]:
         """What is damaged, as plain values."""

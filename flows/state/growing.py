@@ -81,15 +81,13 @@ def extend(cube: Cube, plan: Plan) -> None:
     ids = grown_row_ids(cube, Plan.from_spec(before, plan.trials, plan.repeats), plan)
     more = [] if ids is None else [ids]
     if cube.has_label(BASE):  # 0 for what is new: the description has it
-        more.append(
-            base_coordinate(_without_replaced(cube.whole_label(BASE), grown, *_replaced_places(before, spec)))
-        )
+        more.append(base_coordinate(_keep(cube.whole_label(BASE), grown, *_changes(before, spec))))
     cube.extend(
         sizes={dim: size for dim, size in grown.sizes.items() if dim in _GROWING},
         coordinates=[*labels(grown), *more],
         attrs=description(spec),
         layers=list(grown.more_arrays),
-        shared=_clear_replaced(cube, before, spec, grown),
+        shared=_clear(cube, before, spec, grown),
     )
 
 
@@ -108,9 +106,7 @@ def pad_to(values: Array, shape: Sequence[int]) -> Array:
     return grown
 
 
-def _replaced_places(
-    before: Mapping[str, Any], after: Mapping[str, Any]
-) -> tuple[list[int], list[tuple[int, int]]]:
+def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[list[int], list[tuple[int, int]]]:
     """Places of evaluations, and of points by task, that stand for something else from now on."""
     models = [
         index
@@ -126,7 +122,7 @@ def _replaced_places(
     return models, points
 
 
-def _without_replaced(values: Array, plan: Plan, models: list[int], points: list[tuple[int, int]]) -> Array:
+def _keep(values: Array, plan: Plan, models: list[int], points: list[tuple[int, int]]) -> Array:
     """Values (model, task, params) at a plan's size, 0 where something else stands now."""
     grown = pad_to(values, (len(plan.evaluations), *plan.sources.shape)).copy()
     grown[models] = 0
@@ -135,19 +131,16 @@ def _without_replaced(values: Array, plan: Plan, models: list[int], points: list
     return grown
 
 
-def _clear_replaced(
-    cube: Cube, before: Mapping[str, Any], after: Mapping[str, Any], plan: Plan
-) -> dict[str, Array]:
+def _clear(cube: Cube, before: Mapping[str, Any], after: Mapping[str, Any], plan: Plan) -> dict[str, Array]:
     """Plans of the new size without those of places that stand for something else from now on; none if all stay."""
-    models, points = _replaced_places(before, after)
+    models, points = _changes(before, after)
     if not models and not points:
         return {}
     for row in {row for row, _ in points}:
         # Flags of other prompts. Unknown ones are no harm to the cube as it is, should this be cut short.
         cube.write_duplicates(row, np.full((cube.sizes["params"], cube.sizes["trial"]), 255, np.uint8))
     return {
-        f"planned_{dim}s": _without_replaced(cube.read_planned(dim), plan, models, points)
-        for dim in ("trial", "repeat")
+        f"planned_{dim}s": _keep(cube.read_planned(dim), plan, models, points) for dim in ("trial", "repeat")
     }
 
 

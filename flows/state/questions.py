@@ -169,8 +169,9 @@ def texts_of(records: Space, plan: Plan) -> Iterator[tuple[str, str]]:
 
 def kept_data_sets(records: Space, plan: Plan) -> list[DatasetParams]:
     """Params of one point for each data file of a plan that the cube keeps."""
-    pairs = data_sets(plan).items()
-    return [params for sha256, params in pairs if records.version(key_of(sha256)) is not None]
+    return [
+        params for sha256, params in data_sets(plan).items() if records.version(key_of(sha256)) is not None
+    ]
 
 
 def _digest(packed: bytes) -> str:

@@ -77,8 +77,7 @@ def count_region(
 ) -> FloatArray:
     """Counters of a region, shape (task, params, counter), from what the cube holds, unless that was read already."""
     window = window_of(cube.sizes, region, cube.chunks)
-    trials = slice(window.first_trial, window.first_trial + window.shape[2])
-    flags = cube.read_duplicates(trials)[..., None]
+    flags = cube.read_duplicates(slice(window.first_trial, window.first_trial + window.shape[2]))[..., None]
     arrays = cube.read_region(region, VARIABLES) if arrays is None else arrays
     return count_arrays(arrays, flags, planned.mask(window), prices)
 

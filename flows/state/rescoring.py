@@ -294,8 +294,7 @@ class _Rescore:
         """
         if not whole and stored_problems(self._cube, receipt)[0]:
             return None, None
-        arrays = _whole(self._cube, receipt)
-        status = arrays["status"]
+        status = _whole(self._cube, receipt)["status"]
         window = window_of(self._cube.sizes, receipt.region, self._cube.chunks)
         recorded = np.zeros(window.shape, dtype=bool)
         recorded[:, :, : receipt.trials, : receipt.repeats] = True

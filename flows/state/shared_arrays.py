@@ -86,8 +86,7 @@ def measured_plan(cube: Cube, regions: Iterable[Region]) -> SampleTargets:
             continue
         for sums, axis, first in ((trials, 3, window.first_trial), (repeats, 2, window.first_repeat)):
             along = there.any(axis=axis)
-            last = first + along.shape[2] - along[..., ::-1].argmax(axis=2)
-            count = np.where(along.any(axis=2), last, 0)
+            count = np.where(along.any(axis=2), first + along.shape[2] - along[..., ::-1].argmax(axis=2), 0)
             np.maximum(sums[region.model], count, out=sums[region.model], casting="unsafe")
     return SampleTargets(trials, repeats)
 

@@ -172,9 +172,7 @@ class SweepStore:
             status = self._trusted_status(receipt, window.shape)
         wanted = self.targets.mask(window)
         positions = pending_positions(window, wanted, status)
-        unrated = (
-            self._unrated_positions(wanted, status) if status is not None and not rated else positions[:0]
-        )
+        unrated = self._rateable(wanted, status) if status is not None and not rated else positions[:0]
         if not len(positions) and not len(unrated):
             return None
         if receipt is None or status is None:
@@ -198,7 +196,7 @@ class SweepStore:
             then.get(dim, 0) == now.get(dim, 0) for dim in ("judge_name", "judge_repeat")
         )
 
-    def _unrated_positions(self, wanted: BoolArray, status: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+    def _rateable(self, wanted: BoolArray, status: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
         """Flat positions of the finished trials that judges rate: what they said before is in the cache."""
         judged = np.array([task.judged for task in self.plan.tasks])
         finished = (status != Status.MISSING) & (status != Status.TRANSPORT)
@@ -340,8 +338,7 @@ def _removed_unused(url: str) -> bytes | None:
 
 def _is_unused(cube: Cube) -> bool:
     """Whether no trial is recorded, and no batch is under way whose answers could become some."""
-    receipts = Ledger(cube.records).newest().values()
-    recorded = any(receipt.finished > 0 for receipt in receipts)
+    recorded = any(receipt.finished > 0 for receipt in Ledger(cube.records).newest().values())
     return not recorded and not BatchNotes(cube.records).tokens()
 
 
@@ -404,12 +401,8 @@ def cube_plan(cube: Cube, notes: Mapping[str, Any]) -> Plan:
 
 def _moved_files(named: Mapping[str, str], noted: object) -> dict[str, str]:
     """Data files that the last run found elsewhere than the cube says, by digest."""
-    paths = _texts(noted)
-    return {
-        digest: paths[digest]
-        for digest, path in named.items()
-        if digest in paths and lasting(path) != paths[digest]
-    }
+    files = _texts(noted)
+    return {key: files[key] for key, path in named.items() if key in files and lasting(path) != files[key]}
 
 
 def _texts(noted: object) -> dict[str, str]:

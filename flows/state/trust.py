@@ -96,8 +96,7 @@ def remembered_code() -> set[str]:
 def remember_caches(cube: Cube, addresses: Sequence[str]) -> None:
     """Keep where the replies of a cube are that this user merged; without a writable home directory nothing is kept."""
     with suppress(OSError):  # whoever looks at replies then names the caches
-        path = _record(cube).with_suffix(_CACHES)
-        write_own(path, {"cube": _place(cube), "caches": list(addresses)})
+        write_own(_record(cube).with_suffix(_CACHES), {"cube": _place(cube), "caches": list(addresses)})
 
 
 def remembered_caches(cube: Cube) -> list[str]:

@@ -176,8 +176,7 @@ class _Check:
             self._damages.append(
                 Damage("zarr.json", f"has another description than it was written with: {forged}")
             )
-        written = labels(described)
-        expected = {coordinate.name: coordinate.values for coordinate in written}
+        expected = {coordinate.name: coordinate.values for coordinate in labels(described)}
         expected |= self._row_ids(problems)
         lost = self._lost_base(described, expected, problems)
         self._leave_absent(described, expected, problems)

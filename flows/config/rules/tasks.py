@@ -60,8 +60,7 @@ class CheckedTasks:
             excess = list(once.values())
         self.findings += excess
         if parts and not excess:
-            first = next(iter(parts.values()))
-            self.samples[label] = expand(task, first[:1])[0].params.canonical()
+            self.samples[label] = expand(task, next(iter(parts.values()))[:1])[0].params.canonical()
 
 
 def _too_many(label: str, entries: Sequence[Entry]) -> list[Finding]:
@@ -96,14 +95,12 @@ def _rule(error: TaskError) -> str:
 def renders(config: Sweep, samples: Mapping[str, Mapping[str, object]]) -> Iterator[Finding]:
     """Each template renders, and uses the prompt."""
     for name, source in config.templates.items():
-        finding = _render_problem(name, Template(source), samples)
+        finding = _error(name, Template(source), samples)
         if finding is not None:
             yield finding
 
 
-def _render_problem(
-    name: str, template: Template, samples: Mapping[str, Mapping[str, object]]
-) -> Finding | None:
+def _error(name: str, template: Template, samples: Mapping[str, Mapping[str, object]]) -> Finding | None:
     """What fails when the template is rendered with one prompt per task."""
     guesses: dict[str, Mapping[str, object]] = {} if "params" in template.uses else {"task": {}}
     for task, params in (samples or guesses).items():

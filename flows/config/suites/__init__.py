@@ -222,7 +222,7 @@ def load_suite(
     'results/quick.zarr'
     """
     names = sorted(
-        {need_text("name", suite) for suite in (name if isinstance(name, (list, tuple)) else [name])}
+        {need_text("name", each) for each in (name if isinstance(name, (list, tuple)) else [name])}
     )
     text = suite_text(names[0]) if len(names) == 1 else yaml_text(joined_suites(names))
     no_bare_text(models=models, key_envs=key_envs, judges=judges)

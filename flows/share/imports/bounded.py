@@ -152,8 +152,7 @@ class Archive:
             self._file.seek(info.header_offset)
             fields = _LOCAL.unpack(self._file.read(_LOCAL.size))
             self._file.seek(fields[-2] + fields[-1], 1)
-            packed = self._file.read(info.compress_size)
-            data = _unpack(packed, info.compress_type, info.file_size)
+            data = _unpack(self._file.read(info.compress_size), info.compress_type, info.file_size)
         except (OSError, ValueError, struct.error, zlib.error, zstandard.ZstdError) as error:
             raise log_error(where, f"it cannot be unpacked: {error}", "Take the log from a copy") from None
         if data is None:
@@ -205,8 +204,8 @@ def flatten(messages: object) -> str:
     if isinstance(messages, str):
         return messages
     parts = [
-        (text(mapping(message).get("role")), content_text(mapping(message).get("content")))
-        for message in items(messages)
+        (text(message.get("role")), content_text(message.get("content")))
+        for message in map(mapping, items(messages))
     ]
     if len(parts) == 1:
         return parts[0][1]

@@ -137,11 +137,11 @@ class Collection:
     def _place(self, run: Run, key: TaskKey, questions: Questions, where: str) -> int:
         """The place of the evaluation, another one for each way in which it was asked this task."""
         questions.setups.setdefault(run.setup, run.setup_name)
-        base = ModelSetting(run.tool, run.model, run.settings)
-        setups = self._setups.setdefault((base, key), {})
+        setups = self._setups.setdefault((ModelSetting(run.tool, run.model, run.settings), key), {})
         variant = setups.setdefault(run.setup, len(setups))
-        asked = ModelSetting(run.tool, run.model, run.settings, variant)
-        index = self.asked.setdefault(asked, len(self.asked))
+        index = self.asked.setdefault(
+            ModelSetting(run.tool, run.model, run.settings, variant), len(self.asked)
+        )
         if len(self.asked) > _MOST_MODELS:
             raise log_error(where, f"the logs have more than {_MOST_MODELS:,} models", _SPREAD)
         if variant:
@@ -167,8 +167,9 @@ class Collection:
         if row is None:
             row = questions.rows[digest] = len(questions.rows)
             if row >= _MOST_QUESTIONS:
-                rule = f"its task has more than {_MOST_QUESTIONS:,} questions"
-                raise log_error(sample.where, rule, _SPREAD)
+                raise log_error(
+                    sample.where, f"its task has more than {_MOST_QUESTIONS:,} questions", _SPREAD
+                )
             questions.prompts.append(_digest(prompt))
             questions.places.extend(self._keep(_as_row(digest, question, prompt)))
         self._cluster(questions, row, sample)
@@ -211,8 +212,7 @@ class Collection:
         if repeat >= MOST_REPEATS:
             raise log_error(where, f"a question may have {MOST_REPEATS:,} repeats", "Leave some out")
         if record is None:  # below 0, an offset is a cause
-            cause = answer.failure or "not scored"
-            offset, length = -1 - self.causes.setdefault(cause, len(self.causes)), 0
+            offset, length = -1 - self.causes.setdefault(answer.failure or "not scored", len(self.causes)), 0
         else:
             offset, length = self._keep(record)
         if number is not None:  # what failed in one log was answered in another

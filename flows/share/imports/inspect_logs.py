@@ -34,7 +34,7 @@ from evalcube.flows.share.imports.samples import (
     Run,
     Sample,
     canonical,
-    clean_name,
+    clean,
 )
 from evalcube.stages.reply.body import token_count
 
@@ -95,10 +95,8 @@ class _Header:
             )
         where = str(path)
         self._wanted, self._name = wanted, path.name
-        self._model = clean_name(wanted.model or spec.get("model"), "model", where, "Name it with `model`")
-        task = clean_name(wanted.task or spec.get("task"), "task", where, "Name it with `task`").rpartition(
-            "/"
-        )[2]
+        self._model = clean(wanted.model or spec.get("model"), "model", where, "Name it with `model`")
+        task = clean(wanted.task or spec.get("task"), "task", where, "Name it with `task`").rpartition("/")[2]
         version_of_task = spec.get("task_version")
         self._task = f"{task}@{version_of_task}" if version_of_task not in (None, 0, "") else task
         self._said = text(spec.get("model"))
@@ -124,15 +122,13 @@ class _Header:
     def _score(self, scores: Mapping[str, Any], where: str) -> tuple[str, Mapping[str, Any]]:
         """The score that counts: the one asked for, or the log's first; of one with several parts, a part."""
         parts, asked = dict(_parts(scores)), self._wanted.score
-        available = list(
-            dict.fromkeys([*(name for name in self._scorers if name in parts or not parts), *parts])
-        )
-        names = [name for name in available if not asked or name == asked or name.endswith(f".{asked}")]
+        order = list(dict.fromkeys([*(name for name in self._scorers if name in parts or not parts), *parts]))
+        names = [name for name in order if not asked or name == asked or name.endswith(f".{asked}")]
         if parts and not names:
-            raise log_error(where, f"it has no score '{asked}'", f"Take one of: {', '.join(available)}")
+            raise log_error(where, f"it has no score '{asked}'", f"Take one of: {', '.join(order)}")
         name = asked if asked in names else next(iter(names), asked or "score")
         if not asked and len(parts) > 1:
-            alternatives = ", ".join(label for label in available if label != name)
+            alternatives = ", ".join(label for label in order if label != name)
             self._wanted.note(f"task {self._task}: score '{name}' is taken; there is also {alternatives}")
         return str(name), parts.get(str(name), {})
 
@@ -147,8 +143,7 @@ class _Header:
         content = mapping(choice.get("message")).get("content")
         reply = content_text(content) if content is not None else text(output.get("completion"))
         usage = mapping(output.get("usage"))
-        all_usage = mapping(mapping(sample.get("model_usage")).get(self._said)) or usage
-        prompt, completion = _tokens(all_usage)
+        prompt, completion = _tokens(mapping(mapping(sample.get("model_usage")).get(self._said)) or usage)
         # The time of the one call; of several, what the sample took without waiting.
         latency = finite(output.get("time")) if _tokens(usage) == (prompt, completion) else None
         latency = finite(sample.get("working_time")) if latency is None else latency

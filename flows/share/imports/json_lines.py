@@ -30,7 +30,7 @@ from evalcube.flows.share.imports.samples import (
     Sample,
     as_text,
     canonical,
-    clean_name,
+    clean,
 )
 from evalcube.stages.generate.dataset.rows import lookup
 from evalcube.stages.reply.body import token_count
@@ -79,11 +79,11 @@ class _Lines:
         self._path, self._wanted = path, wanted
         where = str(path)
         config = mapping(results.get("config"))
-        label = clean_name(wanted.task or task, "task", where, _REMEDY.format("task"))
+        label = clean(wanted.task or task, "task", where, _REMEDY.format("task"))
         version = mapping(results.get("versions")).get(task)
         versioned = version not in (None, "", "N/A", 0, 0.0)
         self._task = label if wanted.task or not versioned else f"{label}@{version}"
-        self._model = clean_name(
+        self._model = clean(
             wanted.model or results.get("model_name") or config.get("model"),
             "model",
             where,
@@ -136,10 +136,8 @@ class _Lines:
         metrics = [name for name in items(line.get("metrics")) if isinstance(name, str)]
         name = self._metric or next(iter(metrics), "")
         if name not in line:
-            available = ", ".join(metrics) or "none"
-            raise log_error(
-                where, f"it has no score '{name}'", f"Take one of these with `score`: {available}"
-            )
+            names = ", ".join(metrics) or "none"
+            raise log_error(where, f"it has no score '{name}'", f"Take one of these with `score`: {names}")
         if self._better.get(name) is False:
             raise log_error(
                 f"{where}, score '{name}'",
@@ -205,8 +203,7 @@ def _answer(line: Mapping[str, Any], asked: _Asked, score: object) -> Answer:
 
 def _likelihood(replies: object) -> float | None:
     """The logarithm of a reply's likelihood, which the harness writes as a text."""
-    first = next(iter(items(replies)), None)
-    value = next(iter(items(first)), None)
+    value = next(iter(items(next(iter(items(replies)), None))), None)
     try:
         return finite(float(value)) if isinstance(value, (str, int, float)) else None
     except ValueError:
@@ -278,11 +275,9 @@ def read_rows(path: Path, wanted: LogHints) -> Iterator[Sample]:
                 values["response"] = ""  # an empty reply, and not a log without texts
             absent -= {name for name in absent if values[name] is not None}
             remedy = "Name the field with `map`, or what it is with `{}`"
-            model = clean_name(wanted.model or values["model"], "model", where, remedy.format("model"))
+            model = clean(wanted.model or values["model"], "model", where, remedy.format("model"))
             task = wanted.task or values["task"] or path.name.partition(".")[0]
-            run = Run(
-                _OWN_LINES, clean_name(task, "task", where, remedy.format("task")), fields["correct"], model
-            )
+            run = Run(_OWN_LINES, clean(task, "task", where, remedy.format("task")), fields["correct"], model)
             yield Sample(
                 run, _question_in_row(values, fields, where), _answer_in_row(values, fields, where), where
             )

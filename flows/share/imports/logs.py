@@ -274,18 +274,18 @@ def _note_setups(collection: Collection, wanted: LogHints) -> None:
             wanted.note(f"task {key.task}: asked in {len(questions.setups)} different ways ({shown})")
 
 
-def _beside(into: str, address: str | Path | None, content: str) -> Path | str:
+def _beside(into: str, address: str | Path | None, kind: str) -> Path | str:
     """Where the questions or replies of a cube go: where it is said, else beside it."""
     if address is not None:
         return address
     if not is_directory(into):
-        name = "cache" if content == "replies" else content
+        name = "cache" if kind == "replies" else kind
         raise SweepError(
-            f"`{name}` is missing: the {content} of cube '{into}' need a place",
+            f"`{name}` is missing: the {kind} of cube '{into}' need a place",
             "Give one, as its sweep would",
         )
     directory = directory_of(into)
-    return directory.with_name(f"{directory.name.removesuffix('.zarr')}.{content}")
+    return directory.with_name(f"{directory.name.removesuffix('.zarr')}.{kind}")
 
 
 def _title(name: str, tasks: Sequence[str]) -> str:

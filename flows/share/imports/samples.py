@@ -170,8 +170,7 @@ class Scale:
                 "Say from which share on an answer is right with `correct_from`, such as 0.5, take another score with "
                 "`score`, or bring scores of another range to 0 to 1",
             )
-        right = value == 1 if least is None else value >= least
-        if right:
+        if value == 1 if least is None else value >= least:
             return Status.CORRECT, value
         if blank or answer.unread:
             return Status.INVALID, value
@@ -229,7 +228,7 @@ def as_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def clean_name(name: object, kind: str, where: str, remedy: str) -> str:
+def clean(name: object, kind: str, where: str, remedy: str) -> str:
     """A model's or a task's name, cut to a length that fits a board."""
     label = " ".join(str(name).split()) if isinstance(name, (str, int)) and not isinstance(name, bool) else ""
     if not label:

@@ -200,8 +200,7 @@ def _digests(plan: Plan, table: npt.NDArray[np.int64]) -> Iterator[tuple[int, st
 
 
 def _put(cache: Cache, batch: Sequence[tuple[str, bytes]]) -> None:
-    new = cache.put_many(batch)
-    there = [item for item, fresh in zip(batch, new, strict=True) if not fresh]
+    there = [item for item, fresh in zip(batch, cache.put_many(batch), strict=True) if not fresh]
     for (_, ours), theirs in zip(there, cache.get_many([key for key, _ in there]), strict=True):
         if ours != theirs:
             raise SweepError(

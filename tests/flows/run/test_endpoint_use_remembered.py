@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from evalcube.flows.config.load import parse_config
-from evalcube.flows.run.endpoint_use import FoundLimit, found_limits, remember, with_remembered_limits
+from evalcube.flows.run.endpoint_use import FoundLimit, found_limits, recall, remember
 from evalcube.flows.run.follow.events import Traffic
 from evalcube.flows.run.follow.progress import Tracker
 from evalcube.flows.run.summary import lines_of
@@ -31,7 +31,7 @@ def start_after(window, endpoint=ENDPOINT, before=None):
     if before is not None:
         records.put("in_flight.json", json.dumps(before).encode())
     remember(records, models, {"a": endpoint}, found(window=window))
-    return with_remembered_limits(records, models, {"a": Route(endpoint)})["a"].endpoint.start
+    return recall(records, models, {"a": Route(endpoint)})["a"].endpoint.start
 
 
 @pytest.mark.parametrize(("window", "start"), [(200, 100), (20, 16), (4, 4), (None, 16), (2000, 256)])
