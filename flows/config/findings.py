@@ -122,11 +122,10 @@ def _broken_rule(path: Path, context: Mapping[str, Any], value: object, *, at_ke
     if where[:1] == ("\0key",):
         where, at_key = where[1:], True
     secret = context["secret"] or _sensitive(path)
-    shown = "" if secret or context["told"] else show(_inside(value, where))
     return Finding(
         path + where,
         context["rule"],
-        shown,
+        "" if secret or context["told"] else show(_inside(value, where)),
         context["remedy"],
         at_key=at_key,
         hide_key=at_key and (secret or looks_secret(str((path + where)[-1]))),

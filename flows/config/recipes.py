@@ -110,10 +110,7 @@ def _members(label: object, task: object, found: list[Finding]) -> Iterator[tupl
         except TaskError as error:
             found.append(Finding(("tasks", str(label)), error.message))
     for member in names:
-        yield (
-            (member if name == label else f"{label} {member.rpartition(':')[2]}"),
-            {**own, "task": member},
-        )
+        yield ((member if name == label else f"{label} {member.rpartition(':')[2]}"), {**own, "task": member})
     if not names:
         yield label, task
 

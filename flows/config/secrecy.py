@@ -145,9 +145,7 @@ def show(value: object) -> str:
         return "a list"
     if isinstance(value, int):
         return str(value) if abs(value) < 10**LONGEST_SHOWN else "a huge number"
-    if isinstance(value, float):
-        return repr(value)
-    return f"a {type(value).__name__}"
+    return repr(value) if isinstance(value, float) else f"a {type(value).__name__}"
 
 
 def _odd(text: str) -> bool:

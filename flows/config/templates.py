@@ -95,11 +95,10 @@ class _Text:
             value = variables[field[1].partition(".")[0]]
             if field[2]:
                 if not isinstance(value, Mapping) or field[2] not in value:
-                    line = self._source.count("\n", 0, field.start()) + 1
                     raise TemplateError(
                         f"wrong variable: 'dict object' has no attribute {field[2]!r}",
                         _hint(self.uses),
-                        line=line,
+                        line=self._source.count("\n", 0, field.start()) + 1,
                     )
                 value = value[field[2]]
             yield json.dumps(value, sort_keys=True).translate(_IN_JSON) if field[3] else str(value)

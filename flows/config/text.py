@@ -174,9 +174,7 @@ def _remedy(problem: str) -> str:
         return "Keep one document in a file"
     if "undefined alias" in problem:
         return "Put quotes round a text that starts with *"
-    if "cannot start any token" in problem:
-        return "Put quotes round this text"
-    return ""
+    return "Put quotes round this text" if "cannot start any token" in problem else ""
 
 
 def _key(node: Node) -> str:
@@ -220,9 +218,7 @@ def _integer(text: str, node: Node) -> int:
         raise YamlProblem("a number of more than 1,000 digits", _line(node), "Use a smaller one")
     if text.startswith("0o"):
         return int(text[2:], 8)
-    if text.startswith("0x"):
-        return int(text[2:], 16)
-    return int(text)
+    return int(text[2:], 16) if text.startswith("0x") else int(text)
 
 
 class _QuotingRepresenter(SafeRepresenter):

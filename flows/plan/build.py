@@ -37,11 +37,10 @@ def build_plan(config: Sweep) -> Plan:
         facets.append(dict(model.facets))
     _refuse_twins(evaluations)
     registry = all_tasks()
-    tasks = tuple(_plan_task(registry, config, label) for label in config.tasks)
     plan = Plan(
         config.seed,
         tuple(evaluations),
-        tasks,
+        tuple(_plan_task(registry, config, label) for label in config.tasks),
         config.trials,
         config.repeats,
         tuple(prices),
@@ -50,9 +49,7 @@ def build_plan(config: Sweep) -> Plan:
     )
     check_tools(plan)
     check_turns(plan)
-    if check_criteria(plan):
-        return replace(plan, asserted_prices=plan.prices)
-    return plan
+    return replace(plan, asserted_prices=plan.prices) if check_criteria(plan) else plan
 
 
 def _judges(config: Sweep) -> tuple[Judge, ...]:

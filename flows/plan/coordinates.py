@@ -168,10 +168,7 @@ def _of_points(plan: Plan) -> list[Coordinate]:
             "cell_id", point, ids, {"long_name": "digest of task, generator version, parameters, seed"}
         ),
         Coordinate(
-            "difficulty",
-            point,
-            difficulty,
-            {"long_name": "declared difficulty", "units": "elementary steps"},
+            "difficulty", point, difficulty, {"long_name": "declared difficulty", "units": "elementary steps"}
         ),
         Coordinate(
             "in_tier",
@@ -208,15 +205,10 @@ def _of_readers(plan: Plan) -> list[Coordinate]:
 def _of_judges(plan: Plan) -> list[Coordinate]:
     if not plan.judges:
         return []
-    names = _texts([judge.name for judge in plan.judges])
+    names, repeats = _texts([judge.name for judge in plan.judges]), np.arange(plan.sizes["judge_repeat"])
     return [
         Coordinate("judge_name", ("judge_name",), names, {"long_name": "judge"}),
-        Coordinate(
-            "judge_repeat",
-            ("judge_repeat",),
-            np.arange(plan.sizes["judge_repeat"]),
-            {"long_name": "repeat of the judge"},
-        ),
+        Coordinate("judge_repeat", ("judge_repeat",), repeats, {"long_name": "repeat of the judge"}),
     ]
 
 

@@ -94,10 +94,9 @@ class AskedModel(IdentityRecord):
     @cached_property
     def beside_name(self) -> dict[str, Any]:
         """By name, what tells the model from others of its name, and is not the default."""
-        fields = AskedModel.model_fields.items()
         return {
             name: getattr(self, name)
-            for name, field in fields
+            for name, field in AskedModel.model_fields.items()
             if not field.is_required() and getattr(self, name) != field.default
         }
 

@@ -102,7 +102,7 @@ def _meanings(
 ) -> Iterator[Contradiction]:
     """Names of models, templates and samplers that would stand for two things in one cube."""
     kinds: tuple[tuple[str, str, Callable[[Evaluation], tuple[str, Any]]], ...] = (
-        ("model", "models", lambda row: (row.model, _request_fields(row))),
+        ("model", "models", lambda row: (row.model, {"model": row.request_model, **row.beside_name})),
         ("template", "templates", lambda row: (row.template.name, row.template.source)),
         ("sampler", "samplers", lambda row: (row.sampler.name, row.sampler.params)),
     )
@@ -346,11 +346,6 @@ def _kept_tiers(new: Plan, tasks: Sequence[TaskPlan]) -> Iterator[tuple[str, str
             if planned.cell.id in own and tier in tiers and tier not in own[planned.cell.id]
         )
         yield from ((task.label, tier, count) for tier, count in counts.items())
-
-
-def _request_fields(row: Evaluation) -> dict[str, str]:
-    """What a model's name stands for."""
-    return {"model": row.request_model, **row.beside_name}
 
 
 def _apart(was: Any, now: Any) -> tuple[Any, Any]:  # noqa: ANN401 - any JSON values

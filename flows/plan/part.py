@@ -158,8 +158,7 @@ class Only:
             return replace(as_configured(config), selection=self.selection)
         if config.precision is not None:
             raise SweepError(
-                "`trials` excludes `precision`, which decides about trials itself",
-                "Leave one of them out",
+                "`trials` excludes `precision`, which decides about trials itself", "Leave one of them out"
             )
         return Fixed(self.trials, config.repeats, self.selection)
 

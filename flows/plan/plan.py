@@ -130,11 +130,7 @@ class TaskPlan:
 
     def spec(self) -> dict[str, object]:
         """The task's points as JSON."""
-        criteria = {
-            "assertions": list(self.assertions),
-            "rubric": self.rubric,
-            "reader": dict(self.reader),
-        }
+        criteria = {"assertions": list(self.assertions), "rubric": self.rubric, "reader": dict(self.reader)}
         return {
             "label": self.label,
             "name": self.task.name,
@@ -281,10 +277,7 @@ class Plan:
     def _judge_sizes(self) -> dict[str, int]:
         if not self.judges:
             return {}
-        return {
-            "judge_name": len(self.judges),
-            "judge_repeat": max(judge.repeats for judge in self.judges),
-        }
+        return {"judge_name": len(self.judges), "judge_repeat": max(judge.repeats for judge in self.judges)}
 
     @cached_property
     def layers(self) -> Mapping[str, tuple[int, ...]]:

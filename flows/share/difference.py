@@ -139,7 +139,6 @@ class _Comparison:
                     ends = min(trial + steps[0], sizes[0]), min(repeat + steps[1], sizes[1])
                     self._compare(layers, UnionPart(model, (trial, ends[0]), (repeat, ends[1])))
         labels = [row.label for row in self._evaluations]
-        tasks = [label for label, _ in self._tasks]
         return Difference(
             self._inputs[0].url,
             self._inputs[1].url,
@@ -147,7 +146,7 @@ class _Comparison:
             self._plan(),
             self._cells(),
             self._all_trials(),
-            self._status_changes(labels, tasks),
+            self._status_changes(labels, [label for label, _ in self._tasks]),
         )
 
     def _variables(self) -> dict[str, Any]:
@@ -161,10 +160,9 @@ class _Comparison:
                 and name in second.cube.trial_arrays
                 and (same or name != "judge_readings")
             ):
-                dims = variable.dims[5:]
                 arrays[name] = (
                     variable,
-                    tuple(max(each.sizes[dim] for each in self._inputs) for dim in dims),
+                    tuple(max(each.sizes[dim] for each in self._inputs) for dim in variable.dims[5:]),
                 )
         if not same:
             arrays.pop("judge", None)

@@ -350,12 +350,11 @@ def _source_data(task: TaskPlan) -> dict[str, Any]:
 
 def _generation(evaluation: Evaluation) -> dict[str, Any]:
     sampler, limit = evaluation.sampler.params, token_limit(evaluation.sampler.params)
-    template = evaluation.template.source
     return {
         "generation_args": {
             **{name: sampler[name] for name in _SENT if isinstance(sampler.get(name), int | float)},
             **({"max_tokens": limit} if limit else {}),
-            "prompt_template": json.dumps(template),
+            "prompt_template": json.dumps(evaluation.template.source),
         },
         "additional_details": _texts(
             {

@@ -109,15 +109,11 @@ class Source:
 
     def evaluations(self) -> Iterator[tuple[int, Evaluation]]:
         """The evaluations that are meant, with their indices."""
-        for index, evaluation in enumerate(self.plan.evaluations):
-            if self.opened.models[index]:
-                yield index, evaluation
+        return ((index, row) for index, row in enumerate(self.plan.evaluations) if self.opened.models[index])
 
     def tasks(self) -> Iterator[tuple[int, TaskPlan]]:
         """The tasks that are meant, with their indices."""
-        for index, task in enumerate(self.plan.tasks):
-            if self.opened.cells[index].any():
-                yield index, task
+        return ((index, task) for index, task in enumerate(self.plan.tasks) if self.opened.cells[index].any())
 
     def rows(self, model: int, task: int) -> Iterator[Row]:
         """The finished trials of one evaluation and task, repeats of a question one after another."""

@@ -84,11 +84,10 @@ def find_unnamed(plan: Plan, counters: npt.NDArray[np.float64]) -> Unnamed | Non
     tiers: dict[str, dict[str, int]] = {}
     for label, tier, count in plan.named.tiers:
         tiers.setdefault(label, {})[tier] = count
-    trials = np.where(plan.named_cells | older, 0, counters[..., COUNTERS.index("trials")]).sum()
     return Unnamed(
         tuple(label for label, own in zip(plan.labels, plan.named.evaluations, strict=True) if not own),
         {label: count for label, count in points.items() if count},
-        int(trials),
+        int(np.where(plan.named_cells | older, 0, counters[..., COUNTERS.index("trials")]).sum()),
         tiers,
     )
 

@@ -148,10 +148,7 @@ class SweepStore:
 
     def unfinished(self, model: int) -> Iterator[RegionWork]:
         """The regions of one evaluation with something left to do; what is done costs neither request nor cache."""
-        for region in self.regions(model):
-            work = self.work_in(region)
-            if work is not None:
-                yield work
+        return filter(None, map(self.work_in, self.regions(model)))
 
     def is_recorded(self, region: Region) -> bool:
         """Whether there is a receipt of a region."""

@@ -108,11 +108,7 @@ def _error(name: str, template: Template, samples: Mapping[str, Mapping[str, obj
             template.render(prompt="What is 2 + 3?", task=task, params=params)
         except TemplateError as error:
             at = f" (with task {task})" if "params" in template.uses else ""
-            return Finding(
-                ("templates", name, *error.where),
-                mask(error.message) + at,
-                remedy=error.remedy,
-            )
+            return Finding(("templates", name, *error.where), mask(error.message) + at, remedy=error.remedy)
     if "prompt" not in template.uses:
         rule = "never uses the prompt: every question would be the same"
         return Finding(("templates", name), rule, remedy="Write {{ prompt }} into it")
@@ -168,9 +164,8 @@ def _tiers(config: Sweep) -> Iterator[str]:
 
 def _numbers(task: Task) -> Iterator[str]:
     """The coordinates that a task's params become; a param that is a text becomes none."""
-    for name, info in task.Params.model_fields.items():
-        if _holds_number(info.annotation):
-            yield f"param_{name}"
+    fields = task.Params.model_fields.items()
+    yield from (f"param_{name}" for name, info in fields if _holds_number(info.annotation))
 
 
 def _holds_number(annotation: Any) -> bool:  # noqa: ANN401 - any type

@@ -188,10 +188,7 @@ def _guesses(file: str) -> Iterator[dict[str, object]]:
 
 
 def load_suite(
-    name: str | Sequence[str],
-    models: Sequence[str],
-    key_envs: Sequence[str] = (),
-    judges: Sequence[str] = (),
+    name: str | Sequence[str], models: Sequence[str], key_envs: Sequence[str] = (), judges: Sequence[str] = ()
 ) -> Sweep:
     """A packaged suite, or several as one sweep, with models to measure.
 
@@ -250,9 +247,8 @@ def load_sweep(
     if targets and suites == list(map(str, targets)):
         return load_suite(suites, models, key_envs, judges)
     if len(targets) != 1:
-        files = [show(str(entry)) for entry in targets if str(entry) not in suites]
         raise failure(
-            ", ".join(files),
+            ", ".join([show(str(entry)) for entry in targets if str(entry) not in suites]),
             "only suites can be run several at once",
             f"Give one config, whose tasks may be of suites: {{gsm8k: {{suite: gsm8k}}}}. Suites: {', '.join(known)}",
         )

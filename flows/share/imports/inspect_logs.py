@@ -185,9 +185,7 @@ def _question(sample: Mapping[str, Any], cluster: str) -> Question:
 def _failure(sample: Mapping[str, Any]) -> str:
     if sample.get("error") is not None:
         return "error in inspect_ai"
-    if sample.get("invalidation") is not None:
-        return "invalidated in inspect_ai"
-    return ""
+    return "" if sample.get("invalidation") is None else "invalidated in inspect_ai"
 
 
 def _tokens(usage: Mapping[str, Any]) -> tuple[int, int]:

@@ -281,8 +281,7 @@ def _beside(into: str, address: str | Path | None, kind: str) -> Path | str:
     if not is_directory(into):
         name = "cache" if kind == "replies" else kind
         raise SweepError(
-            f"`{name}` is missing: the {kind} of cube '{into}' need a place",
-            "Give one, as its sweep would",
+            f"`{name}` is missing: the {kind} of cube '{into}' need a place", "Give one, as its sweep would"
         )
     directory = directory_of(into)
     return directory.with_name(f"{directory.name.removesuffix('.zarr')}.{kind}")
