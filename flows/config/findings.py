@@ -107,14 +107,8 @@ def _finding(detail: Mapping[str, Any], root: type[BaseModel], *, guess: bool) -
     limits = {name: _number(value) for name, value in context.items()}
     complete = kind == "too_short" or _sensitive(path)
     value = "" if complete else show(detail["input"])
-    return Finding(
-        path,
-        rule.format(**limits),
-        value,
-        remedy,
-        at_key=at_key,
-        hide_key=at_key and looks_secret(str(path[-1])),
-    )
+    hide_key = at_key and looks_secret(str(path[-1]))
+    return Finding(path, rule.format(**limits), value, remedy, at_key=at_key, hide_key=hide_key)
 
 
 def _broken_rule(path: Path, context: Mapping[str, Any], value: object, *, at_key: bool) -> Finding:
@@ -122,14 +116,9 @@ def _broken_rule(path: Path, context: Mapping[str, Any], value: object, *, at_ke
     if where[:1] == ("\0key",):
         where, at_key = where[1:], True
     secret = context["secret"] or _sensitive(path)
-    return Finding(
-        path + where,
-        context["rule"],
-        "" if secret or context["told"] else show(_inside(value, where)),
-        context["remedy"],
-        at_key=at_key,
-        hide_key=at_key and (secret or looks_secret(str((path + where)[-1]))),
-    )
+    shown = "" if secret or context["told"] else show(_inside(value, where))
+    hide_key = at_key and (secret or looks_secret(str((path + where)[-1])))
+    return Finding(path + where, context["rule"], shown, context["remedy"], at_key=at_key, hide_key=hide_key)
 
 
 def _inside(value: object, where: Path) -> object:
@@ -167,14 +156,9 @@ def _unknown(path: Path, root: type[BaseModel], *, guess: bool) -> Finding:
     section = section_at(root, path[:-1])
     fields = [] if section is None else list(section.model_fields)
     close = close_name(name, fields) if guess else None
-    return Finding(
-        path,
-        f"unknown field {show(name)}",
-        remedy=suggestion(close, fields, "Fields"),
-        at_key=True,
-        hide_key=looks_secret(name),
-        meant=None if close is None else (*path[:-1], close),
-    )
+    rule, remedy = f"unknown field {show(name)}", suggestion(close, fields, "Fields")
+    meant = None if close is None else (*path[:-1], close)
+    return Finding(path, rule, remedy=remedy, at_key=True, hide_key=looks_secret(name), meant=meant)
 
 
 def _meaning(path: Path, root: type[BaseModel]) -> str:

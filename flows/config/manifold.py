@@ -73,13 +73,9 @@ class ReaderConfig(Section):
         compiled = regex.compile(self.pattern)
         groups = {*range(compiled.groups + 1), *compiled.groupindex}
         if self.group not in groups:
-            listed = ", ".join(map(str, sorted(groups, key=str)))
-            raise values.refusal(
-                f"the pattern has no group {self.group}",
-                f"Give one of: {listed}",
-                where=("group",),
-                told=True,
-            )
+            rule = f"the pattern has no group {self.group}"
+            remedy = f"Give one of: {', '.join(map(str, sorted(groups, key=str)))}"
+            raise values.refusal(rule, remedy, where=("group",), told=True)
         return self
 
     def described(self) -> dict[str, Any]:
@@ -185,12 +181,9 @@ class Manifold(Section):
         if (self.grid is None) == (self.points is None):
             raise values.refusal("must have either grid or points", "Give one of the two", told=True)
         if isinstance(self.tiers, dict) and self.degree is not None:
-            raise values.refusal(
-                "tiers have degrees of their own, so that degree has no use",
-                "Remove degree, or write tiers as a list",
-                where=("degree",),
-                told=True,
-            )
+            rule = "tiers have degrees of their own, so that degree has no use"
+            remedy = "Remove degree, or write tiers as a list"
+            raise values.refusal(rule, remedy, where=("degree",), told=True)
         return self
 
     def entries(
@@ -284,12 +277,8 @@ class TaskConfig(Section):
     @model_validator(mode="after")
     def _some_point(self) -> Self:
         if self.manifold is None and self.params is None and self.suite is None:
-            raise values.refusal(
-                "is missing",
-                "Add it: entries, each a grid or points; or give params, for a single point",
-                where=("manifold",),
-                told=True,
-            )
+            remedy = "Add it: entries, each a grid or points; or give params, for a single point"
+            raise values.refusal("is missing", remedy, where=("manifold",), told=True)
         return self
 
     def entries(self, *, degree: int = 0, density: Density = "normal") -> list[Entry]:

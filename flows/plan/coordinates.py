@@ -18,6 +18,10 @@ from evalcube.storage.cube.cube import Coordinate, Cube
 ROW_ID = "row_id"
 """Coordinate (dataset, trial); ``dataset`` counts the points whose rows have ids: few of a cube's."""
 
+IN_TIER_ATTRS = {
+    "long_name": "membership of the point in the tier",
+    "comment": "False for points without right answers, which no score counts",
+}
 ROW_ID_ATTRS = {
     "long_name": "id of the row that the trial asks",
     "comment": "Empty beyond the rows of the data set.",
@@ -170,15 +174,7 @@ def _of_points(plan: Plan) -> list[Coordinate]:
         Coordinate(
             "difficulty", point, difficulty, {"long_name": "declared difficulty", "units": "elementary steps"}
         ),
-        Coordinate(
-            "in_tier",
-            ("tier", *point),
-            plan.ranked,
-            {
-                "long_name": "membership of the point in the tier",
-                "comment": "False for points without right answers, which no score counts",
-            },
-        ),
+        Coordinate("in_tier", ("tier", *point), plan.ranked, IN_TIER_ATTRS),
     ]
 
 

@@ -69,13 +69,10 @@ class LayerGrader:
         assertions = self._book.of(item.task, item.trial).assertions
         if not assertions:
             return ()
+        cost, prompt = _cost(reading, prices), item.trial.prompt
+        calls = tuple(ToolCall.from_arguments(tool, args) for tool, args in reading.tool_calls)
         context = Context(
-            reading.answer,
-            prompt=item.trial.prompt,
-            latency=reading.latency,
-            cost=_cost(reading, prices),
-            turns=1,
-            tool_calls=tuple(ToolCall.from_arguments(tool, args) for tool, args in reading.tool_calls),
+            reading.answer, prompt=prompt, latency=reading.latency, cost=cost, turns=1, tool_calls=calls
         )
         return evaluate(assertions, context, hooks=known_hooks())
 

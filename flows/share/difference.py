@@ -211,15 +211,10 @@ class _Comparison:
         """A cell that only one cube plans is only there, whether it has trials yet or not."""
         here, there = (trials > 0 for trials, _ in self._planned)
         both = here & there
-        differing_cells = both & (self._differs | self._only[0] | self._only[1])
+        differ = int((both & (self._differs | self._only[0] | self._only[1])).sum())
         totals = [int((source.planned.trials > 0).sum()) for source in self._inputs]
         shared = int(both.sum())
-        return SideCounts(
-            totals[0] - shared,
-            totals[1] - shared,
-            shared - int(differing_cells.sum()),
-            int(differing_cells.sum()),
-        )
+        return SideCounts(totals[0] - shared, totals[1] - shared, shared - differ, differ)
 
     def _all_trials(self) -> SideCounts:
         """Trials of evaluations and points that one cube lacks are only in the other."""

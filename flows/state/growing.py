@@ -152,13 +152,9 @@ def _with_prices_and_facets(cube: Cube, plan: Plan) -> Plan:
         prices = prices_of(cube)
     with suppress(CubeDamagedError, CubeMismatchError):
         facets = [axes.facets(str(text)) for text in cube.read_label("facets")]
-    asserted = cube.attrs["spec"].get("asserted_prices", ())
-    return replace(
-        plan,
-        prices=tuple(prices),
-        facets=tuple(facets),
-        asserted_prices=tuple((float(prompt), float(completion)) for prompt, completion in asserted),
-    )
+    pairs = cube.attrs["spec"].get("asserted_prices", ())
+    asserted = tuple((float(prompt), float(completion)) for prompt, completion in pairs)
+    return replace(plan, prices=tuple(prices), facets=tuple(facets), asserted_prices=asserted)
 
 
 def _recorded_trials(cube: Cube) -> Recorded:

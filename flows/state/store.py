@@ -172,18 +172,12 @@ class SweepStore:
         unrated = self._rateable(wanted, status) if status is not None and not rated else positions[:0]
         if not len(positions) and not len(unrated):
             return None
+        shape = self.cube.shape_number
         if receipt is None or status is None:
-            return RegionWork(window, positions, generation, NOTHING_KEPT, self.cube.shape_number)
+            return RegionWork(window, positions, generation, NOTHING_KEPT, shape)
         recorded = (receipt.trials, receipt.repeats, receipt.shape)
         return RegionWork(
-            window,
-            positions,
-            generation,
-            recorded,
-            self.cube.shape_number,
-            receipt.grader,
-            unrated,
-            receipt.fingerprints,
+            window, positions, generation, recorded, shape, receipt.grader, unrated, receipt.fingerprints
         )
 
     def _is_rated(self, receipt: Receipt) -> bool:

@@ -347,15 +347,8 @@ class _Check:
         """Keep what is wrong with a region, and make it again if that is wanted."""
         healed, lost = False, 0
         if self._cache is not None:
-            remade = remake(
-                self._cube,
-                self._plan,
-                receipt,
-                self._planned,
-                self._cache,
-                self._prices,
-                arrays.get("status"),
-            )
+            status = arrays.get("status")
+            remade = remake(self._cube, self._plan, receipt, self._planned, self._cache, self._prices, status)
             lost, healed = remade.lost, not remade.lost
             if remade.receipt is not None:
                 self._newest[receipt.region] = remade.receipt

@@ -171,15 +171,9 @@ def _question(sample: Mapping[str, Any], cluster: str) -> Question:
     )
     options = tuple(map(str, items(sample.get("choices"))))
     prompt = flatten(sample.get("input"))
-    identity = sample.get("id")
-    return Question(
-        canonical({"input": prompt, "target": reference, "choices": list(options)}),
-        prompt,
-        reference,
-        None if identity is None else str(identity),
-        options,
-        cluster,
-    )
+    identity = None if sample.get("id") is None else str(sample["id"])
+    content = canonical({"input": prompt, "target": reference, "choices": list(options)})
+    return Question(content, prompt, reference, identity, options, cluster)
 
 
 def _failure(sample: Mapping[str, Any]) -> str:

@@ -83,12 +83,8 @@ class _Lines:
         version = mapping(results.get("versions")).get(task)
         versioned = version not in (None, "", "N/A", 0, 0.0)
         self._task = label if wanted.task or not versioned else f"{label}@{version}"
-        self._model = clean(
-            wanted.model or results.get("model_name") or config.get("model"),
-            "model",
-            where,
-            _REMEDY.format("model"),
-        )
+        model = wanted.model or results.get("model_name") or config.get("model")
+        self._model = clean(model, "model", where, _REMEDY.format("model"))
         self._settings = canonical(_settings(results, config))
         shots = mapping(results.get("n-shot")).get(task)
         self._shots = shots if type(shots) is int else None
@@ -120,16 +116,11 @@ class _Lines:
         run = Run(TOOL, self._task, scorer, self._model, self._settings, setup, shots)
         target = line.get("target")
         reference = target if isinstance(target, str) else json.dumps(target, ensure_ascii=False)
-        identity = line.get("doc_id")
-        content = text(line.get("doc_hash")) or canonical({"doc": line.get("doc")})
-        question = Question(
-            canonical({"doc": content, "target": reference}),
-            asked.prompt,
-            reference,
-            None if identity is None else str(identity),
-            asked.options,
-            self._wanted.cluster(mapping(line.get("doc")), line),
-        )
+        identity = None if line.get("doc_id") is None else str(line["doc_id"])
+        document = text(line.get("doc_hash")) or canonical({"doc": line.get("doc")})
+        content = canonical({"doc": document, "target": reference})
+        cluster = self._wanted.cluster(mapping(line.get("doc")), line)
+        question = Question(content, asked.prompt, reference, identity, asked.options, cluster)
         return [Sample(run, question, _answer(line, asked, score), where)]
 
     def _score(self, line: Mapping[str, Any], where: str) -> tuple[str, object]:
@@ -301,14 +292,9 @@ def _question_in_row(values: Mapping[str, Any], fields: Mapping[str, str], where
         )
     # Where questions have names, prompts may differ: chat templates do, between models.
     key = {"prompt": asked} if name is None else {"id": str(name)}
-    reference = as_text(values["reference"])
-    return Question(
-        canonical({**key, "target": reference}),
-        asked,
-        reference,
-        None if name is None else str(name),
-        cluster=as_text(values["cluster"]),
-    )
+    reference, cluster = as_text(values["reference"]), as_text(values["cluster"])
+    content, identity = canonical({**key, "target": reference}), None if name is None else str(name)
+    return Question(content, asked, reference, identity, cluster=cluster)
 
 
 def _answer_in_row(values: Mapping[str, Any], fields: Mapping[str, str], where: str) -> Answer:

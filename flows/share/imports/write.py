@@ -75,16 +75,9 @@ def import_plan(
     reached = reach[..., None].astype(np.int32)
     targets = SampleTargets(reached[0], reached[1])
     trials, repeats = targets.maxima
-    plan = Plan(
-        seed,
-        tuple(evaluations),
-        tuple(tasks),
-        trials,
-        repeats,
-        ((0.0, 0.0),) * len(evaluations),
-        tuple({} for _ in evaluations),
-    )
-    return plan, targets
+    prices = ((0.0, 0.0),) * len(evaluations)
+    facets: tuple[dict[str, object], ...] = tuple({} for _ in evaluations)
+    return Plan(seed, tuple(evaluations), tuple(tasks), trials, repeats, prices, facets), targets
 
 
 def task_labels(keys: Sequence[TaskKey]) -> list[str]:
@@ -105,15 +98,10 @@ def _evaluations(collection: Collection) -> list[Evaluation]:
     evaluations = []
     for asked, index in collection.asked.items():
         params = _sampler(asked, collection.variants.get(index, {}))
-        template = f"{IMPORTED} {asked.variant + 1}" if asked.variant else IMPORTED
-        evaluations.append(
-            Evaluation.of(
-                NamedTemplate(name=template, source=_TEMPLATE),
-                NamedSampler(name=_sampler_name(asked.tool, params), params=params),
-                model=asked.model,
-                request_model=asked.model,
-            )
-        )
+        name = f"{IMPORTED} {asked.variant + 1}" if asked.variant else IMPORTED
+        template = NamedTemplate(name=name, source=_TEMPLATE)
+        sampler = NamedSampler(name=_sampler_name(asked.tool, params), params=params)
+        evaluations.append(Evaluation.of(template, sampler, model=asked.model, request_model=asked.model))
     return evaluations
 
 

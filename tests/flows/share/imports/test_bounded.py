@@ -92,16 +92,16 @@ def test_archive__reads_members(tmp_path, method):
 
     with Archive(path) as opened:
         assert opened.names == ["a.json", "b/c.json"]
-        assert opened.read("a.json") == b"{}" * 500
-        assert opened.read("b/c.json") == b"[]"
+        assert opened.read_member("a.json") == b"{}" * 500
+        assert opened.read_member("b/c.json") == b"[]"
 
 
 def test_archive__reads_zstandard_within_the_size_that_the_directory_says(tmp_path):
     with Archive(zstd_archive(tmp_path / "a.eval", "a.json", b"x" * 1000)) as opened:
-        assert opened.read("a.json") == b"x" * 1000
+        assert opened.read_member("a.json") == b"x" * 1000
     bomb = zstd_archive(tmp_path / "b.eval", "a.json", b"x" * 10_000_000, size=10)
     with Archive(bomb) as opened, pytest.raises(SweepError, match=r"b\.eval, a\.json: it is damaged"):
-        opened.read("a.json")
+        opened.read_member("a.json")
 
 
 def test_archive__refuses_bombs_before_anything_is_unpacked(tmp_path, monkeypatch):
@@ -129,7 +129,7 @@ def test_archive__refuses_large_members(tmp_path, monkeypatch):
     monkeypatch.setattr(bounded, "MOST_DOCUMENT", 999)
 
     with Archive(path) as opened, pytest.raises(SweepError, match=r"a\.json: a document may have"):
-        opened.read("a.json")
+        opened.read_member("a.json")
 
 
 def test_archive__refuses_changed_bytes(tmp_path):
@@ -139,7 +139,7 @@ def test_archive__refuses_changed_bytes(tmp_path):
     path.write_bytes(data)
 
     with Archive(path) as opened, pytest.raises(SweepError, match="it is damaged"):
-        opened.read("a.json")
+        opened.read_member("a.json")
 
 
 def test_archive__refuses_a_member_beyond_what_a_file_can_have(tmp_path):
@@ -153,7 +153,7 @@ def test_archive__refuses_a_member_beyond_what_a_file_can_have(tmp_path):
     path.write_bytes(data[:start] + entry + tail)
 
     with Archive(path) as opened, pytest.raises(SweepError, match=r"a\.json: it cannot be unpacked"):
-        opened.read("a.json")
+        opened.read_member("a.json")
 
 
 @pytest.mark.parametrize("cut", [5, 60, 100])
@@ -162,7 +162,7 @@ def test_archive__refuses_what_is_no_zip(tmp_path, cut):
     path.write_bytes(path.read_bytes()[:cut])
 
     with pytest.raises(SweepError, match=r"a\.eval"), Archive(path) as opened:
-        opened.read("a.json")
+        opened.read_member("a.json")
 
 
 def test_archive__takes_the_last_of_equal_names(tmp_path):
@@ -174,7 +174,7 @@ def test_archive__takes_the_last_of_equal_names(tmp_path):
     (tmp_path / "a.eval").write_bytes(buffer.getvalue())
 
     with Archive(tmp_path / "a.eval") as opened:
-        assert opened.read("a.json") == b"2"
+        assert opened.read_member("a.json") == b"2"
 
 
 def test_finite__takes_numbers_only():

@@ -3,7 +3,7 @@
 import pytest
 
 from evalcube.flows.errors import SweepError
-from evalcube.flows.share.imports.samples import Answer, Run, Scale, canonical, named
+from evalcube.flows.share.imports.samples import Answer, Run, Scale, canonical, clean
 from evalcube.stages.reply.status import Status
 
 RUN = Run("tool", "task", "match", "model")
@@ -90,7 +90,7 @@ def test_canonical__has_one_form_for_equal_values():
 
 
 def test_named__cuts_and_refuses():
-    assert named(" a\n b ", "model", "log", "x") == "a b"
-    assert len(named("x" * 9999, "model", "log", "x")) == 500
+    assert clean(" a\n b ", "model", "log", "x") == "a b"
+    assert len(clean("x" * 9999, "model", "log", "x")) == 500
     with pytest.raises(SweepError, match="log: the log does not say the model"):
-        named(None, "model", "log", "x")
+        clean(None, "model", "log", "x")
