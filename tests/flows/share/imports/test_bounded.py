@@ -108,7 +108,7 @@ def test_archive__refuses_bombs_before_anything_is_unpacked(tmp_path, monkeypatc
     path = archive(tmp_path / "a.eval", {"a.json": b"\0" * 1_000_000})
     monkeypatch.setattr(bounded, "_MOST_UNPACKED", 1000)
     files = []
-    real = bounded.opened
+    real = bounded.open_log
 
     @contextmanager
     def watched(name):
@@ -116,7 +116,7 @@ def test_archive__refuses_bombs_before_anything_is_unpacked(tmp_path, monkeypatc
             files.append(file)
             yield file
 
-    monkeypatch.setattr(bounded, "opened", watched)
+    monkeypatch.setattr(bounded, "open_log", watched)
 
     with pytest.raises(SweepError) as refusal:
         Archive(path)
