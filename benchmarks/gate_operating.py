@@ -18,7 +18,7 @@ import xarray as xr
 from scipy.special import ndtr
 
 from evalcube.flows.config.views import Policy
-from evalcube.flows.read.gate import judged
+from evalcube.flows.read.gate import judge
 from evalcube.flows.read.sides import Side, SideBySide, SidePoint
 from evalcube.flows.run.gate import LOOKS, progress
 from evalcube.stages.analyze.formulas.detect import Spread, enough_questions
@@ -155,7 +155,7 @@ def decided(
         failed = status.where(status != int(Status.MISSING), int(Status.TRANSPORT)).astype(np.uint8)
         sides = replace(sides, dataset=sides.dataset.assign(status=failed))
     (one,) = progress(sides, policy, questions, {("t", "p"): questions})
-    (fixed,) = judged(sides, policy, "critical")
+    (fixed,) = judge(sides, policy, "critical")
     return one.line.outcome, LOOKS[one.line.look - 1], fixed.outcome
 
 

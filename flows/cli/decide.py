@@ -105,23 +105,23 @@ def _run(rules: Policy, config: str, models: Sequence[str], *, to_the_end: bool,
 
 
 def _print_gate(found: GateResult) -> None:
-    from evalcube.flows.read.decision import decision_table, unsettled
+    from evalcube.flows.read.decision import decision_table, open_lines
 
     head = f"{found.decision}: {found.treatment} instead of {found.control}"
-    for line in (head, f"  {found.reason}", *(f"  {text}" for text in unsettled(found)), ""):
+    for line in (head, f"  {found.reason}", *(f"  {text}" for text in open_lines(found)), ""):
         show(safe(line))
     show_table(decision_table(found))
 
 
 def _markdown(found: GateResult) -> str:
     """The decision as a comment on a merge request; what foreign names say stands in code."""
-    from evalcube.flows.read.decision import decision_table, unsettled
+    from evalcube.flows.read.decision import decision_table, open_lines
     from evalcube.stages.analyze.render.table import markdown_text
     from evalcube.stages.analyze.render.text import code, sentence
 
     names = [code(name, cell=False) for name in (found.treatment, found.control)]
     lines = [f"### {found.decision}: {' instead of '.join(names)}", "", sentence(found.reason), ""]
-    left = [f"- {sentence(text)}" for text in unsettled(found)]
+    left = [f"- {sentence(text)}" for text in open_lines(found)]
     return "\n".join([*lines, *left, *[""] * bool(left), markdown_text(decision_table(found))]).rstrip("\n")
 
 

@@ -12,16 +12,7 @@ from rich.filesize import decimal as size_text
 
 from evalcube.flows.cli import options
 from evalcube.flows.cli.options import of_part
-from evalcube.flows.cli.output import (
-    complain,
-    emit_with,
-    exclusive,
-    progress,
-    safe,
-    show,
-    show_json,
-    warn,
-)
+from evalcube.flows.cli.output import complain, emit_with, exclusive, progress, safe, show, show_json, warn
 
 if TYPE_CHECKING:
     from evalcube.flows.read.reader import Reader, TrialView

@@ -34,13 +34,7 @@ def table(
 
 
 @of_part()
-def rank(
-    *,
-    cube: options.Cubes,
-    version: options.Score = "auto",
-    part: Part,
-    form: str = "",
-) -> None:
+def rank(*, cube: options.Cubes, version: options.Score = "auto", part: Part, form: str = "") -> None:
     """Who stands where: rank intervals, groups not told apart, expected wins, ratings."""
     from evalcube.flows.read.statistics import rank as make_ranking
     from evalcube.stages.analyze.render.board_spec import matrix_spec
@@ -178,11 +172,7 @@ analyze = typer.Typer(
 @analyze.command(cls=Command)
 @of_part("where", "view", "trials")
 def compression(
-    *,
-    cube: options.Cube,
-    by_task: options.ByTask = False,
-    part: Part,
-    as_json: options.Json = False,
+    *, cube: options.Cube, by_task: options.ByTask = False, part: Part, as_json: options.Json = False
 ) -> None:
     """How well reasoning traces compress, by outcome: traces that loop compress well."""
     from evalcube.flows.read.forensics import compression as measure
@@ -242,11 +232,7 @@ def clip(
 @analyze.command(cls=Command)
 @of_part("where", "view", "trials")
 def cost(
-    *,
-    cube: options.Cube,
-    by_task: options.ByTask = False,
-    part: Part,
-    as_json: options.Json = False,
+    *, cube: options.Cube, by_task: options.ByTask = False, part: Part, as_json: options.Json = False
 ) -> None:
     """What trials and right answers cost, and which models give most for it."""
     from evalcube.flows.read.forensics import cost as measure

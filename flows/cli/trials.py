@@ -136,10 +136,10 @@ def _width(markdown: bool) -> int:
 
 
 def _show_counts(table: Trials, names: Sequence[str], form: str) -> None:
-    from evalcube.flows.read.trials.brief import brief_table, counted
+    from evalcube.flows.read.trials.brief import brief_table, count_values
 
     table = table.with_names(names, "count")
-    columns, rows = counted(table)
+    columns, rows = count_values(table)
     if form == "--json":
         show_json({"rows": rows, "notes": list(table.notes)}, "trial_counts")
         return

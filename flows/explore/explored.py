@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 from evalcube.flows.errors import SweepError
 from evalcube.flows.explore.query import Query
-from evalcube.flows.read.selection import OpenPart, narrowed, open_part
+from evalcube.flows.read.selection import OpenPart, narrow, open_part
 from evalcube.flows.read.status import cube_status
 from evalcube.flows.read.trials.read import Trials
 from evalcube.flows.read.trials.read import trials as read_trials
@@ -138,7 +138,7 @@ class Explored:
         where = conditions(query)
         if not where:
             return self.whole(trials=trials)
-        return self.kept(("part", where, trials), lambda: narrowed(self.whole(trials=trials), where))
+        return self.kept(("part", where, trials), lambda: narrow(self.whole(trials=trials), where))
 
     def labels(self) -> list[str]:
         """A label for each evaluation, by which pages mean it; with its digest where two have the same."""

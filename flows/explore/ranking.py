@@ -224,7 +224,4 @@ def _bundled(explored: Explored) -> Iterable[Query]:
         yield Query.make(task=task["label"], by="model,difficulty")
 
 
-ENDPOINTS = (
-    Answerer("ranking", ranking, parts),
-    Answerer("groups", groups, _bundled),
-)
+ENDPOINTS = (Answerer("ranking", ranking, parts), Answerer("groups", groups, _bundled))

@@ -27,12 +27,7 @@ from evalcube.flows.explore.explored import Explored
 from evalcube.flows.explore.query import Query
 
 PLOTLY = "plotly.min.js"
-TYPES = {
-    ".html": "text/html",
-    ".css": "text/css",
-    ".js": "text/javascript",
-    ".svg": "image/svg+xml",
-}
+TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 POLICY = (
     "default-src 'none'; script-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "

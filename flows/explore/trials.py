@@ -126,7 +126,7 @@ def page(explored: Explored, query: Query) -> Json:
         "rows": [_row(explored, number, row, names, by_id) for number, row in found],
         "offset": offset,
         "next": after,
-        "count": None if search or table.planned > MOST_COUNTED else table.count(),
+        "count": None if search or table.planned_trials > MOST_COUNTED else table.count(),
         "notes": [*shown.notes, *(search.notes if search else ())],
     }
 
@@ -268,8 +268,4 @@ def _eval_id(explored: Explored, label: str) -> str:
     return list(explored.label_of())[explored.model(label)]
 
 
-ENDPOINTS = (
-    Answerer("trials", page),
-    Answerer("trial", whole),
-    Answerer("same", same),
-)
+ENDPOINTS = (Answerer("trials", page), Answerer("trial", whole), Answerer("same", same))

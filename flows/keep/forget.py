@@ -18,13 +18,7 @@ from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.requests import CriteriaBook, Prepared, prepare_trials
 from evalcube.flows.plan.targets import Block, SampleTargets, Window, window_of
 from evalcube.flows.state.caches import default_cache_address
-from evalcube.flows.state.recording import (
-    count_model,
-    grader_of,
-    prices_of,
-    receipt_of,
-    uncounted_models,
-)
+from evalcube.flows.state.recording import count_model, grader_of, prices_of, receipt_of, uncounted_models
 from evalcube.flows.state.records import read_notes
 from evalcube.flows.state.shared_arrays import mend_shared, planned_of
 from evalcube.flows.state.store import cube_plan
@@ -152,10 +146,7 @@ def _cache_address(cube: Cube, notes: dict[str, Any], cache: str | Path | bool) 
 def _shown(cube: Cube, plan: Plan, found: ToForget, address: str) -> Forgetting:
     rows = [
         ForgottenRow(
-            plan.labels[model],
-            plan.task_names[task],
-            trials=int(counted[0]),
-            requests=int(counted[1]),
+            plan.labels[model], plan.task_names[task], trials=int(counted[0]), requests=int(counted[1])
         )
         for (model, task), counted in sorted(found.counts.items())
     ]

@@ -45,10 +45,9 @@ def find_task(name: str) -> Task:
 
 def task_params(task: Task) -> list[ParamInfo]:
     """The parameters of a task, in the order of their declaration."""
-    properties = task.Params.model_json_schema()["properties"]
     return [
-        ParamInfo(name, field.get("default"), _allowed(field), field.get("description", ""))
-        for name, field in properties.items()
+        ParamInfo(name, field.get("default"), _allowed_values(field), field.get("description", ""))
+        for name, field in task.Params.model_json_schema()["properties"].items()
     ]
 
 
@@ -60,12 +59,14 @@ def sample_trials(task: Task, params: Mapping[str, Any], count: int, seed: int) 
     return (cell.trial(index) for index in range(count if cell.size is None else min(count, cell.size)))
 
 
-def _allowed(field: Mapping[str, Any]) -> str:
+def _allowed_values(field: Mapping[str, Any]) -> str:
     """Range or values of a field, from its JSON schema."""
     if "enum" in field:
         return ", ".join(map(str, field["enum"]))
     if "anyOf" in field:
-        return " or ".join(_allowed(option) for option in field["anyOf"] if option.get("type") != "null")
+        return " or ".join(
+            _allowed_values(option) for option in field["anyOf"] if option.get("type") != "null"
+        )
     if "const" in field:
         return str(field["const"])
     low, high = field.get("minimum"), field.get("maximum")

@@ -37,10 +37,10 @@ def cautions(
     return (
         *_graders(receipts),
         *_engines(cube, dataset, receipts),
-        *_kept(notes),
-        *_unverified(notes, dataset),
-        *(_unanswered(dataset) if part.reader == "ours" else ()),
-        *(_uncounted(dataset, receipts) if whole else ()),
+        *_unnamed_parts(notes),
+        *_unverified_recipes(notes, dataset),
+        *(_mostly_invalid(dataset) if part.reader == "ours" else ()),
+        *(_uncounted_trials(dataset, receipts) if whole else ()),
         *(_not_compared(dataset) if part.unique_only else _few_problems(dataset)),
     )
 
@@ -48,19 +48,19 @@ def cautions(
 def _graders(receipts: Sequence[Receipt]) -> tuple[str, ...]:
     """That an older grader than today's graded results, or several did."""
     # Replies that another tool graded are told by the name of their task; no rescoring would make them alike.
-    found = [name for name in graders_of(receipts) if name != IMPORTED]
-    if found in ([], [GRADER]):
+    graders = [name for name in graders_of(receipts) if name != IMPORTED]
+    if graders in ([], [GRADER]):
         return ()
-    return graders_meet(found) or (
-        f"Grader {found[0]} graded these replies, today's is {GRADER}; evalcube rescore grades them again.",
+    return graders_meet(graders) or (
+        f"Grader {graders[0]} graded these replies, today's is {GRADER}; evalcube rescore grades them again.",
     )
 
 
-def graders_meet(found: Sequence[str]) -> tuple[str, ...]:
+def graders_meet(graders: Sequence[str]) -> tuple[str, ...]:
     """That several graders graded what is shown together."""
-    if len(found) < 2:
+    if len(graders) < 2:
         return ()
-    named = f"{', '.join(found[:-1])} and {found[-1]}"
+    named = f"{', '.join(graders[:-1])} and {graders[-1]}"
     return (f"Results of graders {named} meet here; evalcube rescore grades all replies alike.",)
 
 
@@ -69,20 +69,20 @@ def _engines(opened: Cube | None, dataset: Dataset, receipts: Sequence[Receipt])
     if opened is None:
         return ()
     engines = read_engines(opened.records)
-    if not engines and not any(one.fingerprints for one in receipts):
+    if not engines and not any(entry.fingerprints for entry in receipts):
         return ()  # of most cubes: neither the plan nor anything else has to be read
     labels, names = axes.evaluation_labels(dataset), axes.names(dataset, "eval_id")
     origins = origins_of(list(zip(labels, names, strict=True)), engines, receipts)
-    return tuple(one.warning for one in origins if one.mixed)
+    return tuple(entry.warning for entry in origins if entry.mixed)
 
 
-def _kept(notes: Mapping[str, object]) -> tuple[str, ...]:
+def _unnamed_parts(notes: Mapping[str, object]) -> tuple[str, ...]:
     """That the cube holds more than the config of its last run names."""
-    found = noted_unnamed(notes)
-    return () if found is None else (f"{str(found)[:1].upper()}{str(found)[1:]}; shown all the same.",)
+    unnamed = noted_unnamed(notes)
+    return () if unnamed is None else (f"{str(unnamed)[:1].upper()}{str(unnamed)[1:]}; shown all the same.",)
 
 
-def _unverified(notes: Mapping[str, object], dataset: Dataset) -> tuple[str, ...]:
+def _unverified_recipes(notes: Mapping[str, object], dataset: Dataset) -> tuple[str, ...]:
     """Of which of its tasks nobody knows whether their numbers may be held against published ones."""
     config, there = notes.get("config"), axes.names(dataset, "task")
     tasks = config.get("tasks") if isinstance(config, Mapping) else None
@@ -100,7 +100,7 @@ def _sums(dataset: Dataset, *names: str) -> np.ndarray:
     return np.asarray(cells.isel(counter=places).data.sum(axis=tuple(range(1, cells.ndim - 1))))
 
 
-def _unanswered(dataset: Dataset) -> tuple[str, ...]:
+def _mostly_invalid(dataset: Dataset) -> tuple[str, ...]:
     """Models of whose completed replies more than half have no answer."""
     if "counters" not in dataset:
         return ()
@@ -130,7 +130,7 @@ def _few_problems(dataset: Dataset) -> tuple[str, ...]:
     )
 
 
-def _uncounted(dataset: Dataset, receipts: Sequence[Receipt]) -> tuple[str, ...]:
+def _uncounted_trials(dataset: Dataset, receipts: Sequence[Receipt]) -> tuple[str, ...]:
     """That trials are on record which the counters lack: a run adds them up later, or the counters are lost."""
     if "counters" not in dataset:
         return ()

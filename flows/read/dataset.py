@@ -14,7 +14,7 @@ from evalcube._arrays import as_xarray
 from evalcube.flows.cube_like import CubeLike, listed, need_address, need_addresses
 from evalcube.flows.plan.filters import Where
 from evalcube.flows.read import statistics
-from evalcube.flows.read.selection import Part, labelled
+from evalcube.flows.read.selection import Part, with_labels
 from evalcube.flows.read.verdict import cube_verdict
 from evalcube.stages.analyze.formulas.estimators import Mode
 from evalcube.storage.cube.cube import Cube
@@ -75,16 +75,16 @@ def open_cube(cube: CubeLike) -> CubeDataset:
     """
     if not hasattr(xr.Dataset, _ACCESSOR):  # not at import: two copies of this module would both do it
         xr.register_dataset_accessor(_ACCESSOR)(CubeAccessor)  # type: ignore[no-untyped-call]
-    given = listed(cube)
-    if len(given) == 1:
-        address = need_address(given)
-        dataset = as_xarray(labelled(Cube.open(address), trials=True, lazy=True))
+    cubes = listed(cube)
+    if len(cubes) == 1:
+        address = need_address(cubes)
+        dataset = as_xarray(with_labels(Cube.open(address), trials=True, lazy=True))
         dataset.encoding["source"] = absolute(address)
     else:
         from evalcube.flows.read.merged.dataset import open_joined  # with much that one cube needs nothing of
 
-        addresses = list(map(str, need_addresses(given)))
-        dataset = as_xarray(labelled(open_joined(addresses, trials=True).dataset, trials=True))
+        addresses = list(map(str, need_addresses(cubes)))
+        dataset = as_xarray(with_labels(open_joined(addresses, trials=True).dataset, trials=True))
     texts = {
         name: xr.Variable(label.dims, _plain(label.values), label.attrs, {"dtype": np.dtypes.StringDType()})
         for name, label in dataset.coords.items()
@@ -98,8 +98,7 @@ def open_cube(cube: CubeLike) -> CubeDataset:
 def _with_equal_chunks(dataset: xr.Dataset) -> xr.Dataset:
     """Return the dataset with the chunks of ``status`` in all lazy arrays: those of small ones differ in the cube."""
     lazy = [name for name, array in dataset.data_vars.items() if array.chunks]
-    chunks = dataset["status"].chunksizes
-    return dataset.assign(dataset[lazy].reset_coords(drop=True).chunk(chunks).data_vars)
+    return dataset.assign(dataset[lazy].reset_coords(drop=True).chunk(dataset["status"].chunksizes).data_vars)
 
 
 def _plain(values: np.ndarray) -> np.ndarray:

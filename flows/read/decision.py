@@ -95,7 +95,7 @@ def _for_people(result: GateResult) -> ShownDecision:
         result.control,
         result.treatment,
         result.reason,
-        tuple(unsettled(result)),
+        tuple(open_lines(result)),
         _NEXT[result.decision],
         tuple(column.head for column in table.columns),
         tuple(map(tuple, table.texts())),
@@ -103,11 +103,11 @@ def _for_people(result: GateResult) -> ShownDecision:
     )
 
 
-def unsettled(found: GateResult) -> list[str]:
+def open_lines(result: GateResult) -> list[str]:
     """A sentence for each line that is not shown: why, and what it would take."""
     return [
         f"{line.role}, {_place(line)}, {_claim(line)}: {_reason(line)}"
-        for line in found.lines
+        for line in result.lines
         if line.outcome != "shown"
     ]
 
@@ -135,13 +135,10 @@ _AT_ALL = {"noninferior": "not worse at all", "superior": "better at all"}
 def _reason(line: PolicyLine) -> str:
     if line.looks and not line.look:
         return "not decided yet: its first look is not reached; run the same command again"
+    if line.outcome == "not measured" and not line.lacking:
+        return "not measured: there are no such questions"
     if line.outcome == "not measured":
-        what = (
-            f"{line.lacking:,} questions, none answered by both"
-            if line.lacking
-            else "there are no such questions"
-        )
-        return f"not measured: {what}"
+        return f"not measured: {line.lacking:,} questions, none answered by both"
     seen = f"changed by {points(line.change)} points (95%: {points(line.lower)} to {points(line.upper)})"
     if line.outcome == "refuted":
         return f"{seen}, shown not to hold"
@@ -168,7 +165,7 @@ def _what_it_takes(line: PolicyLine) -> str:
     return f"About {line.more:,} more questions would show it with 80% power if {truth}"
 
 
-def decision_table(found: GateResult) -> TableSpec:
+def decision_table(result: GateResult) -> TableSpec:
     """The policy's lines, with what was measured of each."""
     columns = (
         Column("role", lambda row: row.role, right=False),
@@ -196,7 +193,7 @@ def decision_table(found: GateResult) -> TableSpec:
     levels = (
         "shown: the whole 95% interval, which holds at all looks together, is inside the margin; refuted: outside, "
         "at a level that the lines of a role share."
-        if any(row.looks for row in found.lines)
+        if any(row.looks for row in result.lines)
         else "shown: the whole 95% interval is inside the margin; refuted: outside, by Holm over the lines of a role."
     )
     lacking = (
@@ -204,14 +201,14 @@ def decision_table(found: GateResult) -> TableSpec:
         "before it is refuted."
     )
     e = "e: what speaks against the change being the margin itself, however often one looks: 20 is 5%."
-    notes = [words, levels, *([lacking] if any(row.lacking for row in found.lines) else []), e]
-    floor = dict.fromkeys(_place(row) for row in found.lines if row.control == 0)
+    notes = [words, levels, *([lacking] if any(row.lacking for row in result.lines) else []), e]
+    floor = dict.fromkeys(_place(row) for row in result.lines if row.control == 0)
     if floor:
         notes.append(
             f"The control has no right answer at all ({', '.join(floor)}): nothing could drop there."
         )
-    if found.selection:
-        notes.append(f"Part of the cube ({found.selection}).")
+    if result.selection:
+        notes.append(f"Part of the cube ({result.selection}).")
     return TableSpec(
-        columns, found.lines, tuple(notes), explains={levels: "95%", lacking: "lacking", e: "e"}
+        columns, result.lines, tuple(notes), explains={levels: "95%", lacking: "lacking", e: "e"}
     ).without_empty()

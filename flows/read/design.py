@@ -55,7 +55,7 @@ def with_design(dataset: Dataset) -> Dataset:
     tokens = np.array([limits.get(name, 0) for name in names(dataset, "eval_id")], dtype=np.int64)
     long_name = "limit of completion tokens, 0 for none"
     dataset = _with(dataset, "max_tokens", ("model",), tokens, {"long_name": long_name})
-    base = _written(spec, dataset)
+    base = _base_design(spec, dataset)
     if base is None:
         return dataset
     stored = dataset[BASE].transpose("model", *_CELL).values if BASE in dataset.coords else None
@@ -89,14 +89,14 @@ def _with_versions(spec: Spec, dataset: Dataset) -> Dataset:
     shape = tuple(dataset.sizes[dim] for dim in _CELL)
     file, version = np.full(shape, "", dtype=object), np.full(shape, "", dtype=object)
     older = np.zeros(shape, dtype=bool)
-    for place, point in _points(spec, dataset).items():
+    for index, point in _points(spec, dataset).items():
         if point is not None and "sha256" in point.params:
-            version[place], older[place] = str(point.params["sha256"])[:_DIGITS], point.older
-            file[place] = f"{bare_name(str(point.params.get('file', '')))} {version[place]}"
-    said = "first digits of the data file's SHA-256"
-    found = _with(dataset, "file", _CELL, file, {"long_name": "name of the data file, and its version"})
-    found = _with(found, FILE_VERSION, _CELL, version, {"long_name": said})
-    return _with(found, OLDER, _CELL, older, {"long_name": "whether the data file was edited since"})
+            version[index], older[index] = str(point.params["sha256"])[:_DIGITS], point.older
+            file[index] = f"{bare_name(str(point.params.get('file', '')))} {version[index]}"
+    digits = "first digits of the data file's SHA-256"
+    versioned = _with(dataset, "file", _CELL, file, {"long_name": "name of the data file, and its version"})
+    versioned = _with(versioned, FILE_VERSION, _CELL, version, {"long_name": digits})
+    return _with(versioned, OLDER, _CELL, older, {"long_name": "whether the data file was edited since"})
 
 
 def _with_sources(dataset: Dataset) -> Dataset:
@@ -130,8 +130,8 @@ def without_older(dataset: Dataset) -> tuple[Dataset, tuple[str, ...]]:
     if OLDER not in dataset.coords:
         return dataset, ()
     older = dataset[OLDER].transpose(*_CELL).values
-    place = names(dataset, "counter").index("trials")
-    trials = counter_cells(dataset).values[..., place].sum(axis=0)
+    column = names(dataset, "counter").index("trials")
+    trials = counter_cells(dataset).values[..., column].sum(axis=0)
     left_out = older & ((trials > 0) & ~older).any(axis=1, keepdims=True)
     if not left_out.any():
         return dataset, ()
@@ -153,23 +153,22 @@ def tells_version(where: Iterable[str]) -> bool:
 
 def _points(spec: Spec, dataset: Dataset) -> dict[tuple[int, ...], PointSpec | None]:
     """What the description says of each point by its place (task, params); None where it lacks one."""
-    known = {(task.label, point.cell_id): point for task in spec.tasks for point in task.points}
+    described = {(task.label, point.cell_id): point for task in spec.tasks for point in task.points}
     tasks = dict(enumerate(names(dataset, "task")))  # a damaged cube may lack some
-    cells = dataset["cell_id"].transpose(*_CELL).values
     return {
-        place: known.get((tasks.get(place[0], ""), str(cell)))
-        for place, cell in np.ndenumerate(cells)
+        index: described.get((tasks.get(index[0], ""), str(cell)))
+        for index, cell in np.ndenumerate(dataset["cell_id"].transpose(*_CELL).values)
         if cell
     }
 
 
-def _written(spec: Spec, dataset: Dataset) -> np.ndarray | None:
+def _base_design(spec: Spec, dataset: Dataset) -> np.ndarray | None:
     """The base design in the description, shape (task, params); None if a point lacks it."""
     base = np.zeros([dataset.sizes[dim] for dim in _CELL], dtype=np.int64)
-    for place, point in _points(spec, dataset).items():
+    for index, point in _points(spec, dataset).items():
         if point is None:
             return None
-        base[place] = point.base
+        base[index] = point.base
     return base
 
 
@@ -274,13 +273,13 @@ def composite_settings(notes: Mapping[str, object]) -> tuple[Mapping[str, float]
     from evalcube.flows.config.judges import CompositeConfig  # slow to load
 
     try:
-        found = CompositeConfig.model_validate(declared)
+        composite = CompositeConfig.model_validate(declared)
     except ValidationError as error:
         raise SweepError(
             "the config that the cube was made with has a section `composite` that says what none may",
             "See what is damaged: evalcube cube verify CUBE, or run its sweep again",
         ) from error
-    return None if found.weights is None else found.weights.model_dump(), found.control
+    return None if composite.weights is None else composite.weights.model_dump(), composite.control
 
 
 def with_prices(dataset: Dataset, cube: Cube | None, notes: Mapping[str, object]) -> Dataset:
@@ -294,24 +293,24 @@ def with_prices(dataset: Dataset, cube: Cube | None, notes: Mapping[str, object]
         return dataset
     names = axes.names(dataset, "model_name")
     values = np.array([name in declared for name in names], dtype=bool)
-    found = dataset.assign_coords(price_declared=variable(("model",), values))
+    priced = dataset.assign_coords(price_declared=variable(("model",), values))
     more = cached_prices(notes)
     if cube is None or not any(more.values()) or "price_prompt" not in dataset.coords:
-        return found
+        return priced
     shares = _cached_shares(cube)
     prices = dataset["price_prompt"].values + [more.get(name, 0.0) * shares.get(name, 0.0) for name in names]
-    return found.assign_coords(price_prompt=variable(("model",), prices, dataset["price_prompt"].attrs))
+    return priced.assign_coords(price_prompt=variable(("model",), prices, dataset["price_prompt"].attrs))
 
 
 def _cached_shares(cube: Cube) -> dict[str, float]:
     """Share of the tokens of a model's prompts that its endpoint had in its cache, by name of the model."""
     if "cached_tokens" not in cube.trial_arrays:
         return {}
-    told = cube.dataset()["cached_tokens"].clip(min=0).sum(("task", "params", "trial", "repeat")).values
+    cached = cube.dataset()["cached_tokens"].clip(min=0).sum(("task", "params", "trial", "repeat")).values
     prompts = cube.read_counters()[..., COUNTERS.index("prompt_tokens_sum")].sum(axis=(1, 2))
     import pandas as pd  # which takes a while
 
     labels = list(map(str, cube.read_label("model_name")))
-    sums = pd.DataFrame({"cached": told, "every": prompts}, index=labels).groupby(level=0).sum()
+    sums = pd.DataFrame({"cached": cached, "every": prompts}, index=labels).groupby(level=0).sum()
     sums = sums[sums["every"] > 0]
     return dict((sums["cached"] / sums["every"]).clip(upper=1.0))

@@ -97,7 +97,7 @@ def detect(
     spread, basis = _spread(sweep, against, difference / 100)
     planned = _questions(plan, plan.trials)
     worth, limiting = plan.worth(planned)
-    told = 100 * told_difference(worth, spread, plan.repeats, power=power)
+    detectable = 100 * told_difference(worth, spread, plan.repeats, power=power)
     there = plan.worth(plan.sources)[0]
     needed = enough_questions(difference / 100, spread, plan.repeats, power=power)
     trials = again = None
@@ -105,12 +105,8 @@ def detect(
         numbers = range(int(plan.sources.max()) + 1)
         trials = bisect_left(numbers, True, key=lambda each: plan.worth(_questions(plan, each))[0] >= needed)
     else:
-        told_by = (
-            r
-            for r in range(2, _MOST_REPEATS + 1)
-            if detect_power(difference / 100, there, spread, r) >= power
-        )
-        again = next(told_by, None)
+        powers = ((r, detect_power(difference / 100, there, spread, r)) for r in range(2, _MOST_REPEATS + 1))
+        again = next((repeats for repeats, chance in powers if chance >= power), None)
     questions = None if trials is None else int(_questions(plan, trials).sum())
     asked = questions is not None and questions <= _MOST_PRICED
     return Detection(
@@ -125,7 +121,7 @@ def detect(
         int(planned.sum()),
         worth,
         limiting,
-        told,
+        detectable,
         int(plan.sources.sum()) if trials is None else None,
         again,
         estimate(sweep, trials=str(trials)) if asked else None,
@@ -141,11 +137,11 @@ def _spread(sweep: Sweep, against: str | Path | float | None, difference: float)
     """What a difference varies by, and where that is from."""
     if against is None:
         own = Cube.exists(sweep.cube) and Cube.open(sweep.cube).sizes["model"] > 1
-        if own and (found := _spread_in(sweep.cube)) is not None:
-            return found
+        if own and (measured := _spread_in(sweep.cube)) is not None:
+            return measured
         assumed = max(ASSUMED, difference)
-        said = f"two models being taken to disagree on {100 * assumed:g}% of the questions"
-        return Spread.of_discordance(assumed, difference), f"{said}: give a cube that tells, or another share"
+        assumption = f"two models being taken to disagree on {100 * assumed:g}% of the questions"
+        return Spread.of_discordance(assumed, difference), f"{assumption}: give a cube that tells, or another share"
     try:
         share = float(str(against))
     except ValueError:  # it is an address
@@ -157,27 +153,27 @@ def _spread(sweep: Sweep, against: str | Path | float | None, difference: float)
                 f"{difference:g} of the questions, and on 1 at most; got {share:g}",
                 "Give a share between, such as 0.2, or a cube",
             )
-        said = f"two models disagreeing on {100 * share:g}% of the questions"
-        return Spread.of_discordance(share, difference), said
-    found = _spread_in(str(against))
-    if found is None:
+        assumption = f"two models disagreeing on {100 * share:g}% of the questions"
+        return Spread.of_discordance(share, difference), assumption
+    measured = _spread_in(str(against))
+    if measured is None:
         raise SweepError(
             f"`against`: no two models of cube '{against}' have answered two questions of a point in common",
             "Give a cube with two models, or the share of questions on which two disagree, such as 0.2",
         )
-    return found
+    return measured
 
 
 def _spread_in(cube: str) -> tuple[Spread, str] | None:
     """What a difference varies by between the two most unlike models of a cube; None if it has no two to compare."""
     dataset = open_part(cube, Part()).dataset
-    found = []
+    spreads = []
     for first, second in combinations(range(min(dataset.sizes["model"], _MOST_MODELS)), 2):
         try:
-            found.append(pairing.spread_of(dataset, first, second))
+            spreads.append(pairing.spread_of(dataset, first, second))
         except ArgumentError:
             continue
-    if not found:
+    if not spreads:
         return None
-    most = ", the most unlike" if len(found) > 1 else ""
-    return max(found, key=Spread.per_question), f"as two models differ in {redacted(cube)}{most}"
+    most = ", the most unlike" if len(spreads) > 1 else ""
+    return max(spreads, key=Spread.per_question), f"as two models differ in {redacted(cube)}{most}"

@@ -144,8 +144,8 @@ class SweepEstimate(Shown):
     @property
     def cost(self) -> float | None:
         """USD of what has declared prices; None if nothing has."""
-        known = [row.cost for row in self.rows if row.cost is not None]
-        return sum(known) if known else None
+        costs = [row.cost for row in self.rows if row.cost is not None]
+        return sum(costs) if costs else None
 
     def records(self) -> list[dict[str, Any]]:
         """Evaluations and judges, as plain values."""
@@ -214,14 +214,13 @@ def estimate(
     limit = _sample_size(left)
     tally = JudgeTally(plan, cache_store)
     models = {model.name: model for model in config.models}
-    names = [row.model for row in plan.evaluations]
     counters = None if store is None else store.counters()
     lengths = _lengths(plan, counters)
     rows = tuple(
         _estimate_evaluation(
-            plan, parts, cache_store, i, limit, tally, targets.counts[i], models[names[i]], lengths[i]
+            plan, parts, cache_store, i, limit, tally, targets.counts[i], models[row.model], lengths[i]
         )
-        for i, parts in enumerate(left)
+        for i, (row, parts) in enumerate(zip(plan.evaluations, left, strict=True))
         if plan.named is None or plan.named.evaluations[i]
     )
     points = _points(own)
@@ -240,7 +239,7 @@ def estimate(
         tuple(
             _judge_row(config, judge, count)
             for judge, count in zip(plan.judges, tally.counts, strict=True)
-            if judge.identity in {one.identity for one in own.judges}
+            if judge.identity in {planned.identity for planned in own.judges}
         ),
         _pending(store, whole, left),
         None if store is None or counters is None else find_unnamed(store.plan, counters),
@@ -265,9 +264,9 @@ def _remarks(config: Sweep, plan: Plan) -> Iterator[str]:
 
 def _same_tiers(plan: Plan) -> Iterator[str]:
     """A sentence for each two tiers that hold the same points, so that one of them says nothing."""
-    for (one, first), (other, second) in combinations(zip(plan.tiers, plan.in_tier, strict=True), 2):
+    for (tier, first), (twin, second) in combinations(zip(plan.tiers, plan.in_tier, strict=True), 2):
         if (first == second).all():
-            yield f"the tiers {one} and {other} hold the same points"
+            yield f"the tiers {tier} and {twin} hold the same points"
 
 
 def _sample_size(left: Sequence[list[OpenTrials]]) -> int:
@@ -310,8 +309,7 @@ class PlannedPoint:
 
 def planned_points(config: Sweep, label: str) -> list[PlannedPoint]:
     """The points of one task of a sweep, in their order in the cube."""
-    plan = build_plan(config)
-    for task in plan.tasks:
+    for task in build_plan(config).tasks:
         if task.label == label:
             return [
                 PlannedPoint(planned.cell.params.canonical(), planned.tiers, planned.cell.difficulty)
@@ -336,18 +334,18 @@ def _estimate_evaluation(
     left = _count(parts)
     exact = left <= limit
     scale = left / max(1, min(left, limit))  # as many as each that is looked at stands for
-    size, known = 0, []
+    size, cached_lengths = 0, []
     for window, positions in _chosen(parts, None if exact else limit):
         for item in prepare_trials(plan, Block(window, 0, 0, positions)):
             size += len(item.request.body)
             data = cache.get(item.request.digest) if cache is not None else None
             tally.add(item, data, scale)
             if data is not None:
-                known.append(read_reply(Record.decode(data)).completion_tokens)
-    cached = round(len(known) * scale)
+                cached_lengths.append(read_reply(Record.decode(data)).completion_tokens)
+    cached = round(len(cached_lengths) * scale)
     to_send = left - cached
     longest = token_limit(plan.evaluations[model].sampler.params)
-    lengths_known = [length for length in known if length >= 0]
+    lengths_known = [length for length in cached_lengths if length >= 0]
     each_completion, basis = _completion(parts, lengths, lengths_known, longest)
     prompt_tokens = to_send * size * scale / max(left, 1) / _CHARACTERS_PER_TOKEN
     tally.end(model, each_completion, exact=exact)
@@ -365,19 +363,19 @@ def _row(
 ) -> EvaluationEstimate:
     """The estimate, with costs, from its counts, `requests` to `to_send`, and the mean length of an answer."""
     each, basis = answer
-    known, batch = not counts[-1] or not basis.endswith(_UNLIMITED), asked.batch is not None
+    counted, batch = not counts[-1] or not basis.endswith(_UNLIMITED), asked.batch is not None
     tokens = counts[-1] * each
-    prompts = cost = other = None
+    prompts = cost = other_way = None
     if asked.priced:
         prompt, completion, _ = asked.paid
         prompts = prompt_tokens * prompt / 1e6
         # Answers that cost nothing cost nothing at any length.
-        cost = prompts + tokens * completion / 1e6 if known or not completion else None
+        cost = prompts + tokens * completion / 1e6 if counted or not completion else None
         part = asked.prices.batch
-        other = None if cost is None or part is None else cost / part if batch else cost * part
-    told = round(tokens) if known else None
+        other_way = None if cost is None or part is None else cost / part if batch else cost * part
+    completion_tokens = round(tokens) if counted else None
     return EvaluationEstimate(
-        name, *counts, exact, round(prompt_tokens), told, basis, cost, prompts, batch, other
+        name, *counts, exact, round(prompt_tokens), completion_tokens, basis, cost, prompts, batch, other_way
     )
 
 
@@ -399,11 +397,11 @@ def _completion(
         otherwise, basis = float(longest), LIMITED if longest else _UNLIMITED
     each = sum((part.by_cell() for part in parts), np.zeros(lengths.shape, np.int64))
     expected, each = lengths[each > 0], each[each > 0]
-    known = np.isfinite(expected)
-    if not known.any():
+    measured = np.isfinite(expected)
+    if not measured.any():
         return otherwise, basis
-    basis = "mean of answers so far" + ("" if known.all() else f"; of points without any: {basis}")
-    return float(np.average(np.where(known, expected, otherwise), weights=each)), basis
+    basis = "mean of answers so far" + ("" if measured.all() else f"; of points without any: {basis}")
+    return float(np.average(np.where(measured, expected, otherwise), weights=each)), basis
 
 
 def _judge_row(config: Sweep, judge: Judge, count: JudgeCount) -> EvaluationEstimate:

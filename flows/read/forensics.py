@@ -38,10 +38,9 @@ _LIMITS = 5
 def compression(cube: str | Path, part: Part | None = None, *, by_task: bool = False) -> Found:
     """Return how well reasoning traces compress, by evaluation and outcome; raise SweepError if there is none."""
     opened = open_part(cube, part)
-    labels = axes.evaluation_labels(opened.arrays)
     with refused():
         table = compression_table(opened.arrays, by_task=by_task)
-    rows = compression_rows(table, labels)
+    rows = compression_rows(table, axes.evaluation_labels(opened.arrays))
     if not rows:
         raise SweepError(
             "no trial has a reasoning trace, so that there is nothing to compress",
@@ -53,10 +52,9 @@ def compression(cube: str | Path, part: Part | None = None, *, by_task: bool = F
 def hazard(cube: str | Path, part: Part | None = None, *, width: int = 256, by_task: bool = False) -> Found:
     """Return when trials end, by `width` tokens a line; raise SweepError if none is finished."""
     opened = open_part(cube, part)
-    labels = axes.evaluation_labels(opened.arrays)
     with refused():
         table = hazard_table(opened.arrays, by_task=by_task, width=width)
-    rows = hazard_rows(table, labels)
+    rows = hazard_rows(table, axes.evaluation_labels(opened.arrays))
     if not rows:
         raise SweepError(
             "no finished trial has its tokens counted",
@@ -92,7 +90,7 @@ def clip(
             cut = (status.data == int(Status.TRUNCATED)) & (tokens.transpose(*status.dims).data < limit)
             right = variable(status.dims, np.where(cut, np.uint8(Status.CORRECT), status.data), status.attrs)
             most = rank_clipped(dataset.assign(status=right), limit) if cut.any() else board
-        rows += _clipped(limit, board, most)
+        rows += _clip_rows(limit, board, most)
     names = axes.evaluation_labels(opened.arrays)
     rows.sort(key=lambda row: names.index(row["model"]))
     return opened, table_specs.clip_spec(rows, (*_notes(opened), _lead(board))), rows
@@ -106,15 +104,14 @@ def cost(cube: str | Path, part: Part | None = None, *, by_task: bool = False) -
     front = pareto_rows(board)
     with refused():
         table = cost_table(opened.arrays, by_task=by_task)
-    names = label_rows(board.rows)
-    rows = cost_rows(table, labels, dict(zip(names, front, strict=True)))
+    rows = cost_rows(table, labels, dict(zip(label_rows(board.rows), front, strict=True)))
     notes = _notes(opened)
     if all(math.isnan(row["total"]) for row in rows):
         notes += ("No price is known: give `prices` in the config and run it again; nothing is asked twice.",)
     return opened, table_specs.cost_spec(rows, ["model", "task"][: 1 + by_task], notes), rows
 
 
-def _clipped(limit: int | None, board: Leaderboard, most: Leaderboard) -> list[PlainRow]:
+def _clip_rows(limit: int | None, board: Leaderboard, most: Leaderboard) -> list[PlainRow]:
     """Rows of a limit; `most` is the board on which all that was cut before it is right."""
     upper = {row.eval_id: row.rate for row in most.rows}
     return [

@@ -166,13 +166,13 @@ def given_names(
     cubes: Sequence[str | Path], control: str | None, treatment: str | None, others: Sequence[str] = ()
 ) -> list[str]:
     """Return the given names: the control's is first and the treatment's last."""
-    given = [str(name) for name in (control, *others, treatment) if name is not None]
-    if len(cubes) == 2 and len(given) == 1 and not others:
+    models = [str(name) for name in (control, *others, treatment) if name is not None]
+    if len(cubes) == 2 and len(models) == 1 and not others:
         raise SweepError(
-            f"`control`, `treatment`: one alone, '{given[0]}', would be looked for in both cubes",
+            f"`control`, `treatment`: one alone, '{models[0]}', would be looked for in both cubes",
             "Name both, or neither where each cube has one evaluation",
         )
-    return given
+    return models
 
 
 def gate_of(
@@ -181,10 +181,10 @@ def gate_of(
     """The decision about two models, named as for `evalcube.flows.read.sides.side_by_side`."""
     sides = side_by_side(cubes, models, part)
     sides.refuse_altered()
-    return concluded(sides, [line for role in LEVELS for line in judged(sides, policy, role)], doubts(policy))
+    return conclude(sides, [line for role in LEVELS for line in judge(sides, policy, role)], doubts(policy))
 
 
-def concluded(sides: SideBySide, lines: Sequence[PolicyLine], doubted: Sequence[str] = ()) -> GateResult:
+def conclude(sides: SideBySide, lines: Sequence[PolicyLine], doubted: Sequence[str] = ()) -> GateResult:
     """The decision that follows from the lines, with all that is to be known of it."""
     decision, reason = decide(lines)
     return GateResult(
@@ -201,11 +201,11 @@ def concluded(sides: SideBySide, lines: Sequence[PolicyLine], doubted: Sequence[
 
 def _unknown(sides: SideBySide, lines: Sequence[PolicyLine]) -> Iterator[str]:
     """What lines name and neither side has, with the name that is near."""
-    for what, known in (("task", sides.tasks), ("tier", names(sides.dataset, "tier"))):
-        for name in dict.fromkeys(getattr(line, what) for line in lines):
-            if name and name not in known:
-                remedy = did_you_mean(name, list(known), "Here are")
-                yield f"The policy names the {what} '{name}', which neither side has. {remedy}"
+    for axis, labels in (("task", sides.tasks), ("tier", names(sides.dataset, "tier"))):
+        for name in dict.fromkeys(getattr(line, axis) for line in lines):
+            if name and name not in labels:
+                remedy = did_you_mean(name, list(labels), "Here are")
+                yield f"The policy names the {axis} '{name}', which neither side has. {remedy}"
 
 
 def decide(lines: Sequence[PolicyLine]) -> tuple[Decision, str]:
@@ -226,14 +226,14 @@ def decide(lines: Sequence[PolicyLine]) -> tuple[Decision, str]:
     return "GO", "every critical line is shown to hold, and no supporting one is shown not to"
 
 
-def judged(sides: SideBySide, policy: Policy, role: str) -> list[PolicyLine]:
+def judge(sides: SideBySide, policy: Policy, role: str) -> list[PolicyLine]:
     """The lines of a role, with their outcomes."""
-    found = [
-        measured(sides, rule, PolicyLine(role, task, tier, rule.claim, math.nan), cells)
+    lines = [
+        measure(sides, rule, PolicyLine(role, task, tier, rule.claim, math.nan), cells)
         for rule, task, tier, cells in places(sides, policy, role)
     ]
-    adjusted = holm([line.p_refuted for line in found]).tolist() if found else []
-    return [settled(replace(line, p_refuted=p)) for line, p in zip(found, adjusted, strict=True)]
+    adjusted = holm([line.p_refuted for line in lines]).tolist() if lines else []
+    return [settle(replace(line, p_refuted=p)) for line, p in zip(lines, adjusted, strict=True)]
 
 
 def places(
@@ -242,12 +242,12 @@ def places(
     """Rule, task, tier and points, shape (task, params), of each line of a role."""
     tasks, tiers = sides.tasks, names(sides.dataset, "tier")
     for rule in getattr(policy, role):
-        found = list(product(_chosen(rule.tasks, tasks), _chosen(rule.tiers, tiers)))
+        pairs = list(product(_chosen(rule.tasks, tasks), _chosen(rule.tiers, tiers)))
         if EACH in (rule.tasks, rule.tiers):
             # `each` means the pairs that there are: not every task has every tier.
-            there = [place for place in found if _cells(sides, *place).any()]
-            found = there + _unmet(rule, there)
-        for task, tier in found:
+            there = [pair for pair in pairs if _cells(sides, *pair).any()]
+            pairs = there + _unmet(rule, there)
+        for task, tier in pairs:
             yield rule, task, tier, _cells(sides, task, tier)
 
 
@@ -255,20 +255,18 @@ def _chosen(wanted: tuple[str, ...] | str | None, known: Sequence[str]) -> Seque
     """Names, each to be taken by itself; an empty one is all together."""
     if wanted is None:
         return ("",)
-    if isinstance(wanted, str):
-        return known
-    return wanted
+    return known if isinstance(wanted, str) else wanted
 
 
 def _unmet(rule: PolicyRule, there: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Places of what a rule names and no pair has: without them it would be passed over in silence."""
-    tasks, tiers = ({place[side] for place in there} for side in (0, 1))
-    found = [(task, "") for task in _named(rule.tasks) if task not in tasks]
-    found += [("", tier) for tier in _named(rule.tiers) if tier not in tiers]
-    return found if found or there else [("", "")]
+    tasks, tiers = ({pair[side] for pair in there} for side in (0, 1))
+    unmet = [(task, "") for task in _listed_names(rule.tasks) if task not in tasks]
+    unmet += [("", tier) for tier in _listed_names(rule.tiers) if tier not in tiers]
+    return unmet if unmet or there else [("", "")]
 
 
-def _named(wanted: tuple[str, ...] | str | None) -> tuple[str, ...]:
+def _listed_names(wanted: tuple[str, ...] | str | None) -> tuple[str, ...]:
     return wanted if isinstance(wanted, tuple) else ()
 
 
@@ -285,7 +283,7 @@ def _cells(sides: SideBySide, task: str, tier: str) -> npt.NDArray[np.bool_]:
     return cells
 
 
-def measured(
+def measure(
     sides: SideBySide, rule: PolicyRule, line: PolicyLine, cells: npt.NDArray[np.bool_]
 ) -> PolicyLine:
     """A line with what was measured of it."""
@@ -299,12 +297,12 @@ def measured(
         low, high = margins.borders(rule.claim, min(rule.margin(pair.first_rate), 1.0))
         return -(low if change - low <= high - change else high)
 
-    pair = here.compared(lost=lost, border=nearest)
+    pair = here.compare(lost=lost, border=nearest)
     if pair is None:
         return line
     total, (worst, best) = pair.overall, pair.ends or (pair.overall, pair.overall)
     margin = min(rule.margin(total.first_rate), 1.0)
-    seen = [(-one.difference.value, one.worth) for one in (total, worst, best)]
+    seen = [(-paired.difference.value, paired.worth) for paired in (total, worst, best)]
     low, high = margins.claim_scores(seen, rule.claim, margin)
     more, assumed = _more(total, rule.claim, margin)
     return replace(
@@ -339,7 +337,7 @@ def _more(total: PairedDifference, claim: str, margin: float) -> tuple[int | Non
     return None, math.nan
 
 
-def settled(line: PolicyLine, shown: float = margins.LEVEL, refuted: float = margins.LEVEL) -> PolicyLine:
+def settle(line: PolicyLine, shown: float = margins.LEVEL, refuted: float = margins.LEVEL) -> PolicyLine:
     """The line with what its p values say at these levels, if it was measured."""
     if not line.questions:
         return replace(line, outcome="not measured")

@@ -46,28 +46,25 @@ def read_gold(path: str | Path, ids: Mapping[str, list[str]]) -> Ratings:
     seen = set()
     path = need_path("gold", path)
     for line, row in _rows(Path(path)):
-        place = f"{path}:{line}"
-        rating = _rating(row, place)
-        unit = rating.unit or _of_id(rating.id, ids, place)
+        spot = f"{path}:{line}"
+        rating = _rating(row, spot)
+        unit = rating.unit or _of_id(rating.id, ids, spot)
         if (rating.variant, unit) in seen:
-            raise SweepError(
-                f"{place}: unit {show(unit)} is rated twice", "Keep one rating, such as the mean"
-            )
+            raise SweepError(f"{spot}: unit {show(unit)} is rated twice", "Keep one rating, such as the mean")
         seen.add((rating.variant, unit))
-        for found, value in ((scores, rating.score), (right, rating.correct)):
+        for ratings, value in ((scores, rating.score), (right, rating.correct)):
             if value is not None:
-                found.setdefault(rating.variant, {})[unit] = float(value)
+                ratings.setdefault(rating.variant, {})[unit] = float(value)
     return Ratings(scores, right)
 
 
 def rated_by_people(opened: OpenPart, cube: CubeLike, gold: str | Path) -> OpenPart:
     """The part with what people say of its answers."""
-    if len(given := listed(cube)) > 1:
+    if len(cubes := listed(cube)) > 1:
         raise SweepError(
             "`gold`: ratings are of the answers of one cube, and several are given", "Give one cube"
         )
-    reader = Reader(address_and_part(given[0])[0])
-    return replace(opened, arrays=with_ratings(opened.dataset, reader, gold))
+    return replace(opened, arrays=with_ratings(opened.dataset, Reader(address_and_part(cubes[0])[0]), gold))
 
 
 def with_ratings(dataset: Dataset, reader: Reader, path: str | Path) -> Dataset:
@@ -85,9 +82,9 @@ def with_ratings(dataset: Dataset, reader: Reader, path: str | Path) -> Dataset:
         for slot, entry in enumerate(task.cells)
         for index in range(min(entry.cell.size or trials, trials))
     )
-    found = read_gold(path, units_by_id(plan, every))
+    gold = read_gold(path, units_by_id(plan, every))
     shape = tuple(dataset.sizes[name] for name in _QUESTION)
-    rows = {str(one): place for place, one in enumerate(dataset["eval_id"].values.tolist())}
+    rows = {str(eval_id): number for number, eval_id in enumerate(dataset["eval_id"].values.tolist())}
     places = {
         points[cell]: (t, slot)
         for t, line in enumerate(dataset["cell_id"].values.tolist())
@@ -95,14 +92,14 @@ def with_ratings(dataset: Dataset, reader: Reader, path: str | Path) -> Dataset:
         if cell in points
     }
     arrays = {}
-    for name, ratings in ((PEOPLE_SCORE, found.scores), (PEOPLE_RIGHT, found.right)):
+    for name, ratings in ((PEOPLE_SCORE, gold.scores), (PEOPLE_RIGHT, gold.right)):
         values = np.full(shape, np.nan, dtype=np.float32)
         for variant, units in ratings.items():
             row = rows.get(plan.evaluations[_variant(reader, variant, path)].eval_id)
             for unit, value in units.items():
                 point, _, trial = unit.rpartition("/")
-                known = trial.isdecimal() and len(trial) <= len(str(shape[-1])) and int(trial) < shape[-1]
-                if not known or point not in places:
+                in_range = trial.isdecimal() and len(trial) <= len(str(shape[-1])) and int(trial) < shape[-1]
+                if not in_range or point not in places:
                     raise SweepError(
                         f"{path}: unit {show(unit)} is not in this part of the cube",
                         "Units are named task/slot/trial, as in `evalcube show`; or give the data set's id",
@@ -125,13 +122,13 @@ def _variant(reader: Reader, name: str, path: str | Path) -> int:
 
 def units_by_id(plan: Plan, places: Iterable[tuple[int, int, int]]) -> dict[str, list[str]]:
     """Units by the id that a data set gives their row, of some tasks, slots and trials."""
-    found: dict[str, list[str]] = {}
+    units: dict[str, list[str]] = {}
     for row, slot, index in places:
         cell = plan.tasks[row].cells[slot].cell
         if carries(cell, "id"):
             name = str(cell.trial(index).extras.get("id", ""))
-            found.setdefault(name, []).append(f"{plan.task_names[row]}/{slot}/{index}")
-    return found
+            units.setdefault(name, []).append(f"{plan.task_names[row]}/{slot}/{index}")
+    return units
 
 
 def scores_by_variant(
@@ -144,9 +141,8 @@ def scores_by_variant(
 ) -> dict[str, Mapping[str, float]]:
     """Scores by variant and unit, of the variants here; those of rows that name none are of `rated`, or the first."""
     named: dict[str, dict[str, float]] = {}
-    for name, scores in read_gold(
-        path, units_by_id(plan, places)
-    ).scores.items():  # one variant may have rows that name it, in several ways, and others
+    gold = read_gold(path, units_by_id(plan, places)).scores
+    for name, scores in gold.items():  # one variant may have rows that name it, in several ways, and others
         label = plan.labels[plan.evaluation_index(name, "variant")] if name else rated or names[0]
         named.setdefault(label, {}).update(scores)
     scored = [unit for scores in named.values() for unit in scores]
@@ -181,36 +177,36 @@ class _Rating(BaseModel):
     correct: bool | None = None
 
 
-def _rating(row: object, place: str) -> _Rating:
+def _rating(row: object, spot: str) -> _Rating:
     if not isinstance(row, dict):
-        raise SweepError(f"{place}: is no JSON object", _FORM)
-    given = {name: value.strip() if isinstance(value, str) else value for name, value in row.items() if name}
-    if isinstance(given.get("score"), bool):
-        raise SweepError(f"{place}: score: must be a number, got {show(given['score'])}", _FORM)
+        raise SweepError(f"{spot}: is no JSON object", _FORM)
+    fields = {name: value.strip() if isinstance(value, str) else value for name, value in row.items() if name}
+    if isinstance(fields.get("score"), bool):
+        raise SweepError(f"{spot}: score: must be a number, got {show(fields['score'])}", _FORM)
     try:
-        found = _Rating.model_validate(
-            {name: value for name, value in given.items() if value not in ("", None)}
+        rating = _Rating.model_validate(
+            {name: value for name, value in fields.items() if value not in ("", None)}
         )
     except ValidationError as error:
         first = error.errors()[0]
         raise SweepError(
-            f"{place}: {first['loc'][0]}: {first['msg']}, got {show(first['input'])}", _FORM
+            f"{spot}: {first['loc'][0]}: {first['msg']}, got {show(first['input'])}", _FORM
         ) from None
-    if found.score is None and found.correct is None:
-        raise SweepError(f"{place}: has neither score nor correct", _FORM)
-    if not found.unit and not found.id:
-        raise SweepError(f"{place}: has neither unit nor id", _FORM)
-    return found
+    if rating.score is None and rating.correct is None:
+        raise SweepError(f"{spot}: has neither score nor correct", _FORM)
+    if not rating.unit and not rating.id:
+        raise SweepError(f"{spot}: has neither unit nor id", _FORM)
+    return rating
 
 
-def _of_id(name: str, ids: Mapping[str, list[str]], place: str) -> str:
-    found = ids.get(name, [])
-    if len(found) > 1:
+def _of_id(name: str, ids: Mapping[str, list[str]], spot: str) -> str:
+    units = ids.get(name, [])
+    if len(units) > 1:
         raise SweepError(
-            f"{place}: id {show(name)} stands for {len(found)} units, such as {found[0]} and {found[1]}",
+            f"{spot}: id {show(name)} stands for {len(units)} units, such as {units[0]} and {units[1]}",
             "Name the unit, or choose one task with `tasks`",
         )
-    return found[0] if found else f"id:{name}"
+    return units[0] if units else f"id:{name}"
 
 
 def _rows(path: Path) -> Iterator[tuple[int, object]]:

@@ -137,8 +137,8 @@ def read_answer(data: bytes | None, cell: Cell, truth: Trial, *, parse: bool = T
         parsed = None if reading.imported is None else reading.imported.answer
     elif parse and reading.finish == "stop":
         with suppress(CodeError):  # what was recorded stands; `Plan.not_run` says why no more is known
-            found = cell.parse(reading.answer, truth)
-            parsed, fault = found, cell.fault(found, truth)
+            answer = cell.parse(reading.answer, truth)
+            parsed, fault = answer, cell.fault(answer, truth)
     return Answered(reading, parsed, fault)
 
 
@@ -161,7 +161,7 @@ class FoundTrial:
     """Of the judges; None where there are none, or nobody looked."""
 
     @property
-    def known(self) -> Trial:
+    def question(self) -> Trial:
         """The question; an empty one where it is not at hand."""
         return Trial("", "") if self.truth is None else self.truth
 
@@ -262,9 +262,9 @@ class Reader:
         if not params:
             slots = [slot for slot in slots if not cells[slot].older]
         if len(slots) != 1:
-            what = "no point" if not slots else f"{len(slots)} points"
+            count = "no point" if not slots else f"{len(slots)} points"
             listed = "; ".join(f"{i} = {canonical_json(point)}" for i, point in enumerate(points[:12]))
-            raise SweepError(f"`params`: {what} of {task} match '{params or ''}'", f"Give one of: {listed}")
+            raise SweepError(f"`params`: {count} of {task} match '{params or ''}'", f"Give one of: {listed}")
         return row, slots[0]
 
     def row(self, name: str, task: str | None, params: str | None) -> tuple[int, int, int]:
@@ -288,7 +288,7 @@ class Reader:
             )
         return matches[0]
 
-    def found(
+    def load_trials(
         self,
         places: Iterable[Place],
         *,
@@ -299,10 +299,10 @@ class Reader:
     ) -> list[FoundTrial]:
         """Trials with their questions and replies, many at a time, as a cache may be far away."""
         rows = []
-        for place in places:
-            model, task, slot, trial, repeat = place
+        for address in places:
+            model, task, slot, trial, repeat = address
             evaluation, cell = self.plan.evaluations[model], self.plan.tasks[task].cells[slot].cell
-            row = FoundTrial(place, cell, self._question(cell, (task, slot, trial)))
+            row = FoundTrial(address, cell, self._question(cell, (task, slot, trial)))
             if asked and row.truth is not None and not evaluation.not_run:
                 row.messages = trial_messages(evaluation, cell, row.truth)
                 row.digest = messages_request(evaluation, cell, row.truth, row.messages, repeat).digest
@@ -311,23 +311,23 @@ class Reader:
         some = [row for row in rows if row.digest and cache is not None]
         stored = [] if cache is None else cache.get_many([row.digest for row in some])
         for row, reply in zip(some, stored, strict=True):
-            row.answered = read_answer(reply, row.cell, row.known, parse=parse)
-            said = None if row.answered is None else row.answered.reading.imported
-            if said is not None and said.prompt is not None:
-                row.messages = [{"role": "user", "content": said.prompt}]
+            row.answered = read_answer(reply, row.cell, row.question, parse=parse)
+            imported = None if row.answered is None else row.answered.reading.imported
+            if imported is not None and imported.prompt is not None:
+                row.messages = [{"role": "user", "content": imported.prompt}]
         if replies and judged and self.plan.judges:
             self._ask_judges(rows, cache)
         return rows
 
-    def _question(self, cell: Cell, place: tuple[int, int, int]) -> Trial | None:
+    def _question(self, cell: Cell, index: tuple[int, int, int]) -> Trial | None:
         """A question, None of a task that is not at hand; what others were asked, too, is kept while there is room."""
         if isinstance(cell.task, AbsentTask):
             return None
-        truth = self._questions.get(place)
+        truth = self._questions.get(index)
         if truth is None:
-            truth = cell.trial(place[2])
+            truth = cell.trial(index[2])
             if self._shared and self._room > 0:
-                self._questions[place] = truth
+                self._questions[index] = truth
                 self._room -= len(truth.prompt) + _OVERHEAD * (1 + _TOOL * len(truth.tools))
         return truth
 
@@ -339,18 +339,20 @@ class Reader:
         """Set what judges gave: from their replies, or else the bare readings that the cube has."""
         keys: list[tuple[list[Opinion], str, int, str]] = []
         for row in rows:
-            row.opinions = said = self._readings(row.place) if row.answered is None else []
-            if row.answered is not None and (rubric := self._book.of(row.place[1], row.known).rubric):
-                asked = opinion_keys(self.plan.judges, rubric, row.known.prompt, row.answered.reading.answer)
-                keys += [(said, *key) for key in asked]
+            row.opinions = opinions = self._readings(row.place) if row.answered is None else []
+            if row.answered is not None and (rubric := self._book.of(row.place[1], row.question).rubric):
+                asked = opinion_keys(
+                    self.plan.judges, rubric, row.question.prompt, row.answered.reading.answer
+                )
+                keys += [(opinions, *key) for key in asked]
         replies = [] if cache is None or not keys else cache.get_many([key for *_, key in keys])
-        for (said, judge, repeat, _), data in zip(keys, replies, strict=False):
+        for (opinions, judge, repeat, _), data in zip(keys, replies, strict=False):
             if data is not None:
                 with suppress(ValueError):  # whole, but no record: whatever it is, it is no opinion
-                    said.append(read_opinion(judge, repeat, data))
+                    opinions.append(read_opinion(judge, repeat, data))
 
-    def _readings(self, place: Place) -> list[Opinion]:
-        scores = self._stored(place, ("judge_readings",)).get("judge_readings", np.empty((0, 0)))
+    def _readings(self, address: Place) -> list[Opinion]:
+        scores = self._stored(address, ("judge_readings",)).get("judge_readings", np.empty((0, 0)))
         return [
             Opinion(self.plan.judges[judge].name, number, float(scores[judge, number]), "")
             for judge, number in np.argwhere(~np.isnan(scores)).tolist()
@@ -365,8 +367,8 @@ class Reader:
                 )
         evaluation, entry = self.plan.evaluations[model], self.plan.tasks[task]
         stored = self._stored((model, task, slot, trial, repeat))
-        (found,) = self.found([(model, task, slot, trial, repeat)])
-        cell, answered, task_code = found.cell, found.answered, found.cell.task
+        (row,) = self.load_trials([(model, task, slot, trial, repeat)])
+        cell, answered, task_code = row.cell, row.answered, row.cell.task
         reasons = [task_code.reason] if isinstance(task_code, AbsentTask) else evaluation.not_run
         notes = [{"role": "note", "content": reason} for reason in reasons]
         response = None if answered is None else answered.reading.answer or answered.reading.error
@@ -377,18 +379,18 @@ class Reader:
             trial,
             repeat,
             status_name(Status(int(stored["status"])), cell),
-            found.messages if found.digest else notes,
+            row.messages if row.digest else notes,
             response,
             "" if answered is None else answered.reading.reasoning,
             None if answered is None else answered.parsed,
-            found.known.answer,
+            row.question.answer,
             int(stored["tokens"]),
             float(stored["latency"]),
             float(stored.get("first_token", math.nan if answered is None else answered.reading.first_token)),
-            found.digest,
+            row.digest,
             {name: float(stored[name]) for name in SCORES if name in stored and not np.isnan(stored[name])},
-            found.opinions or [],
-            *row_of(found.known),
+            row.opinions or [],
+            *row_of(row.question),
             _count(stored, "prompt_tokens"),
             _count(stored, "reasoning_tokens"),
             _count(stored, "cached_tokens"),
@@ -398,7 +400,7 @@ class Reader:
             "" if answered is None else answered.fault,
             way_of(int(stored.get("read_as", 0))),
             theirs=_second(entry, stored, response),
-            judged=self._sent_to_judges(found),
+            judged=self._sent_to_judges(row),
         )
 
     def _sent_to_judges(self, row: FoundTrial) -> list[dict[str, str]]:
@@ -406,23 +408,23 @@ class Reader:
         names: dict[tuple[str, str], list[str]] = {}
         if row.answered is None or not self.plan.judges:
             return []
-        rubric = self._book.of(row.place[1], row.known).rubric
+        rubric = self._book.of(row.place[1], row.question).rubric
         for judge in self.plan.judges if rubric else ():
-            for message in judge.messages(rubric, row.known.prompt, row.answered.reading.answer):
+            for message in judge.messages(rubric, row.question.prompt, row.answered.reading.answer):
                 names.setdefault((message["role"], message["content"]), []).append(judge.name)
         return [{"judge": ", ".join(to), "role": role, "content": text} for (role, text), to in names.items()]
 
-    def _stored(self, at: Place, names: Sequence[str] = _STORED) -> dict[str, Any]:
+    def _stored(self, address: Place, names: Sequence[str] = _STORED) -> dict[str, Any]:
         """What some of the cube's arrays hold of one trial; absent ones are not there."""
-        model, task, slot, trial, repeat = at
+        model, task, slot, trial, repeat = address
         chunks = self.cube.chunks
         region = Region(model, trial // chunks["trial"], repeat // chunks["repeat"])
-        known, arrays = self._regions.get(names, (None, {}))
-        if known != region:  # trials that are looked at one after another are mostly of one region
+        cached_region, arrays = self._regions.get(names, (None, {}))
+        if cached_region != region:  # trials that are looked at one after another are mostly of one region
             arrays = self.cube.read_region(region, [name for name in names if name in self.cube.trial_arrays])
             self._regions[names] = (region, arrays)
-        place = (task, slot, trial % chunks["trial"], repeat % chunks["repeat"])
-        return {name: values[place] for name, values in arrays.items()}
+        position = (task, slot, trial % chunks["trial"], repeat % chunks["repeat"])
+        return {name: values[position] for name, values in arrays.items()}
 
 
 def _count(stored: Mapping[str, Any], name: str) -> int | None:

@@ -102,16 +102,16 @@ def report(
     """
     path = Path(need_address(output, "output"))
     check_output(path)  # told now, not when the work is done
-    one, *others = given = listed(cube)
-    addresses = [source_of(one)] if is_dataset(one) and not others else need_addresses(given)
+    first, *more = cubes = listed(cube)
+    addresses = [source_of(first)] if is_dataset(first) and not more else need_addresses(cubes)
     need_number("samples", samples, whole=True)
     if date is not None and not isinstance(date, datetime.date):
         raise WrongTypeError(f"`date`: {told(date)} is no date", "Give a datetime.date")
     readers = [Reader(address, cache) for address in addresses]
     checked_option("weigh", weigh, get_args(Weigh))
-    opened = open_part(given, part, trials=False)
+    opened = open_part(cubes, part, trials=False)
     board = leaderboard_of(opened, version=version, mode=mode)
-    pair = _first_two(given, part, opened, board)
+    pair = _first_two(cubes, part, opened, board)
     with refused():
         whole = not opened.selection and len(readers) == 1
         standing, without = shown_standing(readers[0]) if whole else (None, "")
@@ -126,7 +126,7 @@ def report(
             board,
             facts=_facts(readers, date or datetime.datetime.now(tz=datetime.UTC).date())
             | _spent([state["spent"] for state in states])
-            | _answered(models)
+            | _answered_by(models)
             | ({"samples": "; ".join(lacking)} if lacking else {}),
             samples=shown,
             weigh=weigh,
@@ -150,36 +150,36 @@ def _first_two(cube: CubeLike, part: Part | None, opened: OpenPart, board: Leade
     opened = opened if "status" in opened.arrays else open_part(cube, part)
     order = row_order(opened.arrays, board)
     with suppress(ValueError):  # they have no trial in common
-        return compare_evaluations(opened.arrays, [order[place] for place in places])[0]
+        return compare_evaluations(opened.arrays, [order[number] for number in places])[0]
     return None
 
 
 def _failures(models: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
     """Transport errors by evaluation and cause, of all cubes."""
-    found: dict[str, Counter[str]] = {}
+    causes_by_model: dict[str, Counter[str]] = {}
     for row in models:
         if row["causes"]:
-            found.setdefault(row["model"], Counter()).update(row["causes"])
-    return {model: dict(causes) for model, causes in found.items()}
+            causes_by_model.setdefault(row["model"], Counter()).update(row["causes"])
+    return {model: dict(causes) for model, causes in causes_by_model.items()}
 
 
 def _facts(readers: Sequence[Reader], date: datetime.date) -> dict[str, str]:
-    def listed(texts: Iterable[str]) -> str:
+    def joined(texts: Iterable[str]) -> str:
         return ", ".join(dict.fromkeys(texts))
 
     plans = [reader.plan for reader in readers]
     specs = [json.dumps(reader.cube.attrs["spec"], sort_keys=True) for reader in readers]
     return {
-        "title": listed(str(reader.notes.get("name", "evalcube sweep")) for reader in readers),
+        "title": joined(str(reader.notes.get("name", "evalcube sweep")) for reader in readers),
         "date": date.isoformat(),
         **({"cubes": str(len(readers))} if len(readers) > 1 else {}),
-        "points": listed(str(plan.cells) for plan in plans),
-        "trials per point": listed(
+        "points": joined(str(plan.cells) for plan in plans),
+        "trials per point": joined(
             _per_point(reader) + (f" × {reader.plan.repeats} repeats" if reader.plan.repeats > 1 else "")
             for reader in readers
         ),
-        "seed": listed(str(plan.seed) for plan in plans),
-        "sweep": listed(hashlib.sha256(spec.encode()).hexdigest()[:12] for spec in specs),
+        "seed": joined(str(plan.seed) for plan in plans),
+        "sweep": joined(hashlib.sha256(spec.encode()).hexdigest()[:12] for spec in specs),
         "evalcube": __version__,
     }
 
@@ -198,19 +198,19 @@ def _per_point(reader: Reader) -> str:
     return f"{low}" if low >= high else f"{low} to {high}, median {np.median(asked):.0f}"
 
 
-def _answered(models: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def _answered_by(models: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """What answered, as far as servers and replies said, and what its reader should know of that."""
     rows = [row for row in models if row["answered_by"]]
     if not rows:
         return {}
-    said = list(dict.fromkeys(row["answered_by"] for row in rows))
+    systems = list(dict.fromkeys(row["answered_by"] for row in rows))
     caution = " ".join(row["warning"] for row in rows if row["warning"])
-    found = {"caution": caution} if caution else {}
-    if len(said) == 1 and len(rows) == len(models):
-        return {"answered by": said[0], **found}
+    remarks = {"caution": caution} if caution else {}
+    if len(systems) == 1 and len(rows) == len(models):
+        return {"answered by": systems[0], **remarks}
     shown = [f"{row['model']}: {row['answered_by']}" for row in rows[:_MOST_ANSWERED]]
     more = [f"and {len(rows) - _MOST_ANSWERED} more"] if len(rows) > _MOST_ANSWERED else []
-    return {"answered by": "; ".join(shown + more), **found}
+    return {"answered by": "; ".join(shown + more), **remarks}
 
 
 def _samples(readers: Sequence[Reader], count: int, dataset: Dataset) -> tuple[list[SampleTrial], list[str]]:
@@ -247,10 +247,9 @@ def _of_cube(reader: Reader, count: int, dataset: Dataset, shown: set[tuple[str,
             if entry.label not in tasks or key in shown or isinstance(entry.task, AbsentTask):
                 continue
             inside = np.zeros((status.shape[1], 1, 1), dtype=bool)
-            inside[: len(entry.cells), 0, 0] = [one.cell.id in points for one in entry.cells]
-            shown_here = np.where(inside, status[task], Status.MISSING)
-            places = _places(shown_here, count, model + task)
-            samples += [_sample(reader, model, task, place) for place in places]
+            inside[: len(entry.cells), 0, 0] = [planned.cell.id in points for planned in entry.cells]
+            places = _places(np.where(inside, status[task], Status.MISSING), count, model + task)
+            samples += [_sample(reader, model, task, position) for position in places]
             shown.update([key] if places else [])
     return samples
 
@@ -261,17 +260,17 @@ def _places(status: npt.NDArray[np.generic], count: int, turn: int) -> list[tupl
     One of each outcome comes before a second of any; those of an outcome are taken from all over the task.
     """
     hits = [np.argwhere(status == _MIXED[(turn + offset) % len(_MIXED)]) for offset in range(len(_MIXED))]
-    found: list[tuple[int, int, int]] = []
+    positions: list[tuple[int, int, int]] = []
     for turns in range(min(count, max(map(len, hits)))):
         for places in hits:
-            if turns < (kept := min(len(places), count)):
-                slot, trial, repeat = places[turns * len(places) // kept].tolist()
-                found.append((slot, trial, repeat))
-    return found[:count]
+            if turns < (taken := min(len(places), count)):
+                slot, trial, repeat = places[turns * len(places) // taken].tolist()
+                positions.append((slot, trial, repeat))
+    return positions[:count]
 
 
-def _sample(reader: Reader, model: int, task: int, place: tuple[int, int, int]) -> SampleTrial:
-    slot, trial, repeat = place
+def _sample(reader: Reader, model: int, task: int, position: tuple[int, int, int]) -> SampleTrial:
+    slot, trial, repeat = position
     view = reader.view(model, task, slot, trial, repeat)
     points = [cell.cell.plain_params for cell in reader.plan.tasks[task].cells]
     reasoning = f"[reasoning]\n{view.reasoning}\n[answer]\n" if view.reasoning else ""

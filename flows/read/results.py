@@ -186,13 +186,13 @@ class TableResult(_Grouped):
     def _table(self) -> TableSpec:
         from evalcube.stages.analyze.render.table_specs import group_spec
 
-        found = self.arrays.attrs
+        attrs = self.arrays.attrs
         notes = [f"Part of the cube ({self.part.selection})."] if self.part.selection else []
-        notes.append(f"By {found['weigh']}: {WEIGHING[found['weigh']]}.")
-        notes += found["points_told"]
+        notes.append(f"By {attrs['weigh']}: {WEIGHING[attrs['weigh']]}.")
+        notes += attrs["points_told"]
         if axes.most_repeats(self.part.arrays) > 1:
             notes.append("Questions were asked several times: intervals go by question.")
-        return group_spec(self.records(), self.by, found["mode"], found["confidence"], tuple(notes))
+        return group_spec(self.records(), self.by, attrs["mode"], attrs["confidence"], tuple(notes))
 
     def records(self) -> list[dict[str, Any]]:
         """A row for each group that has planned points."""
@@ -212,15 +212,15 @@ class MetricsResult(_Grouped):
         from evalcube.stages.analyze.render.table_specs import metric_spec
         from evalcube.stages.reply.status import BASE
 
-        found = self.arrays.attrs
+        attrs = self.arrays.attrs
         return metric_spec(
             self.records(),
             self.by,
-            found["metrics"],
+            attrs["metrics"],
             self.part.selection,
-            float(found["settings"].get("confidence", 0.95)),
+            float(attrs["settings"].get("confidence", 0.95)),
             weighed=BASE in self.part.arrays.coords,
-            more=found["points_told"],
+            more=attrs["points_told"],
         )
 
     def records(self) -> list[dict[str, Any]]:

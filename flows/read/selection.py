@@ -87,8 +87,8 @@ class Part:
     @property
     def recounts(self) -> bool:
         """Whether trials have to be counted again."""
-        others = self.unique_only or self.clip_tokens is not None or self.reader != "ours"
-        return self.trials is not None or others
+        alters = self.unique_only or self.clip_tokens is not None or self.reader != "ours"
+        return self.trials is not None or alters
 
 
 @known_as("evalcube.results")
@@ -127,15 +127,15 @@ def open_part(
     Columns of data files that conditions or `by` name become coordinates; `sources` are the cubes of a joined dataset.
     """
     part = _checked_part(part)
-    if not isinstance(cube, Cube) and len(given := listed(cube)) > 1:
-        return _several(list(map(str, need_addresses(given))), part, notes, trials=trials, by=by)
-    one = cube if isinstance(cube, Cube) else given[0]
+    if not isinstance(cube, Cube) and len(cubes := listed(cube)) > 1:
+        return _several(list(map(str, need_addresses(cubes))), part, notes, trials=trials, by=by)
+    source = cube if isinstance(cube, Cube) else cubes[0]
     opened: Cube | Dataset
-    if is_dataset(one):
-        opened, behind = need_arrays(one), cube_behind(one)
-        selected = uneven_dims(one, behind)
+    if is_dataset(source):
+        opened, behind = need_arrays(source), cube_behind(source)
+        selected = uneven_dims(source, behind)
     else:
-        opened = behind = one if isinstance(one, Cube) else _opened(one)
+        opened = behind = source if isinstance(source, Cube) else _open_sweep(source)
         selected = []
     if notes is None:
         notes = {} if behind is None else read_notes(behind.records)
@@ -145,30 +145,28 @@ def open_part(
     chosen = replace(part, view=view, trials=most, unique_only=fewer)
     recounts = chosen.recounts or not {"trial", "repeat"}.isdisjoint(selected)
     # Without the index of evaluations: what is computed goes by their numbers, and parts are joined by them.
-    dataset = labelled(opened, trials=trials or recounts).drop_vars("model", errors="ignore")
+    dataset = with_labels(opened, trials=trials or recounts).drop_vars("model", errors="ignore")
     split = _split(dataset, opened, part.where, by, sources or ([behind.url] if behind else []))
     (dataset, where), recounts = split or (dataset, part.where), recounts or split is not None
     dataset = with_prices(dataset, behind, notes)
     receipts = [] if behind is None else list(Ledger(behind.records).newest().values())
     with refused():
         warnings = cautions(dataset, chosen, notes, behind, receipts, whole=behind is opened)
-        read_by, told = "", list[str]()
+        read_by, remarks = "", list[str]()
         if recounts:
-            dataset, read_by, told = _recounted(dataset, chosen)
+            dataset, read_by, remarks = _recount(dataset, chosen)
         else:
             dataset = with_unasked(dataset)
-    warnings = (*warnings, *told)
+    warnings = (*warnings, *remarks)
     whole = dataset
     if not tells_version(part.where) and not (view is not None and tells_version(view.criteria)):
         dataset, left_out = without_older(dataset)
         warnings = (*warnings, *left_out)
     if view is not None and view.criteria:
-        dataset = _restricted(
-            dataset, view.where(), f"`view`: nothing in the cube fulfils view '{view.name}'"
-        )
+        dataset = _restrict(dataset, view.where(), f"`view`: nothing in the cube fulfils view '{view.name}'")
     if where:
         words = _in_words(Part(where))
-        dataset = _restricted(dataset, where, f"`where`: nothing fulfils all of {words}")
+        dataset = _restrict(dataset, where, f"`where`: nothing fulfils all of {words}")
     words = ", ".join(
         filter(None, ("as selected with xarray" if selected else "", _in_words(chosen), read_by))
     )
@@ -207,26 +205,21 @@ def _split(
     if not columns:
         return None
     wanted = {name: condition for name, condition in conditions_of(where).items() if name in columns}
-    whole = labelled(opened, trials=True).drop_vars("model", errors="ignore")
+    whole = with_labels(opened, trials=True).drop_vars("model", errors="ignore")
     named = [name for name in by if name in columns]
     return split_by_columns(whole, named, wanted, columns), without(where, list(wanted))
 
 
-def narrowed(opened: OpenPart, where: Sequence[str]) -> OpenPart:
+def narrow(opened: OpenPart, where: Sequence[str]) -> OpenPart:
     """The part of an open part that fulfils conditions, sooner than `open_part` reads it."""
     words = _in_words(Part(where))
     dataset = opened.whole if opened.whole is not None and tells_version(where) else opened.arrays
-    dataset = _restricted(dataset, where, f"`where`: nothing fulfils all of {words}")
+    dataset = _restrict(dataset, where, f"`where`: nothing fulfils all of {words}")
     return replace(opened, arrays=dataset, selection=words)
 
 
 def _several(
-    cubes: Sequence[str],
-    part: Part,
-    notes: Mapping[str, object] | None,
-    *,
-    trials: bool,
-    by: Sequence[str],
+    cubes: Sequence[str], part: Part, notes: Mapping[str, object] | None, *, trials: bool, by: Sequence[str]
 ) -> OpenPart:
     """The part of several cubes that is meant."""
     from evalcube.flows.read.merged.dataset import open_joined  # with much that one cube needs nothing of
@@ -243,25 +236,25 @@ def _several(
     )
     if uneven:
         joined = open_joined(cubes, trials=True)
-    found = open_part(joined.dataset, part, notes=notes, trials=trials, by=by, sources=cubes)
-    layered = [one for one in map(Cube.open, cubes) if "fact" in one.trial_arrays]
-    settings = [composite_settings(read_notes(one.records))[0] for one in layered]
-    alike = all(one == settings[0] for one in settings)
-    told = () if alike else ("The cubes weigh the layers of outputs differently; here all weigh the same.",)
+    opened = open_part(joined.dataset, part, notes=notes, trials=trials, by=by, sources=cubes)
+    layered = [cube for cube in map(Cube.open, cubes) if "fact" in cube.trial_arrays]
+    settings = [composite_settings(read_notes(cube.records))[0] for cube in layered]
+    alike = all(weights == settings[0] for weights in settings)
+    unlike = () if alike else ("The cubes weigh the layers of outputs differently; here all weigh the same.",)
     return replace(
-        found,
-        warnings=(*joined.warnings, *found.warnings, *told),
+        opened,
+        warnings=(*joined.warnings, *opened.warnings, *unlike),
         weights=settings[0] if settings and alike else None,
     )
 
 
-def _opened(cube: str | Path) -> Cube:
+def _open_sweep(cube: str | Path) -> Cube:
     opened = Cube.open(cube)
     parse_spec(opened.attrs.get("spec"), opened.sizes)
     return opened
 
 
-def labelled(opened: Cube | Dataset, *, trials: bool, lazy: bool = False) -> Dataset:
+def with_labels(opened: Cube | Dataset, *, trials: bool, lazy: bool = False) -> Dataset:
     """A cube with all that its description says of its evaluations and points, as far as it is needed."""
     if isinstance(opened, Cube):
         # There are no composites without the layers of single trials, nor sums by cluster.
@@ -271,11 +264,11 @@ def labelled(opened: Cube | Dataset, *, trials: bool, lazy: bool = False) -> Dat
             raise CubeDamagedError(
                 "the labels in `counter` are no counters of evalcube", opened.url, heal(opened.url)
             )
-        found = with_design(with_question_moments(dataset))
+        designed = with_design(with_question_moments(dataset))
         # Whose questions have unlike numbers of answers is known by point, but not which.
-        return (
-            found if more or not answered_unevenly(found).any() else labelled(opened, trials=True, lazy=lazy)
-        )
+        if more or not answered_unevenly(designed).any():
+            return designed
+        return with_labels(opened, trials=True, lazy=lazy)
     return with_design(with_question_moments(opened))
 
 
@@ -289,22 +282,22 @@ def _trials(opened: Cube, *, lazy: bool) -> Dataset:
     return opened.dataset()
 
 
-def _recounted(dataset: Dataset, part: Part) -> tuple[Dataset, str, list[str]]:
+def _recount(dataset: Dataset, part: Part) -> tuple[Dataset, str, list[str]]:
     """The dataset counted again as a part says: as if less had been measured, or as the second reader read its replies.
 
     What is missing of each trial is counted, too. With it come who read it, and what to know of that.
     """
-    read_by, told = "", list[str]()
+    read_by, remarks = "", list[str]()
     if part.reader != "ours":
-        dataset, read_by, told = read_by_second(dataset)
+        dataset, read_by, remarks = read_by_second(dataset)
     options: dict[str, Any] = {name: getattr(part, name) for name in ("trials", "unique_only", "clip_tokens")}
     # Counters are counted with the rules of the plan, which trial arrays alone do not hold: so both.
-    found = trim_trials(recount(dataset, **options), **options)
-    if part.clip_tokens is not None and "max_tokens" in found.coords:
-        limit = found["max_tokens"].variable
+    counted = trim_trials(recount(dataset, **options), **options)
+    if part.clip_tokens is not None and "max_tokens" in counted.coords:
+        limit = counted["max_tokens"].variable
         fewer = np.where(limit.values > 0, limit.values, part.clip_tokens).clip(max=part.clip_tokens)
-        found = found.assign_coords(max_tokens=variable(limit.dims, fewer, limit.attrs))
-    return found, read_by, told
+        counted = counted.assign_coords(max_tokens=variable(limit.dims, fewer, limit.attrs))
+    return counted, read_by, remarks
 
 
 def _view(view: View | str | None, notes: Mapping[str, object]) -> View | None:
@@ -322,7 +315,7 @@ def _view(view: View | str | None, notes: Mapping[str, object]) -> View | None:
     return find_view(noted_views(config), view)
 
 
-def _restricted(dataset: Dataset, where: Where, nothing: str) -> Dataset:
+def _restrict(dataset: Dataset, where: Where, nothing: str) -> Dataset:
     conditions = checked_where(where, keys(dataset), dataset)
     try:
         return restrict(dataset, conditions)

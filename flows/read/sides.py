@@ -113,7 +113,7 @@ class SideBySide:
         alone = ~second.any(axis=(-2, -1), keepdims=True)
         return np.asarray(first & (second | alone) & ~self.both(truncated))
 
-    def compared(self, **options: Any) -> Pair | None:  # noqa: ANN401 - of `compare_evaluations`
+    def compare(self, **options: Any) -> Pair | None:  # noqa: ANN401 - of `compare_evaluations`
         """The paired comparison of the two; None where they have no finished trial in common."""
         if not self.both(options.get("truncated", "wrong")).any():
             return None
@@ -150,9 +150,9 @@ def side_by_side(
     if len(models) > 2:
         raise SweepError(f"`models`: two are laid side by side, got {len(models)}", "Name two of them")
     opened = [open_part(str(cube), part) for cube in cubes]
-    warnings = tuple(dict.fromkeys(text for one in opened for text in one.warnings))
+    warnings = tuple(dict.fromkeys(text for side in opened for text in side.warnings))
     first, second = _chosen([str(cube) for cube in cubes], opened, models)
-    return _aligned(first, second, opened[0].selection, warnings, repeats)
+    return _align(first, second, opened[0].selection, warnings, repeats)
 
 
 def refuse_altered(address: str | Path, eval_ids: Sequence[str]) -> None:
@@ -219,36 +219,37 @@ def check_repeats(repeats: int | None) -> None:
 
 def _chosen(cubes: Sequence[str], opened: Sequence[OpenPart], models: Sequence[str]) -> tuple[Side, Side]:
     """The evaluation of each side: two of one cube, or one of each of two."""
-    one = len(opened) == 1
-    pair, names = list(opened) * (1 + one), list(models) * 2 if len(models) == 1 and not one else list(models)
+    single = len(opened) == 1
+    pair = list(opened) * (1 + single)
+    names = list(models) * 2 if len(models) == 1 and not single else list(models)
     labels = [axes.evaluation_labels(side.dataset) for side in pair]
     both = [label for label in labels[0] if label in labels[1]]
     if names and len(names) == 2:
         places = [_place(name, side.dataset) for name, side in zip(names, pair, strict=True)]
-    elif not names and len(labels[0]) == 2 and one:
+    elif not names and len(labels[0]) == 2 and single:
         places = [0, 1]
-    elif not names and len(labels[0]) == len(labels[1]) == 1 and not one:
+    elif not names and len(labels[0]) == len(labels[1]) == 1 and not single:
         places = [0, 0]
-    elif not names and len(both) == 1 and not one:
+    elif not names and len(both) == 1 and not single:
         places = [label.index(both[0]) for label in labels]
     else:
         there = (
             f"this cube has: {', '.join(labels[0])}"
-            if one
+            if single
             else f"both cubes have: {', '.join(both) or 'none'}"
         )
         raise SweepError(
             f"`models`: two are laid side by side; {there}",
-            "Name two of them" if one else "Name one for both, or one for each",
+            "Name two of them" if single else "Name one for both, or one for each",
         )
-    if one and places[0] == places[1]:
+    if single and places[0] == places[1]:
         raise SweepError("`models`: one is named twice", "Name two different ones")
-    shown = [label[place] for label, place in zip(labels, places, strict=True)]
+    shown = [label[row] for label, row in zip(labels, places, strict=True)]
     if shown[0] == shown[1]:
         shown = [f"{name} ({end})" for name, end in zip(shown, cube_names(cubes), strict=True)]
     first, second = (
-        _side(cube, side.dataset, place, name)
-        for cube, side, place, name in zip(list(cubes) * (1 + one), pair, places, shown, strict=True)
+        _side(cube, side.dataset, row, name)
+        for cube, side, row, name in zip(list(cubes) * (1 + single), pair, places, shown, strict=True)
     )
     return first, second
 
@@ -261,13 +262,14 @@ def cube_names(addresses: Sequence[str]) -> list[str]:
     >>> cube_names(("/data/one.zarr", "s3://bucket/a/one.zarr", "two.zarr/"))
     ['one.zarr (1)', 'one.zarr (2)', 'two.zarr']
     """
-    found = [redacted(one).partition("?")[0].rstrip("/").rpartition("/")[2] or "cube" for one in addresses]
-    return [name if found.count(name) == 1 else f"{name} ({number})" for number, name in enumerate(found, 1)]
+    paths = [redacted(address).partition("?")[0].rstrip("/") for address in addresses]
+    names = [path.rpartition("/")[2] or "cube" for path in paths]
+    return [name if names.count(name) == 1 else f"{name} ({number})" for number, name in enumerate(names, 1)]
 
 
-def _side(cube: str, dataset: xr.Dataset, place: int, label: str) -> Side:
-    one = dataset.isel(model=[place])
-    return Side(cube, axes.plain(label), axes.names(one, "eval_id")[0], one)
+def _side(cube: str, dataset: xr.Dataset, row: int, label: str) -> Side:
+    evaluation = dataset.isel(model=[row])
+    return Side(cube, axes.plain(label), axes.names(evaluation, "eval_id")[0], evaluation)
 
 
 def _place(name: str, dataset: Dataset) -> int:
@@ -282,7 +284,7 @@ def full_labels(dataset: Dataset) -> list[str]:
     return [" / ".join(names) for names in zip(*parts, strict=True)]
 
 
-def _aligned(
+def _align(
     first: Side, second: Side, selection: str, warnings: tuple[str, ...], repeats: int | None
 ) -> SideBySide:
     """The two with their points, which are the same where cells have the same id, in common places."""
@@ -330,13 +332,13 @@ def _places(sides: Iterable[Side]) -> dict[tuple[str, str], tuple[int, int]]:
     """(task, cell) -> its place along the common ``task`` and ``params``: as in the first, what it lacks after that."""
     rows: dict[str, int] = {}
     sizes: dict[str, int] = {}
-    found: dict[tuple[str, str], tuple[int, int]] = {}
+    positions: dict[tuple[str, str], tuple[int, int]] = {}
     for side in sides:
         for key in side.points:
-            if key not in found:
+            if key not in positions:
                 row, slot = rows.setdefault(key[0], len(rows)), sizes.get(key[0], 0)
-                found[key], sizes[key[0]] = (row, slot), slot + 1
-    return found
+                positions[key], sizes[key[0]] = (row, slot), slot + 1
+    return positions
 
 
 def _tiers(
@@ -347,7 +349,7 @@ def _tiers(
     inside = np.zeros((len(names), *shape[1:3]), dtype=bool)
     for side in sides:
         own, member = axes.names(side.dataset, "tier"), members(side.dataset)
-        for key, place in side.points.items():
+        for key, position in side.points.items():
             for number, name in enumerate(own):
-                inside[(names.index(name), *places[key])] |= member[(number, *place)]
+                inside[(names.index(name), *places[key])] |= member[(number, *position)]
     return {"tier": (("tier",), names), "in_tier": (("tier", *CELL), inside)}

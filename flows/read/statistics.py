@@ -209,10 +209,10 @@ def table(
     opened = open_part(cube, part, trials="model" not in by, by=by)
     names = checked_names(by, keys(opened.arrays), "by")
     with refused():
-        found = estimate_groups(
+        estimates = estimate_groups(
             opened.arrays, by=names, mode=mode, weigh=weigh, confidence=confidence
         ).compute()
-    return TableResult(opened, _named(found, opened))
+    return TableResult(opened, _with_labels(estimates, opened))
 
 
 def rank(
@@ -298,8 +298,8 @@ def compare(
     cubes = listed(cube)
     opened = open_part(cubes, part)
     labels = axes.evaluation_labels(opened.arrays)
-    known = labels, axes.names(opened.arrays, "model_name"), full_labels(opened.arrays)
-    chosen = [evaluation_place(name, *known) for name in models or ()] or list(range(len(labels)))
+    spellings = labels, axes.names(opened.arrays, "model_name"), full_labels(opened.arrays)
+    chosen = [evaluation_place(name, *spellings) for name in models or ()] or list(range(len(labels)))
     if len(set(chosen)) < len(chosen):
         raise SweepError("a model is named twice", "Name two different ones")
     _need_two(opened, len(chosen))
@@ -381,38 +381,40 @@ def metrics(
             f"Give whole numbers from 1 to {samples}, or ask more often: `evalcube upsample CUBE --repeats N`",
         )
     with refused():
-        found = cube_outcome_metrics(
+        estimates = cube_outcome_metrics(
             opened.arrays, list(names), draws, by=groups, options=options, confidence=level
         )
         labels = axes.evaluation_labels(opened.arrays)
         lost = lost_sentences(opened.arrays, names[0], draws[0], labels, by=groups, options=options)
-    found = _named(found.assign_attrs(metrics=list(names), settings=dict(settings or {})), opened)
-    found.attrs["points_told"] += lost
-    return MetricsResult(opened, found)
+    estimates = _with_labels(
+        estimates.assign_attrs(metrics=list(names), settings=dict(settings or {})), opened
+    )
+    estimates.attrs["points_told"] += lost
+    return MetricsResult(opened, estimates)
 
 
-def _named(found: Dataset, opened: OpenPart) -> Dataset:
+def _with_labels(estimates: Dataset, opened: OpenPart) -> Dataset:
     """Estimates whose evaluations go by their labels and not by their numbers, and what to say of their points."""
     every = axes.evaluation_labels(opened.arrays)
-    told = told_of_points({name: found.attrs.pop(name) for name in ("left_out", "lacking")}, every)
-    found = found.assign_attrs(points_told=told)
-    if "model" not in found.sizes:
-        return found
-    return found.assign_coords(model=variable(("model",), np.array(every)[found["model"].values]))
+    sentences = told_of_points({name: estimates.attrs.pop(name) for name in ("left_out", "lacking")}, every)
+    estimates = estimates.assign_attrs(points_told=sentences)
+    if "model" not in estimates.sizes:
+        return estimates
+    return estimates.assign_coords(model=variable(("model",), np.array(every)[estimates["model"].values]))
 
 
 def _metric_options(names: Sequence[str], settings: Mapping[str, object]) -> dict[str, dict[str, object]]:
     """The settings that each metric takes, by metric; every setting is taken by one, and none lacks what it needs."""
     takes = {name: METRICS[name].settings for name in names}
     for setting in settings:
-        if setting != "confidence" and not any(setting in known for known in takes.values()):
-            own = ", ".join(sorted({one for known in takes.values() for one in known})) or "nothing"
+        if setting != "confidence" and not any(setting in accepted for accepted in takes.values()):
+            own = ", ".join(sorted(set().union(*takes.values()))) or "nothing"
             raise SweepError(
                 f"`settings`: no metric asked for takes '{setting}'", f"Those asked for take: {own}"
             )
     options = {
-        name: {setting: value for setting, value in settings.items() if setting in known}
-        for name, known in takes.items()
+        name: {setting: value for setting, value in settings.items() if setting in accepted}
+        for name, accepted in takes.items()
     }
     for name in names:
         needed = METRICS[name].required
@@ -421,7 +423,7 @@ def _metric_options(names: Sequence[str], settings: Mapping[str, object]) -> dic
                 f"`names`: {name} needs the setting `{needed}`",
                 f"Give it, as in {needed}={_EXAMPLES[needed]}",
             )
-    return {name: given for name, given in options.items() if given}
+    return {name: arguments for name, arguments in options.items() if arguments}
 
 
 def _need_two(opened: OpenPart, count: int) -> None:

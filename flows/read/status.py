@@ -34,39 +34,39 @@ def refusal_lines(evaluations: Iterable[Evaluation], causes: Mapping[int, Iterab
     """What to write in the config, a line for each evaluation whose parameters its endpoint does not take."""
     planned = list(evaluations)
     lines = []
-    for place, named in causes.items():
+    for number, named in causes.items():
+        row = planned[number]
         for match in filter(None, map(_CAUSE.fullmatch, named)):
-            one, name, wanted = planned[place], match["name"] or "", match["wanted"] or ""
-            what = f"refuses `{name}`" if name else f"wants `{wanted}`"
-            lines.append(
-                f"{one.model}: its endpoint {what} (http {match['status']}). {_advice(planned, one, name, wanted)}"
-            )
+            name, wanted = match["name"] or "", match["wanted"] or ""
+            refusal = f"refuses `{name}`" if name else f"wants `{wanted}`"
+            advice = _advice(planned, row, name, wanted)
+            lines.append(f"{row.model}: its endpoint {refusal} (http {match['status']}). {advice}")
     return list(dict.fromkeys(lines))
 
 
-def _advice(planned: list[Evaluation], one: Evaluation, name: str, wanted: str) -> str:
+def _advice(planned: list[Evaluation], evaluation: Evaluation, name: str, wanted: str) -> str:
     if name in _STREAM:
-        return f"Write `stream: false` at the model {one.model}."
-    if name in APIS[one.api].required and not wanted:
-        return f"Write another value of `{name}` under samplers, {one.sampler.name}."
-    before = dict(one.sampler.params)
-    if EFFORT in before and name == APIS[one.api].effort.partition(".")[0]:
+        return f"Write `stream: false` at the model {evaluation.model}."
+    if name in APIS[evaluation.api].required and not wanted:
+        return f"Write another value of `{name}` under samplers, {evaluation.sampler.name}."
+    before = dict(evaluation.sampler.params)
+    if EFFORT in before and name == APIS[evaluation.api].effort.partition(".")[0]:
         name = EFFORT  # as the config has it
-    value = before.get(name, _USUAL_LIMIT)
-    after = {key: kept for key, kept in before.items() if key != name} | ({wanted: value} if wanted else {})
-    if not any(e.sampler.name == one.sampler.name and e.model != one.model for e in planned):
-        return f"Write `samplers: {{{_named(one.sampler.name)}: {flow(after)}}}`."
+    after = {key: value for key, value in before.items() if key != name}
+    after |= {wanted: before.get(name, _USUAL_LIMIT)} if wanted else {}
+    if not any(e.sampler.name == evaluation.sampler.name and e.model != evaluation.model for e in planned):
+        return f"Write `samplers: {{{_yaml_name(evaluation.sampler.name)}: {flow(after)}}}`."
     # The others keep theirs: with other parameters all that they have answered would be asked again.
-    new = _named(f"{one.sampler.name}-{one.model}")
-    return f"Add `samplers: {{{new}: {flow(after)}}}`, and name it under `evaluations` for {one.model} alone."
+    new = _yaml_name(f"{evaluation.sampler.name}-{evaluation.model}")
+    return f"Add `samplers: {{{new}: {flow(after)}}}`, and name it under `evaluations` for {evaluation.model} alone."
 
 
 def flow(params: Mapping[str, Any]) -> str:
     """Parameters as a config has them."""
-    return "{" + ", ".join(f"{_named(name)}: {json.dumps(value)}" for name, value in params.items()) + "}"
+    return "{" + ", ".join(f"{_yaml_name(name)}: {json.dumps(value)}" for name, value in params.items()) + "}"
 
 
-def _named(name: str) -> str:
+def _yaml_name(name: str) -> str:
     """A name as YAML has it."""
     return name if _PLAIN.fullmatch(name) else json.dumps(name)
 
@@ -128,7 +128,7 @@ def cube_status(cube: OneCube) -> dict[str, Any]:
     models = [
         {
             "model": label,
-            **_recorded(counts[i], regions, [one for one in whole if one.region.model == i]),
+            **_progress(counts[i], regions, [entry for entry in whole if entry.region.model == i]),
             "engines": [info._asdict() for info in origins[i].engines],
             "fingerprints": dict(origins[i].fingerprints),
             "answered_by": str(origins[i]),
@@ -139,7 +139,7 @@ def cube_status(cube: OneCube) -> dict[str, Any]:
     refused = refusal_lines(evaluations, {i: list(model["causes"]) for i, model in enumerate(models)})
     total = sum(counts)
     done = sum(int(str(model["done"])) for model in models)
-    kept = noted_unnamed(notes)
+    unnamed = noted_unnamed(notes)
     spent = read_spent(opened.records)
     return {
         "cube": str(cube),
@@ -156,13 +156,13 @@ def cube_status(cube: OneCube) -> dict[str, Any]:
         "running": running,
         "live": read_live(opened.records) if running else None,
         "spent": None if spent is None else asdict(spent),
-        "unnamed": None if kept is None else kept.to_dict(),
+        "unnamed": None if unnamed is None else unnamed.to_dict(),
         "driver": read_driver(opened.records),
         "notes": {name: value for name, value in notes.items() if name not in ("config", "files", KEY)},
     }
 
 
-def _recorded(trials: int, regions: int, receipts: Sequence[Receipt]) -> dict[str, Any]:
+def _progress(trials: int, regions: int, receipts: Sequence[Receipt]) -> dict[str, Any]:
     """How far one evaluation is, by the receipts of its whole regions."""
     finished = sum(receipt.finished for receipt in receipts)
     transport = sum(receipt.transport for receipt in receipts)

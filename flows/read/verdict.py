@@ -150,7 +150,7 @@ def cube_verdict(
     """
     no_bare_text(treatments=treatments, tasks=tasks)
     _check_options(method, threshold, trivial, missing, holdout)
-    cubes, dataset, plan, part, (declared, in_use), cautions = _opened(cube)
+    cubes, dataset, plan, part, (declared, in_use), cautions = _open_cubes(cube)
     weights = declared if weights is None else weights
     models = _chosen_models(plan, ", ".join(cubes), part, in_use, control, treatments)
     for address in cubes:
@@ -161,7 +161,7 @@ def cube_verdict(
     clusters = data.clusters()
     _refuse_small_parts(holdout, len(data.units), clusters)
     layers, readings = _scores(data, cubes[0])
-    found = verdict(
+    result = verdict(
         layers,
         names,
         data.units,
@@ -182,18 +182,18 @@ def cube_verdict(
         gold=None if gold is None else scores_by_variant(gold, plan, data.units, data.places, names, rated),
         gold_variant=rated,
     )
-    asked, given = data.counted_readings()
+    asked, scored = data.counted_readings()
     return CubeVerdict(
-        replace(found, notes=(*cautions, *found.notes, *data.notes(asked - given, asked))),
+        replace(result, notes=(*cautions, *result.notes, *data.notes(asked - scored, asked))),
         ", ".join(cubes),
         tuple(plan.task_names[row] for row in data.rows),
         len(data.units),
         asked,
-        given,
+        scored,
     )
 
 
-def _opened(
+def _open_cubes(
     cube: CubeLike,
 ) -> tuple[list[str], xr.Dataset, Plan, Selected | None, _Settings, tuple[str, ...]]:
     """Addresses, arrays, the plan, which part of it is meant, weights and control, and what to know of them."""
@@ -284,8 +284,8 @@ class _Data:
 
     def clusters(self) -> Clusters | None:
         """Number of the cluster of each unit, 0 where it has none; None where no unit has one."""
-        found = all_clusters(self._part)
-        return None if found is None else found.reshape(self._mask.shape)[self._mask]
+        numbers = all_clusters(self._part)
+        return None if numbers is None else numbers.reshape(self._mask.shape)[self._mask]
 
     def readings(self) -> Floats | None:
         """Judge readings (run, variant, unit, judge, repeat); None without judges."""
@@ -293,7 +293,7 @@ class _Data:
         return self.runs(self.array("judge_readings").astype(np.float64)) if there else None
 
     @cached_property
-    def _judged(self) -> BoolArray:
+    def _judged_points(self) -> BoolArray:
         """At which points (task, params) judges rate outputs."""
         points = np.zeros(self._mask.shape[:2], dtype=bool)
         for number, row in enumerate(self.rows):
@@ -302,7 +302,7 @@ class _Data:
 
     def due(self) -> BoolArray:
         """Which layers (unit, layer) a unit is to have even where no variant has it: that of judges."""
-        judged = np.broadcast_to(self._judged[..., np.newaxis], self._mask.shape)[self._mask]
+        judged = np.broadcast_to(self._judged_points[..., np.newaxis], self._mask.shape)[self._mask]
         return np.asarray(judged[:, np.newaxis] & (np.array(LAYERS) == "judge"))
 
     def counted_readings(self) -> tuple[int, int]:
@@ -310,7 +310,7 @@ class _Data:
         readings = self.readings()
         if readings is None:
             return 0, 0
-        asked = self.runs(self.finished & self._judged[None, :, :, None, None])
+        asked = self.runs(self.finished & self._judged_points[None, :, :, None, None])
         each = np.array([judge.repeats for judge in self.plan.judges])
         wanted = asked[..., None, None] & (np.arange(readings.shape[-1]) < each[:, None])
         return int(wanted.sum()), int((wanted & ~np.isnan(readings)).sum())
@@ -359,12 +359,12 @@ def _scores(data: _Data, cube: str) -> tuple[Floats, Floats | None]:
 
 def _refuse_small_parts(holdout: float | None, units: int, clusters: Clusters | None) -> None:
     """Refuse a share of the questions, or of their clusters, that leaves a part too small to be compared."""
-    drawn, what = units, "questions"
+    drawn, noun = units, "questions"
     if clusters is not None:
-        drawn, what = len(np.unique(cluster_units(clusters))), "clusters"
+        drawn, noun = len(np.unique(cluster_units(clusters))), "clusters"
     if holdout is not None and split_holdout(range(drawn), holdout) is None:
         raise SweepError(
-            f"`holdout`: {holdout:g} of {drawn} {what} leaves one part fewer than {MIN_PART}",
+            f"`holdout`: {holdout:g} of {drawn} {noun} leaves one part fewer than {MIN_PART}",
             "Compare more questions, or leave it out",
         )
 
@@ -397,35 +397,36 @@ def _chosen_models(
     here = list(range(len(plan.labels))) if part is None else np.flatnonzero(part.of_models(plan)).tolist()
     control = in_use if control is None else control
     if in_use is not None and not treatments:
-        own, place = (plan.evaluation_index(name, "control") for name in (in_use, str(control)))
+        own, in_place = (plan.evaluation_index(name, "control") for name in (in_use, str(control)))
         # The config says which is in use: all others may replace it, as in the report.
-        treatments = [plan.labels[other] for other in here if other != own == place]
+        treatments = [plan.labels[number] for number in here if number != own == in_place]
     if not plan.layers:
         raise SweepError(
             f"cube '{cube}' has no layer scores: its sweep declares neither assertions nor a rubric",
             "Declare some in the config, and run it with another cube, to which the answers come from the cache; or "
             "decide by right and wrong answers alone: `evalcube gate POLICY CUBE`, with the margins that you state",
         )
-    known = ", ".join(f"{place} = {plan.labels[place]}" for place in here)
+    choices = ", ".join(f"{in_place} = {plan.labels[in_place]}" for in_place in here)
     if control is None and len(here) > 1:
-        raise SweepError("`control` is missing: say which variant is in use", f"Give one of: {known}")
+        raise SweepError("`control` is missing: say which variant is in use", f"Give one of: {choices}")
     models = [here[0] if control is None else plan.evaluation_index(control, "control")]
     models += [plan.evaluation_index(name, "treatments") for name in treatments]
     for model in models:
         if model not in here or models.count(model) > 1:
-            what = "is given twice" if model in here else "is not in the part that was selected"
-            raise SweepError(f"'{plan.labels[model]}' {what}", f"Give others of: {known}")
+            fault = "is given twice" if model in here else "is not in the part that was selected"
+            raise SweepError(f"'{plan.labels[model]}' {fault}", f"Give others of: {choices}")
     return models
 
 
 def _chosen_tasks(plan: Plan, wanted: Sequence[str], part: Selected | None) -> list[int]:
     there = plan.valid() if part is None else part.of_points(plan)
     graded = [row for row, task in enumerate(plan.tasks) if task.graded and there[row].any()]
-    known = [plan.task_names[row] for row in graded]
+    labels = [plan.task_names[row] for row in graded]
     for name in wanted:
-        if name not in known:
-            what = "has neither assertions nor a rubric" if name in plan.task_names else "is not in this cube"
-            raise SweepError(f"`tasks`: '{name}' {what}", f"Give one of: {', '.join(known)}")
+        if name not in labels:
+            here = name in plan.task_names
+            fault = "has neither assertions nor a rubric" if here else "is not in this cube"
+            raise SweepError(f"`tasks`: '{name}' {fault}", f"Give one of: {', '.join(labels)}")
     return [row for row in graded if not wanted or plan.task_names[row] in wanted]
 
 

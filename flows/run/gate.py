@@ -22,7 +22,7 @@ from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.read import gate
 from evalcube.flows.read.decision import remember_decision
-from evalcube.flows.read.gate import FUTILE, GateResult, PolicyLine, concluded
+from evalcube.flows.read.gate import FUTILE, GateResult, PolicyLine, conclude
 from evalcube.flows.read.sides import SideBySide, side_by_side
 from evalcube.flows.run.follow.events import Subscriber
 from evalcube.flows.run.summary import RunSummary
@@ -120,8 +120,8 @@ def _follow_line(
         if not _are_answered(window, cells, np.minimum(own, trials)):
             due = trials
             break
-        line = gate.measured(window, rule, replace(line, look=look + 1), cells)
-        line = gate.settled(line, shown[look], refuted[look])
+        line = gate.measure(window, rule, replace(line, look=look + 1), cells)
+        line = gate.settle(line, shown[look], refuted[look])
         line = _with_chances(line, share, shown[-1], refuted[-1])
         hopeless = max(line.chance, line.chance_refuted) < FUTILE
         if line.outcome != "open" or (hopeless and not to_the_end):
@@ -229,6 +229,6 @@ def run_gate(
     summary = run(settings, _sampling=looking, subscribers=subscribers)
     sides, lines = looking.progress(build_plan(settings))
     sides.refuse_altered()
-    result = concluded(sides, [look.line for look in lines], doubts(policy))
+    result = conclude(sides, [look.line for look in lines], doubts(policy))
     remember_decision(settings.cube, result)
     return result, summary

@@ -246,9 +246,9 @@ class _Writer:
             raise ConflictError(
                 f"{tally.trials:,} trials have other outcomes in two cubes", remedy, conflicts
             )
-        if self._prefer == "newer" and tally.undecided:
+        if self._prefer == "newer" and tally.unclear:
             raise ConflictError(
-                f"of {tally.undecided:,} trials with other outcomes in two cubes nothing says which is newer: their "
+                f"of {tally.unclear:,} trials with other outcomes in two cubes nothing says which is newer: their "
                 "regions were written in the same second, or by a version that did not note the time",
                 "Name the cube first that is right, in `evalcube merge --prefer first`",
                 conflicts,

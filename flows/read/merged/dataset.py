@@ -62,31 +62,32 @@ class Tally:
 
     def __init__(self, slots: int) -> None:
         self._slots = slots
-        self._found: list[pd.DataFrame] = []
+        self._tables: list[pd.DataFrame] = []
 
     @property
     def trials(self) -> int:
         """All contradicted trials."""
-        return int(sum(one["trials"].sum() for one in self._found))
+        return int(sum(table["trials"].sum() for table in self._tables))
 
     @property
-    def undecided(self) -> int:
+    def unclear(self) -> int:
         """Those of which no side is newer."""
-        return int(sum(one["undecided"].sum() for one in self._found))
+        return int(sum(table["undecided"].sum() for table in self._tables))
 
     def add(
-        self, model: int, shape: tuple[int, int, int], first: tuple[int, int], found: pd.DataFrame
+        self, model: int, shape: tuple[int, int, int], first: tuple[int, int], rows: pd.DataFrame
     ) -> None:
         """Count what was found in a region."""
-        cell, trial, repeat = np.unravel_index(found["where"].to_numpy(), shape)
+        cell, trial, repeat = np.unravel_index(rows["where"].to_numpy(), shape)
         task, slot = np.divmod(cell, self._slots)
-        place = {"slot": slot, "trial": trial + first[0], "repeat": repeat + first[1]}
-        changes = found["kept"] != found["hidden"]
-        self._found.append(_summed(found.assign(model=model, task=task, **place, trials=1, changes=changes)))
+        position = {"slot": slot, "trial": trial + first[0], "repeat": repeat + first[1]}
+        changes = rows["kept"] != rows["hidden"]
+        rows = rows.assign(model=model, task=task, **position, trials=1, changes=changes)
+        self._tables.append(_sum_conflicts(rows))
 
-    def update(self, other: Tally) -> None:
+    def update(self, tally: Tally) -> None:
         """Add what another one has counted, of other models."""
-        self._found += other._found
+        self._tables += tally._tables
 
     def conflicts(
         self,
@@ -97,7 +98,7 @@ class Tally:
         by_nature: Sequence[bool],
     ) -> list[Conflict]:
         """All of them, by model and task."""
-        rows = _summed(pd.concat(self._found)).to_dict("records") if self._found else []
+        rows = _sum_conflicts(pd.concat(self._tables)).to_dict("records") if self._tables else []
         return [
             Conflict(
                 models[row["model"]],
@@ -121,7 +122,7 @@ class Tally:
 _OF = ["model", "task", "upper", "lower"]
 
 
-def _summed(rows: pd.DataFrame) -> pd.DataFrame:
+def _sum_conflicts(rows: pd.DataFrame) -> pd.DataFrame:
     """A row for each model, task and pair of cubes, with one that ended differently, if any, as its example."""
     rows = rows.assign(same=rows["kept"] == rows["hidden"]).sort_values(["same", "slot", "trial", "repeat"])
     sums = dict.fromkeys(("trials", "changes", "undecided"), "sum")
@@ -144,19 +145,19 @@ class MergedRegion:
 
     def receipt(self, planned: Array, digest: str) -> Receipt:
         """Its receipt."""
-        generation = max(one.generation for one in self.parts)
-        made = receipt_of(self.window, generation, planned, self.arrays["status"], digest, {})
+        generation = max(part.generation for part in self.parts)
+        receipt = receipt_of(self.window, generation, planned, self.arrays["status"], digest, {})
         causes: Counter[str] = Counter()
         # The same region of two copies of a cube has met each error once.
-        for one in {(part.digest, json.dumps(dict(part.causes))): part for part in self.parts}.values():
-            causes.update(one.causes)
-        graders = sorted({grader for one in self.parts for grader in one.grader.split("+")})
+        for copy in {(part.digest, json.dumps(dict(part.causes))): part for part in self.parts}.values():
+            causes.update(copy.causes)
+        graders = sorted({grader for part in self.parts for grader in part.grader.split("+")})
         return replace(
-            made,
-            causes=dict(causes.most_common(_MOST_CAUSES)) if made.transport else {},
+            receipt,
+            causes=dict(causes.most_common(_MOST_CAUSES)) if receipt.transport else {},
             grader="+".join(graders),
-            at=max(one.at for one in self.parts),
-            fingerprints=most_fingerprints({one.digest: one.fingerprints for one in self.parts}.values()),
+            at=max(part.at for part in self.parts),
+            fingerprints=most_fingerprints({part.digest: part.fingerprints for part in self.parts}.values()),
         )
 
 
@@ -187,11 +188,11 @@ class ModelMerge:
         for trial in range(-(-sizes["trial"] // chunks["trial"])):
             status = []
             for repeat in range(-(-sizes["repeat"] // chunks["repeat"])):
-                found = self._region(window_of(sizes, Region(self._model, trial, repeat), chunks))
-                if found is not None:
-                    self._counted.append(self._counters(found))
-                    status.append(found.arrays["status"])
-                    yield found
+                region = self._region(window_of(sizes, Region(self._model, trial, repeat), chunks))
+                if region is not None:
+                    self._counted.append(self._counters(region))
+                    status.append(region.arrays["status"])
+                    yield region
             if len(status) > 1:
                 self._lacking.append(lacking_questions(status))
 
@@ -204,11 +205,10 @@ class ModelMerge:
         shape, begin = window.shape, (window.first_trial, window.first_repeat)
         part = UnionPart(self._model, (begin[0], begin[0] + shape[2]), (begin[1], begin[1] + shape[3]))
         parts: list[Receipt] = []
-        layers = self._layers.of(part, parts)
-        top, found = lay(layers, newer=self._newer)
+        top, contradictions = lay(self._layers.of(part, parts), newer=self._newer)
         if top is None:
             return None
-        for contradiction in found:
+        for contradiction in contradictions:
             cells = (shape[0] * shape[1], shape[2], shape[3])
             self.tally.add(self._model, cells, begin, contradiction)
         arrays = {name: values.reshape(*shape, *values.shape[3:]) for name, values in top.arrays.items()}
@@ -260,12 +260,12 @@ def open_joined(cubes: Sequence[str], *, trials: bool) -> JoinedCubes:
             name: _variable(variable, _lazy(joined, name, variable, more))
             for name, (variable, more) in joined.variables.items()
         }
-    coords = {one.name: (one.dims, one.values, dict(one.attrs)) for one in joined.labels()}
+    coords = {label.name: (label.dims, label.values, dict(label.attrs)) for label in joined.labels()}
     for dim in ("trial", "repeat"):
         coords[dim] = ((dim,), np.arange(shape[dim]), {"long_name": dim})
     attrs = {"title": "evalcube sweep", "spec": joined.plan.spec()}
     dataset = xr.Dataset(variables, coords=coords, attrs=attrs)
-    graders = graders_of(chain.from_iterable(one.receipts.values() for one in joined.inputs))
+    graders = graders_of(chain.from_iterable(label.receipts.values() for label in joined.inputs))
     warnings = (*joined.notes, *_contradictions(tally), *graders_meet(graders))
     return JoinedCubes(dataset, warnings, joined.plan)
 
@@ -285,28 +285,28 @@ def _counters(joined: Joined) -> tuple[Array, Tally]:
     """Counters (model, task, params, counter): those of the cubes, and counted anew where two of them have one cell."""
     width = len(COUNTERS + QUESTION_COUNTERS)
     shape = (len(joined.plan.evaluations), len(joined.plan.tasks), joined.plan.slots, width)
-    found = np.zeros((shape[0], shape[1] * shape[2], width))
-    holders = np.zeros(found.shape[:2], dtype=np.int64)
-    for one, place in zip(joined.inputs, joined.union.places, strict=True):
-        mine, theirs = one.cells(place, shape[2])
-        stored = one.cube.read_counters().reshape(len(place.models), -1, width)
-        recorded = (one.planned.trials > 0).reshape(len(place.models), -1)
-        for row, model in enumerate(place.models):
-            found[model, theirs] += stored[row][mine]
+    sums = np.zeros((shape[0], shape[1] * shape[2], width))
+    holders = np.zeros(sums.shape[:2], dtype=np.int64)
+    for source, layout in zip(joined.inputs, joined.union.places, strict=True):
+        mine, theirs = source.cells(layout, shape[2])
+        stored = source.cube.read_counters().reshape(len(layout.models), -1, width)
+        recorded = (source.planned.trials > 0).reshape(len(layout.models), -1)
+        for row, model in enumerate(layout.models):
+            sums[model, theirs] += stored[row][mine]
             holders[model, theirs] += recorded[row][mine]
     tally = Tally(shape[2])
     shared = np.flatnonzero((holders > 1).any(axis=1)).tolist()
     with ThreadPoolExecutor(_THREADS) as pool:
-        for model, merge, values in pool.map(lambda model: _counted(joined, model), shared):
+        for model, merge, values in pool.map(lambda model: _count_model(joined, model), shared):
             tally.update(merge.tally)
-            found[model] = 0.0 if values is None else values.reshape(-1, width)
-    counters = found.reshape(shape)
+            sums[model] = 0.0 if values is None else values.reshape(-1, width)
+    counters = sums.reshape(shape)
     prices = np.array(joined.plan.prices, dtype=np.float64)[:, None, None]
     set_cost(counters, prices[..., 0], prices[..., 1])
     return counters, tally
 
 
-def _counted(joined: Joined, model: int) -> tuple[int, ModelMerge, Array | None]:
+def _count_model(joined: Joined, model: int) -> tuple[int, ModelMerge, Array | None]:
     """The counters of a model that several cubes have, from its trials."""
     merge = ModelMerge(joined, model, newer=False)
     for _ in merge.regions():
@@ -322,7 +322,7 @@ def _lazy(joined: Joined, name: str, variable: Variable, more: tuple[int, ...]) 
     shape = tuple(sizes[dim] for dim in ("model", "task", "params", "trial", "repeat")) + more
     cut = (1, shape[1], shape[2], chunks["trial"], chunks["repeat"], *more)
 
-    def read(block_info: Any) -> Array:  # noqa: ANN401 - Dask's
+    def read_block(block_info: Any) -> Array:  # noqa: ANN401 - Dask's
         (model, _), _, _, trials, repeats, *_ = block_info[None]["array-location"]
         part = UnionPart(model, trials, repeats)
         layers = joined.layers()
@@ -337,7 +337,7 @@ def _lazy(joined: Joined, name: str, variable: Variable, more: tuple[int, ...]) 
         return values
 
     array: da.Array = da.map_blocks(
-        read,
+        read_block,
         chunks=da.core.normalize_chunks(cut, shape),
         name=f"joined-{name}-{id(joined)}",
         dtype=variable.dtype,

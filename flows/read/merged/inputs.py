@@ -22,7 +22,7 @@ from evalcube.flows.plan.spec import (
     parse_spec,
 )
 from evalcube.flows.plan.targets import window_of
-from evalcube.flows.read.merged.union import Place, Rename, renamed
+from evalcube.flows.read.merged.union import Place, Rename, rename_labels
 from evalcube.flows.state.recording import prices_of
 from evalcube.flows.state.records import read_notes, read_spent
 from evalcube.flows.state.shared_arrays import planned_of
@@ -66,7 +66,7 @@ class Input:
         self.cube = Cube.open(url)
         self.sizes, self.chunks = self.cube.sizes, self.cube.chunks
         self.described = parse_spec(self.cube.attrs.get("spec"), self.sizes)
-        self.spec = renamed(self.described, url, renames)
+        self.spec = rename_labels(self.described, url, renames)
         problem = description_problem(self.cube.attrs, self.described)
         if problem is not None:
             raise CubeDamagedError(f"its description was changed: {problem}", self.cube.url, REMEDY)
@@ -107,8 +107,8 @@ class Input:
     @cached_property
     def times(self) -> tuple[int, int] | None:
         """When its first and its last region were written, seconds since the epoch; None if none is."""
-        known = [receipt.at for receipt in self.receipts.values()]
-        return (min(known), max(known)) if known else None
+        times = [receipt.at for receipt in self.receipts.values()]
+        return (min(times), max(times)) if times else None
 
     @cached_property
     def ledger_digest(self) -> str:
@@ -120,15 +120,15 @@ class Input:
         """SHA-256 of its description."""
         return hashlib.sha256(json.dumps(self.cube.attrs.get("spec"), sort_keys=True).encode()).hexdigest()
 
-    def cells(self, place: Place, slots: int) -> tuple[Array, Array]:
+    def cells(self, layout: Place, slots: int) -> tuple[Array, Array]:
         """Flat indices of its cells, by task and slot, in its own arrays and in those of the union."""
         mine, theirs = [], []
-        for row, (task, targets) in enumerate(zip(place.tasks, place.slots, strict=True)):
+        for row, (task, targets) in enumerate(zip(layout.tasks, layout.slots, strict=True)):
             mine += [row * self.sizes["params"] + slot for slot, target in enumerate(targets) if target >= 0]
             theirs += [task * slots + target for target in targets if target >= 0]
         return np.array(mine, dtype=np.intp), np.array(theirs, dtype=np.intp)
 
-    def read(self, region: Region) -> tuple[Receipt, dict[str, Array]] | None:
+    def read_region(self, region: Region) -> tuple[Receipt, dict[str, Array]] | None:
         """A recorded region: its receipt, and the arrays as far as that speaks of them; None if there is no receipt."""
         problems: Mapping[str, str] = {}
         for _ in range(_ATTEMPTS):
@@ -139,9 +139,9 @@ class Input:
             if arrays is None:
                 problems, arrays = stored_problems(self.cube, receipt)
             if not problems:
-                found = self._vouched(arrays, receipt)
-                self._refuse_unplanned(region, found["status"])
-                return receipt, found
+                recorded = self._recorded_part(arrays, receipt)
+                self._refuse_unplanned(region, recorded["status"])
+                return receipt, recorded
             if self._recorded_again(region) == receipt:
                 if apparent_holder(self.cube.records) is None:
                     break
@@ -169,7 +169,7 @@ class Input:
             )
 
     def peek(self, region: Region, name: str) -> tuple[Receipt, dict[str, Array]] | None:
-        """One array of a recorded region, not compared with what was recorded; otherwise as `read`.
+        """One array of a recorded region, not compared with what was recorded; otherwise as `read_region`.
 
         A cube that has no such array has nothing of it: outputs of another cube may be scored in layers.
         """
@@ -177,7 +177,7 @@ class Input:
         if receipt is None:
             return None
         names = [name] if name in self.cube.trial_arrays else []
-        return receipt, self._vouched(self.cube.read_region(region, names), receipt)
+        return receipt, self._recorded_part(self.cube.read_region(region, names), receipt)
 
     def _matching(self, receipt: Receipt) -> dict[str, Array] | None:
         """The arrays of a region that is what its receipt says; None if it is not, or that takes a closer look.
@@ -188,25 +188,25 @@ class Input:
             arrays = self.cube.read_region(receipt.region)
         except CubeDamagedError:
             return None
-        known = self.cube.shape_of(receipt).crop(arrays, receipt.trials, receipt.repeats)
+        recorded = self.cube.shape_of(receipt).crop(arrays, receipt.trials, receipt.repeats)
         # No digest has latencies: where all are missing their chunk may be gone.
-        lost = np.isnan(known["latency"]).all()
-        return None if lost or region_digest(known) != receipt.digest else arrays
+        lost = np.isnan(recorded["latency"]).all()
+        return None if lost or region_digest(recorded) != receipt.digest else arrays
 
-    def _vouched(self, arrays: Mapping[str, Array], receipt: Receipt) -> dict[str, Array]:
+    def _recorded_part(self, arrays: Mapping[str, Array], receipt: Receipt) -> dict[str, Array]:
         """What a receipt speaks of, with all cells of the cube as it is now, and fills where it says nothing."""
         shape = self.cube.shape_of(receipt)
-        known = shape.crop(arrays, receipt.trials, receipt.repeats)
+        recorded = shape.crop(arrays, receipt.trials, receipt.repeats)
         if shape == self.cube.shapes[-1]:
-            return known
-        found = {}
+            return recorded
+        widened = {}
         for name in arrays:
             variable = self.cube.trial_arrays[name]
             values = arrays[name][:, :, : receipt.trials, : receipt.repeats]
-            found[name] = np.full(values.shape, variable.fill, dtype=variable.dtype)
-            if name in known:
-                found[name][tuple(slice(size) for size in known[name].shape)] = known[name]
-        return found
+            widened[name] = np.full(values.shape, variable.fill, dtype=variable.dtype)
+            if name in recorded:
+                widened[name][tuple(slice(size) for size in recorded[name].shape)] = recorded[name]
+        return widened
 
     def _recorded_again(self, region: Region) -> Receipt:
         """The region's receipt as the ledger has it now; others stay as they were listed."""
@@ -219,7 +219,7 @@ class Input:
 def ledger_digest(receipts: Iterable[Receipt]) -> str:
     """SHA-256 of what a ledger vouches for: equal for equal results, wherever they lie."""
     digest = hashlib.sha256()
-    for receipt in sorted(receipts, key=lambda one: one.region):
+    for receipt in sorted(receipts, key=lambda entry: entry.region):
         digest.update(to_line(receipt))
     return digest.hexdigest()
 

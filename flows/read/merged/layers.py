@@ -40,15 +40,15 @@ class Layer:
 
 def lay(layers: Iterable[Layer], *, newer: bool = False) -> tuple[Layer | None, list[pd.DataFrame]]:
     """One layer of all; None if there is none."""
-    rest = iter(layers)
-    top = next(rest, None)
+    remaining = iter(layers)
+    top = next(remaining, None)
     if top is None:
         return None, []
     shape = next(iter(top.arrays.values())).shape[:3]
     owner = np.full(shape, top.source, dtype=np.intp)
     time = np.broadcast_to(top.at, shape).copy()
-    found = [_lay_one(top.arrays, owner, time, layer, newer=newer) for layer in rest]
-    return top, [one for one in found if one is not None]
+    contradictions = [_lay_one(top.arrays, owner, time, layer, newer=newer) for layer in remaining]
+    return top, [table for table in contradictions if table is not None]
 
 
 def _lay_one(
@@ -95,18 +95,18 @@ def _lay_one(
 
 def differing(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> Array:
     """Which trials have other values than times and what endpoints say of them, bool (trial,)."""
-    found = np.zeros(len(ours["status"]), dtype=bool)
+    differ = np.zeros(len(ours["status"]), dtype=bool)
     for name, values in ours.items():
         if name in _BESIDE:
             continue
-        other = theirs[name]
-        unequal = values != other
+        their_values = theirs[name]
+        unequal = values != their_values
         if values.dtype.kind == "f":
-            unequal &= ~(np.isnan(values) & np.isnan(other))
+            unequal &= ~(np.isnan(values) & np.isnan(their_values))
         if name == SECOND:
-            unequal &= (values != _MISSING) & (other != _MISSING)
-        found |= unequal.any(axis=tuple(range(1, unequal.ndim)))
-    return found
+            unequal &= (values != _MISSING) & (their_values != _MISSING)
+        differ |= unequal.any(axis=tuple(range(1, unequal.ndim)))
+    return differ
 
 
 def _take(arrays: dict[str, Array], layer: Layer, mask: Array, owner: Array, time: Array) -> None:
@@ -173,9 +173,9 @@ class Layers:
         self._variables = variables if only is None else {only: variables[only]}
         self._only = only
         self._cells = cells[0] * cells[1]
-        self._maps = [one.cells(place, cells[1]) for one, place in zip(inputs, places, strict=True)]
+        self._maps = [cube.cells(layout, cells[1]) for cube, layout in zip(inputs, places, strict=True)]
         self._rows = [
-            {target: row for row, target in enumerate(place.models) if target >= 0} for place in places
+            {target: row for row, target in enumerate(layout.models) if target >= 0} for layout in places
         ]
         # A region may be larger than the union's: it is read once for all that it reaches into.
         self._read: OrderedDict[tuple[int, Region], tuple[Receipt, dict[str, Array]] | None] = OrderedDict()
@@ -193,19 +193,16 @@ class Layers:
 
     def one(self, source: int, part: UnionPart, receipts: list[Receipt]) -> Layer | None:
         """What one cube knows of a part; None if that is nothing."""
-        one, row = self._inputs[source], self._rows[source][part.model]
+        cube, row = self._inputs[source], self._rows[source][part.model]
         layer: Layer | None = None
-        for region in _overlapping(one, row, part):
-            found = self._region(source, region)
-            if found is None:
+        for region in _overlapping(cube, row, part):
+            recorded = self._region(source, region)
+            if recorded is None:
                 continue
-            receipt, arrays = found
+            receipt, arrays = recorded
             spans = [
-                _overlap(first, length, wanted)
-                for first, length, wanted in (
-                    (region.trial * one.chunks["trial"], receipt.trials, part.trials),
-                    (region.repeat * one.chunks["repeat"], receipt.repeats, part.repeats),
-                )
+                _overlap(region.trial * cube.chunks["trial"], receipt.trials, part.trials),
+                _overlap(region.repeat * cube.chunks["repeat"], receipt.repeats, part.repeats),
             ]
             if any(span is None for span in spans):
                 continue
@@ -244,17 +241,19 @@ class Layers:
     def _region(self, source: int, region: Region) -> tuple[Receipt, dict[str, Array]] | None:
         key = (source, region)
         if key not in self._read:
-            one = self._inputs[source]
-            self._read[key] = one.read(region) if self._only is None else one.peek(region, self._only)
+            cube = self._inputs[source]
+            self._read[key] = (
+                cube.read_region(region) if self._only is None else cube.peek(region, self._only)
+            )
             while len(self._read) > 2 * len(self._inputs):
                 self._read.popitem(last=False)
         return self._read[key]
 
 
-def _overlapping(one: Input, row: int, part: UnionPart) -> Iterator[Region]:
+def _overlapping(cube: Input, row: int, part: UnionPart) -> Iterator[Region]:
     """The regions of a cube that a part reaches into."""
     spans = [
-        range(first // one.chunks[dim], -(-min(last, one.sizes[dim]) // one.chunks[dim]))
+        range(first // cube.chunks[dim], -(-min(last, cube.sizes[dim]) // cube.chunks[dim]))
         for dim, (first, last) in (("trial", part.trials), ("repeat", part.repeats))
     ]
     for trial in spans[0]:

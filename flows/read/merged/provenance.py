@@ -64,15 +64,15 @@ class SourceCube(BaseModel):
 
 def provenance(inputs: Sequence[Input]) -> dict[str, Any]:
     """The attribute of a merged cube: all sources by name, each once."""
-    found: dict[str, SourceCube] = {}
-    for one in inputs:
-        earlier, ledger = sources_of(one.cube)
-        own = [] if earlier and ledger == one.ledger_digest else [_source(one)]
+    sources: dict[str, SourceCube] = {}
+    for cube in inputs:
+        earlier, ledger = sources_of(cube.cube)
+        own = [] if earlier and ledger == cube.ledger_digest else [_source(cube)]
         for source in (*earlier, *own):
             # The same results under two names are one source; the smaller name, in whatever order they come.
-            known = found.setdefault(source.ledger, source)
-            found[source.ledger] = min(known, source, key=lambda each: each.name)
-    ordered = sorted(found.values(), key=lambda source: (source.name, source.ledger))
+            same = sources.setdefault(source.ledger, source)
+            sources[source.ledger] = min(same, source, key=lambda each: each.name)
+    ordered = sorted(sources.values(), key=lambda source: (source.name, source.ledger))
     return {
         "sources": [source.model_dump(exclude_defaults=True) for source in ordered[:MOST_SOURCES]],
         **({"more": len(ordered) - MOST_SOURCES} if len(ordered) > MOST_SOURCES else {}),
@@ -88,13 +88,13 @@ def sources_of(cube: Cube) -> tuple[list[SourceCube], str]:
     if not isinstance(attribute, Mapping):
         return [], ""
     entries = attribute.get("sources")
-    found = []
+    sources = []
     for entry in entries[:MOST_SOURCES] if isinstance(entries, list) else ():
         try:
-            found.append(SourceCube.model_validate(entry))
+            sources.append(SourceCube.model_validate(entry))
         except ValidationError:
             continue
-    return found, _merged_ledger(cube)
+    return sources, _merged_ledger(cube)
 
 
 def write_ledger_digest(cube: Cube, digest: str) -> None:
@@ -103,28 +103,28 @@ def write_ledger_digest(cube: Cube, digest: str) -> None:
 
 
 def _merged_ledger(cube: Cube) -> str:
-    found = cube.records.get(RECORD, _READ_BYTES)
+    record = cube.records.get(RECORD, _READ_BYTES)
     try:
-        document = parse_json(found.data) if found else None
+        document = parse_json(record.data) if record else None
     except ValueError:
         return ""
     ledger = document.get("ledger") if isinstance(document, dict) else None
     return ledger if isinstance(ledger, str) else ""
 
 
-def _source(one: Input) -> SourceCube:
-    receipts = one.receipts.values()
-    first, last = one.times or (None, None)
-    tokens, usd = one.spent
-    points = [point.cell_id for task in one.described.tasks for point in task.points]
+def _source(cube: Input) -> SourceCube:
+    receipts = cube.receipts.values()
+    first, last = cube.times or (None, None)
+    tokens, usd = cube.spent
+    points = [point.cell_id for task in cube.described.tasks for point in task.points]
     return SourceCube(
-        name=_cut(given_name(one.url)),
-        evaluations=_names(row.eval_id for row in one.described.evaluations),
+        name=_cut(given_name(cube.url)),
+        evaluations=_names(row.eval_id for row in cube.described.evaluations),
         points=points if len(points) <= _MOST_POINTS else [],
-        ledger=one.ledger_digest,
-        spec=one.spec_digest,
-        models=_names(labels_of(one.described.evaluations)),
-        tasks=_names(task.label for task in one.described.tasks),
+        ledger=cube.ledger_digest,
+        spec=cube.spec_digest,
+        models=_names(labels_of(cube.described.evaluations)),
+        tasks=_names(task.label for task in cube.described.tasks),
         trials=sum(receipt.finished for receipt in receipts),
         graders=_names(graders_of(receipts)),
         first=first,

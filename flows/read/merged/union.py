@@ -56,7 +56,7 @@ def read_renames(texts: Iterable[str], cubes: Sequence[str]) -> list[Rename]:
     >>> read_renames(["s3://team/b.zarr:qwen:7b=qwen-b"], ["a.zarr", "s3://team/b.zarr"])
     [Rename(cube='s3://team/b.zarr', label='qwen:7b', new='qwen-b')]
     """
-    found = []
+    renames = []
     for text in texts:
         cube = max((name for name in cubes if text.startswith(f"{name}:")), key=len, default=None)
         label, equals, new = text[len(cube or "") + 1 :].rpartition("=")
@@ -65,25 +65,26 @@ def read_renames(texts: Iterable[str], cubes: Sequence[str]) -> list[Rename]:
                 f"`rename`: '{text}' is no new name for something in one of the cubes",
                 f"Write it like {cubes[-1]}:LABEL=NEW",
             )
-        found.append(Rename(cube, label, new.strip()))
-    return found
+        renames.append(Rename(cube, label, new.strip()))
+    return renames
 
 
-def renamed(spec: Spec, cube: str, renames: Iterable[Rename]) -> Spec:
+def rename_labels(spec: Spec, cube: str, renames: Iterable[Rename]) -> Spec:
     """A description with the new names of a cube's models and tasks."""
-    for one in renames:
-        if one.cube != cube:
+    for rename in renames:
+        if rename.cube != cube:
             continue
         models = [row.model for row in spec.evaluations]
         tasks = [task.label for task in spec.tasks]
-        if one.label not in (*models, *tasks):
-            known = ", ".join(dict.fromkeys((*models, *tasks)))
+        if rename.label not in (*models, *tasks):
+            labels = ", ".join(dict.fromkeys((*models, *tasks)))
             raise SweepError(
-                f"`rename`: cube '{cube}' has neither a model nor a task '{one.label}'", f"It has: {known}"
+                f"`rename`: cube '{cube}' has neither a model nor a task '{rename.label}'",
+                f"It has: {labels}",
             )
         for field, name in (("evaluations", "model"), ("tasks", "label")):
             rows = [
-                row.model_copy(update={name: one.new}) if getattr(row, name) == one.label else row
+                row.model_copy(update={name: rename.new}) if getattr(row, name) == rename.label else row
                 for row in getattr(spec, field)
             ]
             spec = spec.model_copy(update={field: rows})
@@ -122,7 +123,7 @@ def unite(
         **({"judges": [judge.spec() for judge in judges]} if judges else {}),
         **({"asserted_prices": [list(pair) for pair in asserted]} if asserted else {}),
     }
-    return Union(spec, tuple(_place(one, evaluations, tasks, judges) for one in specs), tuple(notes))
+    return Union(spec, tuple(_place(own, evaluations, tasks, judges) for own in specs), tuple(notes))
 
 
 def given_name(url: str) -> str:
@@ -138,47 +139,48 @@ def _renaming(cube: str, label: str) -> str:
 def _evaluations(
     specs: Sequence[Spec], names: Sequence[str], notes: dict[str, None], contradictions: list[tuple[str, str]]
 ) -> list[Evaluation]:
-    found: dict[str, Evaluation] = {}
+    by_id: dict[str, Evaluation] = {}
     where: dict[str, str] = {}
     for spec, name in zip(specs, names, strict=True):
         for row in spec.evaluations:
-            known = found.setdefault(row.eval_id, row)
+            earlier = by_id.setdefault(row.eval_id, row)
             first = where.setdefault(row.eval_id, name)
-            if _sent(known) != _sent(row):
+            if _request_fields(earlier) != _request_fields(row):
                 raise SweepError(
-                    f"evaluation '{known.label}' of cube '{first}' and '{row.label}' of cube '{name}' have the same id "
-                    "and send other requests: one of the two descriptions is not by evalcube",
+                    f"evaluation '{earlier.label}' of cube '{first}' and '{row.label}' of cube '{name}' have the same "
+                    "id and send other requests: one of the two descriptions is not by evalcube",
                     "Find out who made them",
                 )
-            if known.label != row.label:
-                labels = sorted((known.label, row.label))
+            if earlier.label != row.label:
+                labels = sorted((earlier.label, row.label))
                 notes[
                     f"'{labels[0]}' and '{labels[1]}' are one evaluation, which is called '{labels[0]}'."
                 ] = None
-                found[row.eval_id] = min(known, row, key=lambda one: one.label)
-    ordered = sorted(found.values(), key=lambda row: (*_label(row), row.eval_id))
+                by_id[row.eval_id] = min(earlier, row, key=lambda evaluation: evaluation.label)
+    ordered = sorted(by_id.values(), key=lambda row: (*_label(row), row.eval_id))
     for _, group in itertools.groupby(ordered, key=_label):
-        known, *others = sorted(group, key=lambda row: names.index(where[row.eval_id]))
-        for row in others:
-            home, name = where[known.eval_id], where[row.eval_id]
-            line = f"'{row.label}' has {_differences(_sent(known), _sent(row))} in '{home}' / '{name}'"
+        earlier, *later = sorted(group, key=lambda row: names.index(where[row.eval_id]))
+        for row in later:
+            home, name = where[earlier.eval_id], where[row.eval_id]
+            differ = _differences(_request_fields(earlier), _request_fields(row))
+            line = f"'{row.label}' has {differ} in '{home}' / '{name}'"
             contradictions.append((line, _renaming(name, row.model)))
     return ordered
 
 
-def _differences(one: Any, other: Any, path: str = "") -> str:  # noqa: ANN401 - any JSON value
+def _differences(ours: Any, theirs: Any, path: str = "") -> str:  # noqa: ANN401 - any JSON value
     """What differs between two descriptions, such as ``temperature 0 / 0.7``."""
-    if not (isinstance(one, Mapping) and isinstance(other, Mapping)):
-        return f"{path} {in_short(one)} / {in_short(other)}"
-    keys = [key for key in {**one, **other} if one.get(key) != other.get(key)]
-    return ", ".join(_differences(one.get(key), other.get(key), key) for key in keys)
+    if not (isinstance(ours, Mapping) and isinstance(theirs, Mapping)):
+        return f"{path} {in_short(ours)} / {in_short(theirs)}"
+    keys = [key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)]
+    return ", ".join(_differences(ours.get(key), theirs.get(key), key) for key in keys)
 
 
 def _label(row: Evaluation) -> tuple[str, str, str]:
     return row.model, row.template.name, row.sampler.name
 
 
-def _sent(row: Evaluation) -> dict[str, Any]:
+def _request_fields(row: Evaluation) -> dict[str, Any]:
     """What makes the requests of an evaluation, without the names that people gave."""
     fields = {name: value for name, value in row.spec().items() if name not in _NAMING}
     return {**fields, "template": row.template.source, "sampler": row.sampler.params}
@@ -199,14 +201,15 @@ def _task(
     reader: Mapping[str, Any] = {}
     for task, name in pairs:
         reader = reader or task.reader
-        for what, one, other in (
+        for part, ours, theirs in (
             ("generators", [first.name, first.version], [task.name, task.version]),
             ("assertions", first.assertions, task.assertions),
             ("rubrics", first.rubric, task.rubric),
             ("readers", reader, task.reader or reader),
         ):
-            if one != other:
-                line = f"task '{label}' has {what} {in_short(one)} / {in_short(other)} in '{home}' / '{name}'"
+            if ours != theirs:
+                differ = f"{part} {in_short(ours)} / {in_short(theirs)}"
+                line = f"task '{label}' has {differ} in '{home}' / '{name}'"
                 contradictions.append((line, _renaming(name, label)))
         for point in task.points:
             points.setdefault(point.cell_id, []).append(point)
@@ -216,7 +219,7 @@ def _task(
 
 def _point(same: Sequence[PointSpec]) -> PointSpec:
     """One point, as several cubes have it: in all tiers, with its greatest weight, and older if none still asks it."""
-    params = min((point.params for point in same), key=lambda one: json.dumps(one, sort_keys=True))
+    params = min((point.params for point in same), key=lambda params: json.dumps(params, sort_keys=True))
     tiers = sorted({tier for point in same for tier in point.tiers})
     base, older = max(point.base for point in same), all(point.older for point in same)
     return PointSpec(cell_id=same[0].cell_id, params=params, tiers=tiers, base=base, older=older)
@@ -265,7 +268,7 @@ def _asserted_prices(
     """The prices that assertions went by; empty if none asks for any."""
     if not any(spec.asserted_prices for spec in specs):
         return []
-    found: dict[str, tuple[tuple[float, float], str]] = {}
+    by_id: dict[str, tuple[tuple[float, float], str]] = {}
     # Those that assertions went by come first: the others are only what an evaluation cost.
     for asserted in (True, False):
         for spec, name, own in zip(specs, names, prices, strict=True):
@@ -273,14 +276,14 @@ def _asserted_prices(
                 continue
             rows = [(pair[0], pair[1]) for pair in spec.asserted_prices] if asserted else own
             for row, pair in zip(spec.evaluations, rows, strict=True):
-                known, home = found.setdefault(row.eval_id, (pair, name))
-                if asserted and known != pair:
+                price, home = by_id.setdefault(row.eval_id, (pair, name))
+                if asserted and price != pair:
                     raise SweepError(
                         f"assertions about the cost of '{row.label}' went by other prices in cube '{name}' than in "
                         f"cube '{home}'",
                         "Run one of them with the prices of the other",
                     )
-    return [found[row.eval_id][0] for row in evaluations]
+    return [by_id[row.eval_id][0] for row in evaluations]
 
 
 def _place(

@@ -44,15 +44,10 @@ _FEW_VALUES = ("status", SECOND, "finish", "digest", "eval_id", "cell_id")
 
 def brief_of(table: Trials) -> list[TrialColumn]:
     """The columns of a table that are shown if none are named."""
-    names = table.distinguishing | table.graded | {_REPLY}
-    left_out = ({"repeat"} if not table.repeated else set()) | (
-        {"params"} if not any(table.varying.values()) else set()
-    )
-    return [
-        column
-        for column in table.columns
-        if (column.brief or column.name in names) and column.name not in left_out
-    ]
+    names = table.distinguishing | table.grading_columns | {_REPLY}
+    varies = {"repeat": table.has_repeats, "params": any(table.varying.values())}
+    brief = [column for column in table.columns if column.brief or column.name in names]
+    return [column for column in brief if varies.get(column.name, True)]
 
 
 def with_values(columns: Sequence[TrialColumn], rows: Sequence[Mapping[str, Any]]) -> list[TrialColumn]:
@@ -75,17 +70,17 @@ def first_rows(table: Trials) -> TableSpec:
     return brief_table(columns, rows, [*notes, *some.notes], WIDTH, some.varying)
 
 
-def counted(table: Trials) -> tuple[list[TrialColumn], list[dict[str, Any]]]:
+def count_values(table: Trials) -> tuple[list[TrialColumn], list[dict[str, Any]]]:
     """Columns and rows of a table of how many trials have the same values."""
     for column in table.columns:
         if column.kind in ("texts", "messages", "opinions"):
             raise SweepError(
                 f"`count`: '{column.name}' has lists, by which nothing is counted", "Leave it out"
             )
-    found = Counter(tuple(row.values()) for row in table.rows())
+    counts = Counter(tuple(row.values()) for row in table.rows())
     columns = [*table.columns, TrialColumn("trials", "integer", "cube", "How many have these values.")]
     names = [column.name for column in columns]
-    ordered = sorted(found.items(), key=lambda item: [(one is not None, str(one)) for one in item[0]])
+    ordered = sorted(counts.items(), key=lambda item: [(cell is not None, str(cell)) for cell in item[0]])
     return columns, [dict(zip(names, (*values, times), strict=True)) for values, times in ordered]
 
 
@@ -101,22 +96,22 @@ def brief_table(
     What a question begins with like others of its task is left out, names are cut in the middle, where they differ
     least. Control characters are written out, white space is one space, and what is cut ends with ``…``.
     """
-    texts = [{column.name: _shown(column, row, varying) for column in columns} for row in rows]
+    texts = [{column.name: _cell_text(column, row, varying) for column in columns} for row in rows]
     for name in _QUESTION:
         _without_beginnings(texts, name)
     needed = {
         column.name: max([cell_len(column.name), *(cell_len(row[column.name]) for row in texts)])
         for column in columns
     }
-    kept = _kept(columns, needed, width)
-    widths = needed | _widths(kept, needed, width)
+    fitting = _fitting_columns(columns, needed, width)
+    widths = needed | _widths(fitting, needed, width)
     if "model" in widths:
         widths["model"] = _told_apart({row["model"] for row in texts}, widths["model"])
     shown = [
         Column(
             visible(column.name),
             lambda row, name=column.name: (shorten if name == "model" else cut)(row[name], widths[name]),  # type: ignore[misc]
-            keep=0 if column in kept else _FIRST_TO_GO,
+            keep=0 if column in fitting else _FIRST_TO_GO,
             right=column.kind in ("integer", "single", "number"),
         )
         for column in columns
@@ -132,29 +127,24 @@ def _without_beginnings(rows: Sequence[dict[str, str]], name: str) -> None:
             by_task.setdefault(row.get("task", ""), set()).add(row[name])
     ordered = {task: sorted(text.split(" ") for text in texts) for task, texts in by_task.items()}
     for row in rows if by_task else ():
-        others, words = ordered[row.get("task", "")], row[name].split(" ")
-        place = bisect_left(others, words)
-        beside = others[max(place - 1, 0) : place] + others[place + 1 : place + 2]
-        shared = max((_in_common(words, other) for other in beside), default=0)
+        sentences, words = ordered[row.get("task", "")], row[name].split(" ")
+        rank = bisect_left(sentences, words)
+        beside = sentences[max(rank - 1, 0) : rank] + sentences[rank + 1 : rank + 2]
+        shared = max((_in_common(words, sentence) for sentence in beside), default=0)
         row[name] = _CUT + " ".join(words[shared:]) if 0 < shared < len(words) else row[name]
 
 
-def _in_common(one: Sequence[str], other: Sequence[str]) -> int:
+def _in_common(words: Sequence[str], sentence: Sequence[str]) -> int:
     """How many words two texts begin with."""
-    return next((place for place, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), 0)
+    pairs = enumerate(zip(words, sentence, strict=False))
+    return next((index for index, (first, second) in pairs if first != second), 0)
 
 
 def _told_apart(names: Collection[str], width: int) -> int:
     """The least width, at least this one, at which names that are cut still differ."""
     whole = max(map(len, names), default=width)
-    return next(
-        (
-            enough
-            for enough in range(width, whole)
-            if len({shorten(name, enough) for name in names}) == len(names)
-        ),
-        max(width, whole),
-    )
+    cut_names = ((enough, {shorten(name, enough) for name in names}) for enough in range(width, whole))
+    return next((enough for enough, texts in cut_names if len(texts) == len(names)), max(width, whole))
 
 
 def cut(text: str, width: int) -> str:
@@ -167,25 +157,27 @@ def cut(text: str, width: int) -> str:
     """
     if cell_len(text) <= width:
         return text
-    kept = text[: width - 1]
-    while cell_len(kept) > width - 1:
-        kept = kept[:-1]
-    return kept + _CUT
+    head = text[: width - 1]
+    while cell_len(head) > width - 1:
+        head = head[:-1]
+    return head + _CUT
 
 
-def _kept(columns: Sequence[TrialColumn], needed: Mapping[str, int], width: int) -> list[TrialColumn]:
+def _fitting_columns(
+    columns: Sequence[TrialColumn], needed: Mapping[str, int], width: int
+) -> list[TrialColumn]:
     """The columns for which a line has room, without those that go first if it has not."""
-    kept = list(columns)
+    fitting = list(columns)
 
     def least() -> int:
-        texts = {column.name: _enough(column.name) for column in kept if _gives_way(column)}
-        return sum(min(needed[column.name], texts.get(column.name, width)) + GAP for column in kept) - GAP
+        texts = {column.name: _enough(column.name) for column in fitting if _gives_way(column)}
+        return sum(min(needed[column.name], texts.get(column.name, width)) + GAP for column in fitting) - GAP
 
     for name in _YIELDING:
         if least() <= width:
             break
-        kept = [column for column in kept if column.name != name]
-    return kept
+        fitting = [column for column in fitting if column.name != name]
+    return fitting
 
 
 def _widths(columns: Sequence[TrialColumn], needed: Mapping[str, int], width: int) -> dict[str, int]:
@@ -200,12 +192,12 @@ def _widths(columns: Sequence[TrialColumn], needed: Mapping[str, int], width: in
     ):
         least[max(some, key=least.__getitem__)] -= 1
         left += 1
-    left, found = max(0, left), {}
-    for place, name in enumerate(sorted(long, key=lambda name: needed[name] - least[name])):
-        more = min(needed[name] - least[name], left // (len(long) - place))
-        found[name] = least[name] + more
+    left, widths = max(0, left), {}
+    for number, name in enumerate(sorted(long, key=lambda name: needed[name] - least[name])):
+        more = min(needed[name] - least[name], left // (len(long) - number))
+        widths[name] = least[name] + more
         left -= more
-    return found
+    return widths
 
 
 def _enough(name: str) -> int:
@@ -217,7 +209,7 @@ def _gives_way(column: TrialColumn) -> bool:
     return column.kind not in ("integer", "single", "number", "flag") and column.name not in _FEW_VALUES
 
 
-def _shown(column: TrialColumn, row: Mapping[str, Any], varying: Mapping[str, set[str]]) -> str:
+def _cell_text(column: TrialColumn, row: Mapping[str, Any], varying: Mapping[str, set[str]]) -> str:
     value = row[column.name]
     if column.name == "params" and value is not None:
         names = varying.get(row["task"]) if "task" in row else set().union(*varying.values())

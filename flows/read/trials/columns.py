@@ -118,14 +118,14 @@ def columns_of(plans: Iterable[Plan]) -> dict[str, TrialColumn]:
                 for name, value in planned.cell.plain_params.items():
                     if value is not None:
                         kinds.setdefault(name, set()).add(type(value))
-    found: dict[str, TrialColumn] = {}
+    by_name: dict[str, TrialColumn] = {}
     for column in COLUMNS:
-        found[column.name] = column
+        by_name[column.name] = column
         if column.name == "params":
             for name in sorted(kinds):
                 own = TrialColumn(PARAM + name, _kind(kinds[name]), "plan", f"The point's parameter {name}.")
-                found[own.name] = own
-    return found
+                by_name[own.name] = own
+    return by_name
 
 
 def _kind(types: set[type]) -> Kind:
@@ -137,22 +137,22 @@ def _kind(types: set[type]) -> Kind:
 
 
 def chosen(
-    names: Sequence[str], known: Mapping[str, TrialColumn], parameter: str = "columns"
+    names: Sequence[str], by_name: Mapping[str, TrialColumn], parameter: str = "columns"
 ) -> list[TrialColumn]:
     """Columns by name, in the order in which they are named."""
     if not names:
-        raise SweepError(f"`{parameter}`: it names no column", f"There are: {', '.join(known)}")
-    found: list[TrialColumn] = []
+        raise SweepError(f"`{parameter}`: it names no column", f"There are: {', '.join(by_name)}")
+    chosen_columns: list[TrialColumn] = []
     for text in names:
         name = need_text(parameter, text).strip()
-        if name not in known and PARAM + name in known:
+        if name not in by_name and PARAM + name in by_name:
             name = PARAM + name
-        checked_option(parameter, name, list(known))
-        column = known[name]
-        if column in found:
+        checked_option(parameter, name, list(by_name))
+        column = by_name[name]
+        if column in chosen_columns:
             raise SweepError(f"`{parameter}`: '{name}' is named twice", "Name each once")
-        found.append(column)
-    return found
+        chosen_columns.append(column)
+    return chosen_columns
 
 
 def arrow_type(kind: Kind) -> pa.DataType:
@@ -178,9 +178,8 @@ def arrow_schema(columns: Sequence[TrialColumn]) -> pa.Schema:
     """The Arrow schema of some columns; each field's metadata say what it means."""
     import pyarrow as pa
 
-    return pa.schema(
-        [pa.field(one.name, arrow_type(one.kind), metadata={"comment": one.meaning}) for one in columns]
-    )
+    noted = [(column.name, column.kind, {"comment": column.meaning}) for column in columns]
+    return pa.schema([pa.field(name, arrow_type(kind), metadata=comment) for name, kind, comment in noted])
 
 
 def disagree(ours: npt.NDArray[np.uint8], theirs: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
@@ -201,7 +200,8 @@ def objects(values: Iterable[Any]) -> Values:
 def plain(values: Values) -> list[Any]:
     """Cells as Python has them, None where absent; those in single precision with as few digits as tell them."""
     if values.dtype == np.float32:
-        values = np.ma.array([float(str(one)) for one in np.ma.getdata(values)], mask=np.ma.getmask(values))
+        numbers = [float(str(number)) for number in np.ma.getdata(values)]
+        values = np.ma.array(numbers, mask=np.ma.getmask(values))
     return list(values.tolist())
 
 
@@ -220,7 +220,7 @@ def take(rows: Rows, which: npt.NDArray[Any] | slice) -> Rows:
     return {name: values[which] for name, values in rows.items()}
 
 
-def joined(parts: Sequence[Rows]) -> Rows:
+def concatenate(parts: Sequence[Rows]) -> Rows:
     """Rows of several parts, one after another."""
     if len(parts) == 1:
         return parts[0]

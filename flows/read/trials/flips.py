@@ -109,7 +109,7 @@ class Flips:
     @cached_property
     def pair(self) -> Pair | None:
         """The paired comparison that says what of it may be noise; None if nothing was answered by both."""
-        return self.sides.compared(truncated=self.truncated)
+        return self.sides.compare(truncated=self.truncated)
 
     @cached_property
     def varying(self) -> dict[str, set[str]]:
@@ -128,13 +128,13 @@ class Flips:
     @cached_property
     def points(self) -> tuple[Count, ...]:
         """Counts of the points with changed questions; where most changed comes first, then where most are lost."""
-        found = [self._count(task, slot) for task, slot in np.argwhere(self._change.any(axis=-1)).tolist()]
-        return tuple(sorted(found, key=lambda one: (-one.won - one.lost, -one.lost)))
+        counts = [self._count(task, slot) for task, slot in np.argwhere(self._change.any(axis=-1)).tolist()]
+        return tuple(sorted(counts, key=lambda count: (-count.won - count.lost, -count.lost)))
 
     def _count(self, task: int, slot: int | None) -> Count:
-        place: tuple[Any, ...] = (task, slice(None) if slot is None else slot)
-        asked = np.asarray(self.sides.planned[(slice(None), *place)].any(axis=-1))
-        answered, change = self._asked[place] > 0, self._change[place]
+        index: tuple[Any, ...] = (task, slice(None) if slot is None else slot)
+        asked = np.asarray(self.sides.planned[(slice(None), *index)].any(axis=-1))
+        answered, change = self._asked[index] > 0, self._change[index]
         return Count(
             self.sides.tasks[task],
             None if slot is None else self._params[task][slot],
@@ -160,24 +160,23 @@ class Flips:
             part = chosen[begin : begin + AT_ONCE]
             change = self._change[tuple(part.T)]
             repeats = (self._differ[tuple(part.T)] == change[:, np.newaxis]).argmax(axis=-1)
-            places = [(*place, repeat) for place, repeat in zip(part.tolist(), repeats.tolist(), strict=True)]
+            places = [(*unit, repeat) for unit, repeat in zip(part.tolist(), repeats.tolist(), strict=True)]
             keys = [self.sides.points[task][slot] for task, slot, *_ in places]
-            both = [reader.read(keys, places) for reader in readers]
-            yield from map(self._flip, places, *both)
+            yield from map(self._flip, places, *(reader.load(keys, places) for reader in readers))
         self.missing = sum(reader.missing for reader in readers)
 
     missing = 0
     """Replies that the last reading of all rows looked for and did not find."""
 
-    def _flip(self, place: tuple[int, int, int, int], *found: FoundTrial) -> Flip:
-        task, slot, trial, repeat = place
+    def _flip(self, position: tuple[int, int, int, int], *trials: FoundTrial) -> Flip:
+        task, slot, trial, repeat = position
         replies = [
             SideReply(
-                status_name(Status(int(self.sides.status[side, *place])), one.cell),
+                status_name(Status(int(self.sides.status[side, *position])), row.cell),
                 int(self._right[side, task, slot, trial]),
-                *(READ[name](one) for name in ("answer", "response", "reasoning")),
+                *(READ[name](row) for name in ("answer", "response", "reasoning")),
             )
-            for side, one in enumerate(found)
+            for side, row in enumerate(trials)
         ]
         return Flip(
             "lost" if self._change[task, slot, trial] > 0 else "won",
@@ -187,7 +186,7 @@ class Flips:
             trial,
             repeat,
             int(self._asked[task, slot, trial]),
-            *(READ[name](found[0]) for name in ("prompt", "reference", "row_id")),
+            *(READ[name](trials[0]) for name in ("prompt", "reference", "row_id")),
             *replies,
         )
 
@@ -206,15 +205,15 @@ class _Replies:
         }
         self.missing = 0
 
-    def read(self, keys: Sequence[SidePoint], places: Sequence[tuple[int, ...]]) -> list[FoundTrial]:
+    def load(self, keys: Sequence[SidePoint], places: Sequence[tuple[int, ...]]) -> list[FoundTrial]:
         """What is known of trials, whose points are named by `keys`."""
         own = [
             (self._model, *self._points[key.task, key.cell_id], trial, repeat)
             for key, (*_, trial, repeat) in zip(keys, places, strict=True)
         ]
-        found = self._reader.found(own, judged=False)
-        self.missing += sum(bool(one.digest) and one.answered is None for one in found)
-        return found
+        rows = self._reader.load_trials(own, judged=False)
+        self.missing += sum(bool(row.digest) and row.answered is None for row in rows)
+        return rows
 
 
 def flips(

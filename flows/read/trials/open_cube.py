@@ -41,31 +41,28 @@ def split_where(where: Mapping[str, object] | Sequence[str]) -> tuple[Any, dict[
     measured: dict[str, object] = {}
     if not where:
         return (), measured
-    from evalcube.flows.plan.filters import (  # with xarray, which takes a while
+    from evalcube.flows.plan.filters import (
         read_condition,
         split_condition,
-    )
+    )  # with xarray, which takes a while
 
     if isinstance(where, Mapping):
         measured = {name: condition for name, condition in where.items() if name in MEASURED}
         for name, condition in measured.items():
             parts = condition if isinstance(condition, list | tuple) else [condition]
-            numbers = callable(condition) or all(
-                one is None or isinstance(one, SupportsFloat) for one in parts
-            )
-            if not numbers:
+            if not callable(condition) and not all(isinstance(part, SupportsFloat | None) for part in parts):
                 raise SweepError(
                     f"`where`: {name} is a number, and {told(condition)} is none",
                     f'Give one, a list of them or a pair; or conditions as texts, such as ["{name}=1..9"]',
                 )
         return {name: condition for name, condition in where.items() if name not in MEASURED}, measured
-    rest = []
+    of_cells = []
     for text in where:
         name, value = (DISAGREE, "true") if text == DISAGREE else split_condition(text)
         if name == "status":
             raise SweepError("`where`: it knows nothing of outcomes", f"Give `status` {value} for that")
         if name not in MEASURED:
-            rest.append(text)
+            of_cells.append(text)
         elif name in measured:
             raise SweepError(
                 f"`where`: '{name}' is given twice",
@@ -73,24 +70,24 @@ def split_where(where: Mapping[str, object] | Sequence[str]) -> tuple[Any, dict[
             )
         else:
             measured[name] = read_condition(name, value, [True] if name == DISAGREE else [0.0])
-    return tuple(rest), measured
+    return tuple(of_cells), measured
 
 
 def fulfils(values: npt.NDArray[Any], condition: object) -> npt.NDArray[np.bool_]:
     """Which numbers fulfil a condition; -1 and NaN, which stand for unknown ones, never do."""
-    found: npt.NDArray[np.bool_] = np.isfinite(values) & (values >= 0)
+    inside: npt.NDArray[np.bool_] = np.isfinite(values) & (values >= 0)
     if callable(condition):
-        found &= np.array([bool(condition(value)) for value in values.tolist()], dtype=bool)
-        return found
+        inside &= np.array([bool(condition(value)) for value in values.tolist()], dtype=bool)
+        return inside
     if isinstance(condition, tuple):
         low, high = condition
-        found &= values >= (-np.inf if low is None else low)
-        found &= values <= (np.inf if high is None else high)
-        return found
+        inside &= values >= (-np.inf if low is None else low)
+        inside &= values <= (np.inf if high is None else high)
+        return inside
     options = np.asarray(condition if isinstance(condition, list) else [condition])
     # A number as it is shown stands for the stored one, which may be in single precision.
-    found &= np.isin(values, options.astype(values.dtype) if values.dtype.kind == "f" else options)
-    return found
+    inside &= np.isin(values, options.astype(values.dtype) if values.dtype.kind == "f" else options)
+    return inside
 
 
 class OpenCube:
@@ -137,6 +134,9 @@ class OpenCube:
         """Which questions are meant, shape (task, params, trial)."""
         self.never = ""
         """Why none is, if none is."""
+        self._columns: dict[str, npt.NDArray[np.object_] | None] = {}
+        self._levels: dict[str, Values] = {}
+        """Values of labels by column: by model, or by point in row-major order."""
         if where:
             self._select(where)
 
@@ -156,15 +156,15 @@ class OpenCube:
                 where = without(where, [name])
         conditions = checked_where(where, table, dataset)
         with refused():
-            found = select(dataset, conditions, table)
-        self.models, self.cells = self.models & found.models, self.cells & found.cells
+            selected = select(dataset, conditions, table)
+        self.models, self.cells = self.models & selected.models, self.cells & selected.cells
 
     def part(self, model: int, task: int) -> OpenCube:
         """The same cube, of which only one evaluation and one task are meant, as far as they were."""
-        found = copy(self)
-        found.models, found.cells = np.zeros_like(self.models), np.zeros_like(self.cells)
-        found.models[model], found.cells[task] = self.models[model], self.cells[task]
-        return found
+        part = copy(self)
+        part.models, part.cells = np.zeros_like(self.models), np.zeros_like(self.cells)
+        part.models[model], part.cells[task] = self.models[model], self.cells[task]
+        return part
 
     def refuse_lost(self, name: str, values: npt.NDArray[Any], span: tuple[int, slice, slice]) -> None:
         """Refuse an array of one model's trials and repeats if a chunk of it is gone: it reads as never asked."""
@@ -172,14 +172,13 @@ class OpenCube:
         # A store keeps what it has: only in a folder anybody deletes single files.
         if self.cube.is_trusted or not (np.isnan(values) if np.isnan(fill) else values == fill).any():
             return
-        model, trials, repeats = span
-        model_place, trial, repeat = (
-            np.arange(at.start, at.stop) for at in (slice(model, model + 1), trials, repeats)
-        )
-        self._recorded.refuse_lost(name, (model_place, *map(np.arange, self.cells.shape), trial, repeat))
+        model, *parts = span
+        trial, repeat = (np.arange(part.start, part.stop) for part in parts)
+        indices = (np.array([model]), *map(np.arange, self.cells.shape), trial, repeat)
+        self._recorded_chunks.refuse_lost(name, indices)
 
     @cached_property
-    def _recorded(self) -> RecordedChunks:
+    def _recorded_chunks(self) -> RecordedChunks:
         return RecordedChunks(self.cube)
 
     @cached_property
@@ -198,8 +197,8 @@ class OpenCube:
     @cached_property
     def cached_prices(self) -> npt.NDArray[np.float64]:
         """What it adds to the price of a prompt's token if it was cached, by evaluation."""
-        found = cached_prices(self.reader.notes)
-        return np.array([found.get(row.model, 0.0) for row in self.plan.evaluations])
+        surcharges = cached_prices(self.reader.notes)
+        return np.array([surcharges.get(row.model, 0.0) for row in self.plan.evaluations])
 
     def column(self, name: str) -> npt.NDArray[np.object_] | None:
         """What a column of data files has for each question, shape (task, params, trial); None if none has it."""
@@ -216,10 +215,6 @@ class OpenCube:
         return self._columns[name]
 
     @cached_property
-    def _columns(self) -> dict[str, npt.NDArray[np.object_] | None]:
-        return {}
-
-    @cached_property
     def duplicates(self) -> npt.NDArray[np.uint8]:
         """Which questions occurred before in their cell, shape (task, params, trial); 255 is unknown."""
         return self.cube.read_duplicates()
@@ -227,9 +222,8 @@ class OpenCube:
     def labels(self, column: TrialColumn, rows: Rows) -> Values:
         """Labels of some of its rows."""
         if column.source == "plan" and (values := self._columns.get(column.name)) is not None:
-            return objects(
-                text or None for text in values[rows["task"], rows["slot"], rows["trial"]].tolist()
-            )
+            texts = values[rows["task"], rows["slot"], rows["trial"]].tolist()
+            return objects(text or None for text in texts)
         if column.name not in self._levels:
             by_model = _BY_MODEL.get(column.name)
             levels = self._of_points(column) if by_model is None else by_model(self)
@@ -238,17 +232,12 @@ class OpenCube:
         codes = rows["task"] * self.cells.shape[1] + rows["slot"] if by_cell else rows["model"]
         return self._levels[column.name][codes]
 
-    @cached_property
-    def _levels(self) -> dict[str, Values]:
-        """Values of labels by column: by model, or by point in row-major order."""
-        return {}
-
     def _of_points(self, column: TrialColumn) -> list[Any]:
-        found: list[Any] = [None] * self.cells.size
+        labels: list[Any] = [None] * self.cells.size
         for number, task in enumerate(self.plan.tasks):
             for slot, planned in enumerate(task.cells):
-                found[number * self.cells.shape[1] + slot] = _of_point(column, task, planned)
-        return found
+                labels[number * self.cells.shape[1] + slot] = _of_point(column, task, planned)
+        return labels
 
 
 def _of_point(column: TrialColumn, task: TaskPlan, planned: PlannedCell) -> object:

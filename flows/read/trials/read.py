@@ -32,8 +32,8 @@ from evalcube.flows.read.trials.columns import (
     plain,
 )
 from evalcube.flows.read.trials.open_cube import OpenCube, split_where
-from evalcube.flows.read.trials.search import Order, Search, Wanted, check_status, ordered, scan
-from evalcube.flows.read.trials.texts import AT_ONCE, arrays_of, measured, texts
+from evalcube.flows.read.trials.search import Order, Search, Wanted, check_status, scan, sort_rows
+from evalcube.flows.read.trials.texts import AT_ONCE, arrays_of, column_values, texts
 from evalcube.stages.analyze.labelled.remarks import NO_READER
 from evalcube.stages.analyze.render.shown import Shown
 from evalcube.stages.reply.status import READERS, SECOND
@@ -120,34 +120,34 @@ def trials(
     True
     """
     no_bare_text(status=status, within=within, columns=columns)
-    given = listed(cube)
+    cubes = listed(cube)
     for name, value in (("offset", offset), ("limit", 0 if limit is None else limit)):
         need_number(name, value, whole=True)
         if value < 0:
             raise SweepError(f"`{name}`: {value} is less than 0", "Give a number from 0")
     checked_option("reader", reader, READERS)
     labels, numbers = split_where(where)
-    if len(given) > 1:
-        opened = [OpenCube(address, labels, cache) for address in need_addresses(given)]
+    if len(cubes) > 1:
+        opened = [OpenCube(address, labels, cache) for address in need_addresses(cubes)]
     else:
-        address, part = address_and_part(given)
+        address, part = address_and_part(cubes)
         opened = [OpenCube(address, labels, cache, part)]
-    if all(one.never for one in opened):
+    if all(cube.never for cube in opened):
         raise SweepError(
             f"`where`: {opened[0].never}", "`evalcube trials CUBE --columns all` shows what there is"
         )
-    if (reader != "ours" or DISAGREE in numbers) and not any(one.plan.readers for one in opened):
+    if (reader != "ours" or DISAGREE in numbers) and not any(cube.plan.readers for cube in opened):
         raise SweepError("`reader`: no task here has a second reader", NO_READER)
-    known = columns_of(one.plan for one in opened)
+    by_name = columns_of(cube.plan for cube in opened)
     named = [*(columns or ()), *([sort.removeprefix("-")] if isinstance(sort, str) else [])]
-    _add_columns(known, named, opened)
+    _add_columns(by_name, named, opened)
     return Trials(
         opened,
-        list(known.values()) if columns is None else chosen(columns, known),
-        known,
+        list(by_name.values()) if columns is None else chosen(columns, by_name),
+        by_name,
         Wanted(check_status(status), numbers, theirs=reader != "ours"),
         Search.of(grep, regex, within),
-        Order.of(sort, known, limit),
+        Order.of(sort, by_name, limit),
         (offset, limit),
     )
 
@@ -182,39 +182,39 @@ class Trials(Shown):
     @property
     def addresses(self) -> tuple[str, ...]:
         """Of the cubes, without credentials."""
-        return tuple(one.address for one in self._opened)
+        return tuple(cube.address for cube in self._opened)
 
     @property
-    def repeated(self) -> bool:
+    def has_repeats(self) -> bool:
         """Whether questions were asked several times."""
-        return any(one.plan.repeats > 1 for one in self._opened)
+        return any(cube.plan.repeats > 1 for cube in self._opened)
 
     @property
-    def graded(self) -> set[str]:
+    def grading_columns(self) -> set[str]:
         """Columns of what outputs were graded by beside their outcome: assertions or judges, a second reader."""
-        layers = {"fact", "behavior", "judge"} if any(one.plan.layers for one in self._opened) else set()
-        return layers | ({SECOND} if any(one.plan.readers for one in self._opened) else set())
+        layers = {"fact", "behavior", "judge"} if any(cube.plan.layers for cube in self._opened) else set()
+        return layers | ({SECOND} if any(cube.plan.readers for cube in self._opened) else set())
 
     @property
     def distinguishing(self) -> set[str]:
         """Columns beside the model's in which evaluations of one model differ."""
-        said: dict[tuple[str, str], set[str]] = {}
-        for one in self._opened:
-            for row in one.plan.evaluations:
+        spellings: dict[tuple[str, str], set[str]] = {}
+        for cube in self._opened:
+            for row in cube.plan.evaluations:
                 names = {"template": row.template.name, "sampler": row.sampler.name, "revision": row.revision}
                 for column, name in names.items():
-                    said.setdefault((row.model, column), set()).add(name)
-        return {column for (_, column), names in said.items() if len(names) > 1}
+                    spellings.setdefault((row.model, column), set()).add(name)
+        return {column for (_, column), names in spellings.items() if len(names) > 1}
 
     @property
     def varying(self) -> dict[str, set[str]]:
         """Parameters in which the points of each task differ, by the task's label."""
-        found: dict[str, set[str]] = {}
-        for one in self._opened:
-            for task in one.plan.tasks:
+        by_task: dict[str, set[str]] = {}
+        for cube in self._opened:
+            for task in cube.plan.tasks:
                 points = [planned.cell.plain_params for planned in task.cells]
-                found.setdefault(task.label, set()).update(differing(points))
-        return found
+                by_task.setdefault(task.label, set()).update(differing(points))
+        return by_task
 
     def with_columns(self, columns: Sequence[TrialColumn]) -> Trials:
         """The same rows with other columns, out of all that there are."""
@@ -290,9 +290,9 @@ class Trials(Shown):
 
     def _but(self, **changed: object) -> Trials:
         """The same table but for what is given."""
-        found = copy(self)
-        vars(found).update(changed, _missing=0)
-        return found
+        table = copy(self)
+        vars(table).update(changed, _missing=0)
+        return table
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Each row as Python values by column, None for what is absent; needs no Arrow."""
@@ -304,25 +304,25 @@ class Trials(Shown):
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the rows should know, a sentence each; complete once they were read."""
-        found = [] if self._search is None else self._search.notes
+        notes = [] if self._search is None else self._search.notes
         if self._missing:
-            without = (one.reader.without_cache for one in self._opened if one.reader.cache() is None)
+            without = (cube.reader.without_cache for cube in self._opened if cube.reader.cache() is None)
             why = next(without, "the cache lacks them")
             lost = f"{self._missing:,} replies are not there, and what comes from them is absent: {why}."
-            found = [lost, *found]
-        if _written(self.columns):
-            found = [*(f"{reason}." for reason in dict.fromkeys(_not_run(self._opened))), *found]
+            notes = [lost, *notes]
+        if _text_columns(self.columns):
+            notes = [*(f"{reason}." for reason in dict.fromkeys(_not_run(self._opened))), *notes]
         if cells := _cells_of_several(self._opened):
             several = (
                 f"{cells:,} cells are in several of these cubes, and a trial of theirs has a row for each: "
                 "`evalcube merge` makes one cube of them, with one row for each trial."
             )
-            found = [several, *found]
-        return tuple(found)
+            notes = [several, *notes]
+        return tuple(notes)
 
     def count(self) -> int:
         """How many rows there are without `offset` and `limit`; texts are made only if they are searched."""
-        return sum(map(places.count, self._found(())))
+        return sum(map(places.count, self._matching(())))
 
     def __len__(self) -> int:
         """How many rows there are."""
@@ -335,50 +335,50 @@ class Trials(Shown):
         return True
 
     @property
-    def planned(self) -> int:
+    def planned_trials(self) -> int:
         """Trials of the evaluations and points that are meant, whatever became of them."""
         return sum(
-            int((one.planned.trials * one.planned.repeats * one.cells)[one.models].sum())
-            for one in self._opened
+            int((cube.planned.trials * cube.planned.repeats * cube.cells)[cube.models].sum())
+            for cube in self._opened
         )
 
     def blocks(self) -> Iterator[Block]:
         """The values of the columns by name, some rows at a time."""
         self._missing = 0
-        parts = self._found(self.columns)
+        parts = self._matching(self.columns)
         if self._order is not None:
-            parts = self._sorted(self._order)
+            parts = self._in_order(self._order)
         for rows in places.window(parts, *self._window):
-            for some in places.cut([rows], AT_ONCE) if _written(self.columns) else [rows]:
-                yield self._made(some, self.columns)
+            for some in places.cut([rows], AT_ONCE) if _text_columns(self.columns) else [rows]:
+                yield self._values(some, self.columns)
 
-    def _found(self, columns: Sequence[TrialColumn]) -> Iterator[Rows]:
+    def _matching(self, columns: Sequence[TrialColumn]) -> Iterator[Rows]:
         """The rows that are wanted, with the arrays that columns need; with a search, with their values, too."""
         search = self._search
         every = dict.fromkeys([*columns, *(self._known[name] for name in (search.within if search else ()))])
         needed = dict.fromkeys(name for column in every for name in arrays_of(column))
         wanted = replace(self._wanted, arrays=tuple(needed))
-        parts = (rows for number, one in enumerate(self._opened) for rows in scan(one, number, wanted))
+        parts = (rows for number, cube in enumerate(self._opened) for rows in scan(cube, number, wanted))
         if search is None:
             yield from parts
             return
         for rows in places.cut(parts, AT_ONCE):
-            made = self._made(rows, list(every))
-            keep = np.flatnonzero(search.finds([made[name].tolist() for name in search.within]))
+            values = self._values(rows, list(every))
+            keep = np.flatnonzero(search.finds([values[name].tolist() for name in search.within]))
             if len(keep):
-                yield places.take({**rows, **{one: made[one.name] for one in columns}}, keep)
+                yield places.take({**rows, **{cube: values[cube.name] for cube in columns}}, keep)
 
-    def _sorted(self, order: Order) -> Iterator[Rows]:
+    def _in_order(self, order: Order) -> Iterator[Rows]:
         """All rows in the order of a column, of which no more than needed are kept."""
         offset, limit = self._window
-        parts = self._found([*self.columns, order.column])
+        parts = self._matching([*self.columns, order.column])
         keyed = (
-            (rows, self._made(rows, [order.column])[order.column.name])
-            for rows in (places.cut(parts, AT_ONCE) if _written([order.column]) else parts)
+            (rows, self._values(rows, [order.column])[order.column.name])
+            for rows in (places.cut(parts, AT_ONCE) if _text_columns([order.column]) else parts)
         )
-        return places.cut(ordered(keyed, order, None if limit is None else offset + limit), 1 << 16)
+        return places.cut(sort_rows(keyed, order, None if limit is None else offset + limit), 1 << 16)
 
-    def _made(self, rows: Rows, columns: Sequence[TrialColumn]) -> Block:
+    def _values(self, rows: Rows, columns: Sequence[TrialColumn]) -> Block:
         """The values of columns, of rows from any of the cubes."""
         numbers = np.unique(rows["cube"]).tolist()
         if len(numbers) == 1:
@@ -393,35 +393,35 @@ class Trials(Shown):
     def _of_cube(self, number: int, rows: Rows, columns: Sequence[TrialColumn]) -> Block:
         opened = self._opened[number]
         block: Block = {column.name: rows[column] for column in columns if column in rows}
-        if written := [column for column in _written(columns) if column not in rows]:
-            made, missing = texts(opened.reader, written, rows)
-            block |= made
+        if written := [column for column in _text_columns(columns) if column not in rows]:
+            values, missing = texts(opened.reader, written, rows)
+            block |= values
             self._missing += missing
         return block | {
-            column.name: measured(opened, column, rows) for column in columns if column.name not in block
+            column.name: column_values(opened, column, rows) for column in columns if column.name not in block
         }
 
 
 def _not_run(opened: Sequence[OpenCube]) -> Iterator[str]:
     """What code of the tasks and evaluations that are meant is not run or not at hand, and why."""
-    for one in opened:
-        for task in compress(one.plan.tasks, map(any, one.cells.tolist())):
+    for cube in opened:
+        for task in compress(cube.plan.tasks, map(any, cube.cells.tolist())):
             yield from task.not_run
-        for evaluation in compress(one.plan.evaluations, one.models):
+        for evaluation in compress(cube.plan.evaluations, cube.models):
             yield from evaluation.not_run
 
 
 def _cells_of_several(opened: Sequence[OpenCube]) -> int:
     """How many cells, each an evaluation at a point, are meant in more than one cube."""
     times: Counter[tuple[str, str]] = Counter()
-    for one in opened if len(opened) > 1 else ():
-        meant = (one.planned.trials > 0) & one.cells & one.models[:, None, None]
+    for cube in opened if len(opened) > 1 else ():
+        meant = (cube.planned.trials > 0) & cube.cells & cube.models[:, None, None]
         for model, task, slot in np.argwhere(meant).tolist():
-            times[one.plan.evaluations[model].eval_id, one.plan.tasks[task].cells[slot].cell.id] += 1
+            times[cube.plan.evaluations[model].eval_id, cube.plan.tasks[task].cells[slot].cell.id] += 1
     return sum(count > 1 for count in times.values())
 
 
-def _written(columns: Iterable[TrialColumn]) -> list[TrialColumn]:
+def _text_columns(columns: Iterable[TrialColumn]) -> list[TrialColumn]:
     """Those with texts, which are made again or looked up."""
     return [column for column in columns if column.source in ("question", "reply")]
 

@@ -120,29 +120,29 @@ class Order:
         return cls(column, name.startswith("-"))
 
 
-def ordered(parts: Iterable[tuple[Rows, Values]], order: Order, most: int | None) -> Iterator[Rows]:
+def sort_rows(parts: Iterable[tuple[Rows, Values]], order: Order, most: int | None) -> Iterator[Rows]:
     """The rows of all parts, which come with the column's values, in its order; with `most`, the first so many."""
-    kept: list[Rows] = []
+    best: list[Rows] = []
     for rows, values in parts:
         number = order.column.kind in _NUMERIC
         key = np.ma.filled(values.astype(np.float64), np.nan) if number else values
-        kept.append({name: array for name, array in rows.items() if isinstance(name, str)} | {_KEY: key})
-        if most is not None and sum(map(places.count, kept)) > 2 * most + _SPARE:
-            kept = [_best(kept, order, most)]
-    if kept:
-        yield _best(kept, order, most)
+        best.append({name: array for name, array in rows.items() if isinstance(name, str)} | {_KEY: key})
+        if most is not None and sum(map(places.count, best)) > 2 * most + _SPARE:
+            best = [_best(best, order, most)]
+    if best:
+        yield _best(best, order, most)
 
 
 def _best(parts: Sequence[Rows], order: Order, most: int | None) -> Rows:
-    rows = places.joined(parts)
+    rows = places.concatenate(parts)
     keys = rows[_KEY]
     if keys.dtype != object:
-        found = np.argsort(-keys if order.down else keys, kind="stable")  # NaN comes last
+        ranks = np.argsort(-keys if order.down else keys, kind="stable")  # NaN comes last
     else:
         absent = np.array([key is None for key in keys])
         there = sorted(np.flatnonzero(~absent).tolist(), key=keys.__getitem__, reverse=order.down)
-        found = np.array([*there, *np.flatnonzero(absent)], dtype=np.intp)
-    return places.take(rows, found[:most])
+        ranks = np.array([*there, *np.flatnonzero(absent)], dtype=np.intp)
+    return places.take(rows, ranks[:most])
 
 
 _FINISHED = tuple(status.name.lower() for status in FINISHED)
@@ -205,15 +205,16 @@ def _spans(opened: OpenCube) -> Iterator[_Span]:
 
 def _rows(opened: OpenCube, number: int, wanted: Wanted, span: _Span) -> Rows | None:
     """The rows of one span; None without any."""
-    codes = _read(opened, span, ["status", SECOND])
+    codes = _read_arrays(opened, span, ["status", SECOND])
     ours, theirs = codes["status"], codes[SECOND]
     status = np.where(ours <= LAST_FINISHED, theirs, ours) if wanted.theirs else ours
     outcomes = outcome_codes(status, opened.plan.referenced[:, :, None, None])
-    found = np.isin(outcomes, [STATUSES.index(name) for name in wanted.status])
-    found &= opened.cells[:, :, None, None] & _planned(opened, span) & opened.asked[:, :, span.trials, None]
+    matching = np.isin(outcomes, [STATUSES.index(name) for name in wanted.status])
+    matching &= opened.cells[:, :, None, None] & opened.asked[:, :, span.trials, None]
+    matching &= _planned_mask(opened, span)
     if opened.selected is not None:
-        found &= opened.selected.of_numbers(span.trials, span.repeats)
-    positions = np.flatnonzero(found)
+        matching &= opened.selected.of_numbers(span.trials, span.repeats)
+    positions = np.flatnonzero(matching)
     task, slot, trial, repeat = np.unravel_index(positions, status.shape)
     rows = {
         "cube": np.full(len(positions), number),
@@ -230,20 +231,19 @@ def _rows(opened: OpenCube, number: int, wanted: Wanted, span: _Span) -> Rows | 
         if not len(positions):
             return None
         if name == DISAGREE:
-            differ = disagree(rows["ours"], rows[SECOND])
-            keep = (rows[SECOND] != Status.MISSING) & fulfils(differ, condition)
+            keep = (rows[SECOND] != Status.MISSING) & fulfils(disagree(rows["ours"], rows[SECOND]), condition)
         else:
             if name not in rows:
-                rows[name] = _read(opened, span, [name])[name].reshape(-1)[positions]
+                rows[name] = _read_arrays(opened, span, [name])[name].reshape(-1)[positions]
             keep = fulfils(rows[name], condition)
         rows, positions = dict(places.take(rows, keep)), positions[keep]
     if not len(positions):
         return None
-    more = _read(opened, span, [name for name in wanted.arrays if name not in rows])
+    more = _read_arrays(opened, span, [name for name in wanted.arrays if name not in rows])
     return rows | {name: values.reshape(-1)[positions] for name, values in more.items()}
 
 
-def _planned(opened: OpenCube, span: _Span) -> npt.NDArray[np.bool_]:
+def _planned_mask(opened: OpenCube, span: _Span) -> npt.NDArray[np.bool_]:
     """Which trials of a span are planned."""
     trial, repeat = (np.arange(part.start, part.stop) for part in (span.trials, span.repeats))
     within: npt.NDArray[np.bool_] = (trial < opened.planned.trials[span.model][..., None])[..., None] & (
@@ -252,7 +252,7 @@ def _planned(opened: OpenCube, span: _Span) -> npt.NDArray[np.bool_]:
     return within
 
 
-def _read(opened: OpenCube, span: _Span, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
+def _read_arrays(opened: OpenCube, span: _Span, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
     """Arrays of a span; of layers that the cube does not have, what stands for nothing."""
     there = [name for name in names if name in opened.cube.trial_arrays]
     read = opened.cube.read_span(span.model, span.trials, span.repeats, there)

@@ -29,16 +29,16 @@ def texts(reader: Reader, columns: Sequence[TrialColumn], rows: Rows) -> tuple[d
     looked_up = ("messages",) if reader.plan.has_imported else ()
     replies = any(column.source == "reply" or column.name in looked_up for column in columns)
     places = zip(*(rows[name].tolist() for name in ("model", "task", "slot", "trial", "repeat")), strict=True)
-    found = reader.found(
+    trials = reader.load_trials(
         places,
         asked=replies or bool(names & {"messages", "digest"}),
         replies=replies,
         parse=bool(names & {"answer", "fault"}),
         judged="opinions" in names,
     )
-    missing = sum(bool(row.digest) and row.answered is None for row in found) if replies else 0
+    missing = sum(bool(row.digest) and row.answered is None for row in trials) if replies else 0
     return {
-        name: objects([None if row.truth is None else READ[name](row) for row in found]) for name in names
+        name: objects([None if row.truth is None else READ[name](row) for row in trials]) for name in names
     }, missing
 
 
@@ -48,13 +48,13 @@ def whole(text: str) -> str:
 
 
 def _tool_calls(answered: Answered) -> str | None:
-    calls = [{"name": name, "arguments": said} for name, said in answered.reading.tool_calls]
+    calls = [{"name": name, "arguments": arguments} for name, arguments in answered.reading.tool_calls]
     return json.dumps(calls) if calls else None
 
 
-def _opinion(said: Opinion) -> dict[str, Any]:
-    score = None if math.isnan(said.score) else said.score
-    return {"judge": said.judge, "repeat": said.repeat, "score": score, "reason": whole(said.reason) or None}
+def _opinion(view: Opinion) -> dict[str, Any]:
+    score = None if math.isnan(view.score) else view.score
+    return {"judge": view.judge, "repeat": view.repeat, "score": score, "reason": whole(view.reason) or None}
 
 
 def _of_reply(read: Callable[[Answered], Any]) -> Callable[[FoundTrial], Any]:
@@ -62,14 +62,14 @@ def _of_reply(read: Callable[[Answered], Any]) -> Callable[[FoundTrial], Any]:
 
 
 READ: Mapping[str, Callable[[FoundTrial], Any]] = {
-    "row": lambda row: row_of(row.known)[0],
-    "row_id": lambda row: row_of(row.known)[1] or None,
-    "prompt": lambda row: whole(row.known.prompt),
+    "row": lambda row: row_of(row.question)[0],
+    "row_id": lambda row: row_of(row.question)[1] or None,
+    "prompt": lambda row: whole(row.question.prompt),
     "messages": lambda row: (
         [{"role": one["role"], "content": whole(one["content"])} for one in row.messages] or None
     ),
-    "options": lambda row: [whole(option) for option in row.known.options],
-    "reference": lambda row: whole(row.known.answer),
+    "options": lambda row: [whole(option) for option in row.question.options],
+    "reference": lambda row: whole(row.question.answer),
     "digest": lambda row: row.digest or None,
     "answer": _of_reply(lambda answered: None if answered.parsed is None else whole(answered.parsed)),
     "fault": _of_reply(lambda answered: answered.fault or None),
@@ -98,7 +98,7 @@ def arrays_of(column: TrialColumn) -> Sequence[str]:
     return _NEEDS.get(column.name, (column.name,)) if column.source == "cube" else ()
 
 
-def measured(opened: OpenCube, column: TrialColumn, rows: Rows) -> Values:
+def column_values(opened: OpenCube, column: TrialColumn, rows: Rows) -> Values:
     """The values of a column."""
     if column.source == "plan":
         return opened.labels(column, rows)

@@ -9,7 +9,7 @@ import xarray as xr
 from evalcube.flows.config.load import load_policy, parse_config
 from evalcube.flows.config.views import LEVELS, Policy
 from evalcube.flows.errors import ConfigError
-from evalcube.flows.read.gate import PolicyLine, concluded, decide, judged
+from evalcube.flows.read.gate import PolicyLine, conclude, decide, judge
 from evalcube.flows.read.sides import Side, SideBySide, SidePoint
 from evalcube.stages.reply.status import Status
 from tests.flows.config.sources import text
@@ -43,7 +43,7 @@ def outcomes(right, total=1000):
 def found(policy, two):
     """The decision of a policy, and its lines."""
     rules = Policy.model_validate(policy)
-    lines = [line for role in LEVELS for line in judged(two, rules, role)]
+    lines = [line for role in LEVELS for line in judge(two, rules, role)]
     return decide(lines)[0], lines
 
 
@@ -215,7 +215,7 @@ def test_gate__names_that_neither_side_has_are_told_with_the_one_that_is_near():
     two = sides(outcomes(80), outcomes(80))
     _, lines = found({"critical": [{"tasks": ["sorrt", "sort"], "tiers": "hrad", "noninferior": 0}]}, two)
 
-    told = concluded(two, lines).warnings
+    told = conclude(two, lines).warnings
 
     assert [("sorrt" in told[0], "'sort'" in told[0]), ("hrad" in told[1], "'hard'" in told[1])] == [
         (True, True)

@@ -9,8 +9,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from evalcube.flows.config.views import Policy
-from evalcube.flows.read.gate import judged
-from evalcube.flows.read.sides import Side, _aligned
+from evalcube.flows.read.gate import judge
+from evalcube.flows.read.sides import Side, _align
 from evalcube.flows.read.trials.flips import Flips
 from evalcube.flows.read.verdict import _Data
 from evalcube.stages.analyze.labelled.pairing import compare_evaluations
@@ -87,7 +87,7 @@ def made(status, planned, repeats, rng, *, tiered, clusters):
 
 
 def sides_of(ds):
-    return _aligned(
+    return _align(
         *(Side("c.zarr", name, name, ds.isel(model=[place])) for place, name in enumerate(("old", "new"))),
         "",
         (),
@@ -107,7 +107,7 @@ def test_gate_and_compare__have_one_difference_and_one_interval(ds):
         {"superior": 30},
         {"tasks": "each", "noninferior": 10},
     ]
-    lines = judged(sides_of(ds), Policy.model_validate({"critical": rules}), "critical")
+    lines = judge(sides_of(ds), Policy.model_validate({"critical": rules}), "critical")
 
     by_task = {item.task: item for item in pair.tasks}
     for line in lines:

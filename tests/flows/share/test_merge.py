@@ -337,17 +337,17 @@ def test_read__what_the_ledger_vouches_for_while_a_run_goes_on(pair: tuple[str, 
     digest = cube.write_region(region, arrays)
 
     with pytest.raises(CubeDamagedError, match="is not what was recorded"):
-        one.read(region)
+        one.read_region(region)
     other = replace(before, region=Region(0, 7, 0))
     with Ledger(cube.records) as ledger:
         ledger.append(other)
         ledger.append(replace(before, generation=before.generation + 1, digest=digest))
-    found = one.read(region)
+    found = one.read_region(region)
 
     assert found is not None
     assert found[0].generation == before.generation + 1
     assert np.array_equal(found[1]["tokens"], arrays["tokens"])
-    assert one.read(other.region) is None  # as it was not there when the cube was listed
+    assert one.read_region(other.region) is None  # as it was not there when the cube was listed
 
 
 def test_read__asks_for_chunks_again_only_where_a_region_is_not_as_recorded(
@@ -357,7 +357,7 @@ def test_read__asks_for_chunks_again_only_where_a_region_is_not_as_recorded(
     asked, look = [], Cube.chunk_problems
     monkeypatch.setattr(Cube, "chunk_problems", lambda *given: asked.append(given) or look(*given))
 
-    assert (one.read(region) is None, asked) == (False, [])
+    assert (one.read_region(region) is None, asked) == (False, [])
     stored = zarr.open_group(pair[0], mode="r+")["status"]
     stored[0] = np.full(stored.shape[1:], 77, np.uint8)
     before = one.receipts[region]
@@ -365,7 +365,7 @@ def test_read__asks_for_chunks_again_only_where_a_region_is_not_as_recorded(
     arrays = one.cube.shape_of(before).crop(stored, before.trials, before.repeats)
     one.receipts[region] = replace(before, digest=region_digest(arrays))
     with pytest.raises(CubeDamagedError, match="status holds invalid values"):
-        one.read(region)
+        one.read_region(region)
     assert asked
 
 

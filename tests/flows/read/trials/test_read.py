@@ -15,7 +15,7 @@ from evalcube.flows.read.reader import STATUSES, Reader
 from evalcube.flows.read.trials.columns import COLUMNS, arrow_schema, objects
 from evalcube.flows.read.trials.open_cube import OpenCube
 from evalcube.flows.read.trials.read import trials
-from evalcube.flows.read.trials.search import Order, ordered
+from evalcube.flows.read.trials.search import Order, sort_rows
 from evalcube.stages.reply.forms import Record
 from evalcube.stages.reply.status import Status
 from evalcube.storage.cache.cache import open_cache
@@ -244,7 +244,7 @@ def test_sort__of_texts_is_that_of_python_and_keeps_those_that_are_equal_as_they
     found = {"cube": np.zeros(len(names)), "place": np.arange(len(names))}
     order = Order(next(one for one in COLUMNS if one.name == "answer"), down)
 
-    (kept,) = ordered([(found, objects(names))], order, None)
+    (kept,) = sort_rows([(found, objects(names))], order, None)
 
     there = [place for place, name in enumerate(names) if name is not None]
     there.sort(key=lambda place: names[place], reverse=down)
