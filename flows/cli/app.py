@@ -22,8 +22,8 @@ from evalcube.flows.cli.output import EXIT_CODES, ExitStatus, Messages, Output, 
 
 def _epilog(own: Mapping[int, str]) -> str:
     """What exit codes mean, some of them for one command only."""
-    told = {**{int(code): text for code, text in EXIT_CODES.items()}, **own}
-    return "Exit codes: " + "; ".join(f"{code} {told[code]}" for code in sorted(told)) + "."
+    meanings = {**{int(code): text for code, text in EXIT_CODES.items()}, **own}
+    return "Exit codes: " + "; ".join(f"{code} {meanings[code]}" for code in sorted(meanings)) + "."
 
 
 EPILOG = _epilog({})
@@ -121,12 +121,12 @@ def main() -> None:
     sys.exit(code)
 
 
-def named(word: str) -> typer.Typer:
+def app_with(word: str) -> typer.Typer:
     """The application with the one command or group of this name: to inspect them all takes a tenth of a short one."""
-    one = copy(app)
-    one.registered_commands = [info for info in app.registered_commands if _name(info.callback) == word]
-    one.registered_groups = [info for info in app.registered_groups if info.name == word]
-    return one if one.registered_commands or one.registered_groups else app
+    narrowed = copy(app)
+    narrowed.registered_commands = [info for info in app.registered_commands if _name(info.callback) == word]
+    narrowed.registered_groups = [info for info in app.registered_groups if info.name == word]
+    return narrowed if narrowed.registered_commands or narrowed.registered_groups else app
 
 
 def _name(command: Callable[..., None] | None) -> str:
@@ -135,7 +135,7 @@ def _name(command: Callable[..., None] | None) -> str:
 
 def _run(output: Output) -> int:
     try:
-        named(sys.argv[1] if len(sys.argv) > 1 else "")()
+        app_with(sys.argv[1] if len(sys.argv) > 1 else "")()
     except (KeyboardInterrupt, SystemExit, Exception) as error:  # noqa: BLE001 - the last place that can tell
         if (interrupt := _interrupt_behind(error)) is not None:
             # That of a run which has ended in good order says so.
@@ -145,11 +145,11 @@ def _run(output: Output) -> int:
             return ExitStatus.OK  # the reader went away, as `| head` does; `main` tells of anything else
         if isinstance(error, SystemExit):
             return error.code if isinstance(error.code, int) else ExitStatus.OK
-        return _failed(error)
+        return _report_failure(error)
     return ExitStatus.OK
 
 
-def _failed(error: BaseException) -> int:
+def _report_failure(error: BaseException) -> int:
     if isinstance(error, EvalcubeError):
         complain(str(error))
         return ExitStatus.REFUSED

@@ -51,10 +51,8 @@ def init(
         following = f"pip install --editable '{path}[test]', then pytest {path}"
     else:
         text, model = _config_text(path.parent, questions, source)
-        files, following = (
-            {path: text.encode()},
-            f"evalcube plan {path}{model}, then evalcube run {path}{model}",
-        )
+        files = {path: text.encode()}
+        following = f"evalcube plan {path}{model}, then evalcube run {path}{model}"
     for file in files:
         if check_output(file, "path").exists() and not force:
             raise SweepError(f"'{file}' exists", "Give another name, or --force to overwrite it")
@@ -126,17 +124,17 @@ def tasks(name: Annotated[str | None, typer.Argument()] = None, as_json: options
     if name is not None:
         _one_task(find_task(name), as_json=as_json)
         return
-    known, problems = all_tasks().sound()
+    sound, problems = all_tasks().sound()
     rows = [
-        {"name": t.name, "version": t.version, "summary": t.summary, "guess": t.guess_rule} for t in known
+        {"name": t.name, "version": t.version, "summary": t.summary, "guess": t.guess_rule} for t in sound
     ]
     warn(problems)
     if as_json:
         show_json({"tasks": rows}, "tasks")
         return
-    told = [(row["name"], row["summary"], row["guess"]) for row in rows]
+    lines = [(row["name"], row["summary"], row["guess"]) for row in rows]
     doors = [(f"{door}:NAME", summary, "as NAME says") for door, summary in DOORS.items()]
-    print_rows(("task", "what is asked", "guessing"), [*told, *doors])
+    print_rows(("task", "what is asked", "guessing"), [*lines, *doors])
 
 
 def _one_task(task: Any, *, as_json: bool) -> None:  # noqa: ANN401 - stages are imported when needed
@@ -161,8 +159,8 @@ def _one_task(task: Any, *, as_json: bool) -> None:  # noqa: ANN401 - stages are
         return
     show(f"{task.name}: {task.summary}. Guess chance: {task.guess_rule}")
     fields = [(param.name, param.default, param.allowed, param.description) for param in params]
-    told = [["" if value is None else str(value) for value in row] for row in fields]
-    print_rows(("param", "default", "range", "meaning"), told)
+    rows = [["" if value is None else str(value) for value in row] for row in fields]
+    print_rows(("param", "default", "range", "meaning"), rows)
     show(f"\n{example.prompt}\n\nReference answer: {example.answer}")
 
 

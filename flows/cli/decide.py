@@ -14,7 +14,7 @@ from evalcube.flows.cli.output import (
     complain,
     form_of,
     number,
-    outlived,
+    pipe_safe,
     print_rows,
     safe,
     show,
@@ -66,26 +66,26 @@ def gate(
     rules = load_policy(policy)
     if to_the_end and config is None:
         raise SweepError("--to-the-end goes with --run: a cube is looked at as it is", "Leave it out")
-    addresses, others = list[str](), list(cubes or ())
+    addresses, names = list[str](), list(cubes or ())
     if config is None:
         if not cubes:
             raise SweepError("nothing to decide about", "Give a cube, or --run CONFIG")
-        addresses, others = cubes_and_models(cubes[0], cubes[1:])
+        addresses, names = cubes_and_models(cubes[0], cubes[1:])
     # An argument beside one option is the other of the two.
-    models = given_names(addresses, control, treatment, others)
+    models = given_names(addresses, control, treatment, names)
     if config is not None:
-        found = _run(rules, config, models, to_the_end=to_the_end, quiet=quiet)
+        decision = _run(rules, config, models, to_the_end=to_the_end, quiet=quiet)
     else:
-        found = gate_of(rules, addresses, models, part_of())
-    with outlived():
+        decision = gate_of(rules, addresses, models, part_of())
+    with pipe_safe():
         if form == "json":
-            show_json(found.to_dict())
+            show_json(decision.to_dict())
         elif form == "markdown":
-            show(_markdown(found))
+            show(_markdown(decision))
         else:
-            _print_gate(found)
-    warn(found.warnings)
-    raise typer.Exit(found.exit_code)
+            _print_gate(decision)
+    warn(decision.warnings)
+    raise typer.Exit(decision.exit_code)
 
 
 def _run(rules: Policy, config: str, models: Sequence[str], *, to_the_end: bool, quiet: bool) -> GateResult:
@@ -95,34 +95,35 @@ def _run(rules: Policy, config: str, models: Sequence[str], *, to_the_end: bool,
 
     part_of()
     with subscribers(None, quiet=quiet) as followers:
-        found, summary = run_gate(
+        decision, summary = run_gate(
             rules, load_sweep(config), models, to_the_end=to_the_end, subscribers=followers
         )
     if summary.reason == "stopped":
         why = summary.bound or summary.ordered or "run it again to go on"
         complain(f"stopped before the decision: {why}")
-    return found
+    return decision
 
 
-def _print_gate(found: GateResult) -> None:
+def _print_gate(decision: GateResult) -> None:
     from evalcube.flows.read.decision import decision_table, open_lines
 
-    head = f"{found.decision}: {found.treatment} instead of {found.control}"
-    for line in (head, f"  {found.reason}", *(f"  {text}" for text in open_lines(found)), ""):
+    head = f"{decision.decision}: {decision.treatment} instead of {decision.control}"
+    for line in (head, f"  {decision.reason}", *(f"  {text}" for text in open_lines(decision)), ""):
         show(safe(line))
-    show_table(decision_table(found))
+    show_table(decision_table(decision))
 
 
-def _markdown(found: GateResult) -> str:
+def _markdown(decision: GateResult) -> str:
     """The decision as a comment on a merge request; what foreign names say stands in code."""
     from evalcube.flows.read.decision import decision_table, open_lines
     from evalcube.stages.analyze.render.table import markdown_text
     from evalcube.stages.analyze.render.text import code, sentence
 
-    names = [code(name, cell=False) for name in (found.treatment, found.control)]
-    lines = [f"### {found.decision}: {' instead of '.join(names)}", "", sentence(found.reason), ""]
-    left = [f"- {sentence(text)}" for text in open_lines(found)]
-    return "\n".join([*lines, *left, *[""] * bool(left), markdown_text(decision_table(found))]).rstrip("\n")
+    names = [code(name, cell=False) for name in (decision.treatment, decision.control)]
+    lines = [f"### {decision.decision}: {' instead of '.join(names)}", "", sentence(decision.reason), ""]
+    left = [f"- {sentence(text)}" for text in open_lines(decision)]
+    table = markdown_text(decision_table(decision))
+    return "\n".join([*lines, *left, *[""] * bool(left), table]).rstrip("\n")
 
 
 _LAYERS = ("fact", "behavior", "judge")
@@ -170,41 +171,37 @@ def verdict(
 
     cubes, further = cubes_and_models(cube, more or ())
     numbers = settings_of("--weights", [] if weights is None else weights.split(","), "fact=2,judge=1")
-    found = cube_verdict(
+    comparison = cube_verdict(
         cubes,
         control,
         (*(treatments or ()), *further),
         tasks=tasks or (),
         threshold=threshold,
         trivial=trivial,
-        weights=None if weights is None else {name: given[0] for name, given in numbers.items()},
+        weights=None if weights is None else {name: values[0] for name, values in numbers.items()},
         gold=gold,
         gold_variant=gold_variant,
         missing=missing,
         holdout=holdout,
     )
-    with outlived():
+    with pipe_safe():
         if as_json:
-            show_json(found.to_dict())
+            show_json(comparison.to_dict())
         else:
-            _print_verdict(found)
-    raise typer.Exit(found.exit_code)
+            _print_verdict(comparison)
+    raise typer.Exit(comparison.exit_code)
 
 
-def _print_verdict(found: CubeVerdict) -> None:
+def _print_verdict(comparison: CubeVerdict) -> None:
     from evalcube.stages.analyze.render.verdicts import BADGES
 
-    result = found.verdict
-    pair = (
-        ""
-        if result.representative is None
-        else f": {result.representative[1]} against {result.representative[0]}"
-    )
+    result = comparison.verdict
+    pair = "" if result.representative is None else ": {1} against {0}".format(*result.representative)
     show(f"{result.verdict} ({result.branch}){safe(pair)}")
     for reason in result.reasons:
         show(f"  {safe(reason)}")
     show(f"next: {result.next_step}")
-    _print_arms(found)
+    _print_arms(comparison)
     for pair_result in result.pairs:
         show(f"{safe(pair_result.treatment)} - {safe(pair_result.control)}: {pair_result.verdict}")
         _print_intervals(pair_result)
@@ -219,21 +216,20 @@ def _print_verdict(found: CubeVerdict) -> None:
     for arm in result.arms:
         if arm.by_people is not None:
             low, high = map(number, arm.by_people)
-            show(
-                f"  {safe(arm.name)}: composite and judge as people rate, {number(arm.composite)} ({low} to {high})"
-            )
+            rated = f"{number(arm.composite)} ({low} to {high})"
+            show(f"  {safe(arm.name)}: composite and judge as people rate, {rated}")
     for name, units in result.to_rate.items():
         show(f"  rate next of {safe(name)}: {safe(', '.join(units[:5]))} (--json has {len(units)})")
     for note in result.notes:
         show(f"note: {safe(note)}")
 
 
-def _print_arms(found: CubeVerdict) -> None:
+def _print_arms(comparison: CubeVerdict) -> None:
     rows = []
-    for arm in found.verdict.arms:
+    for arm in comparison.verdict.arms:
         layers = (number(arm.layers.get(name, math.nan)) for name in _LAYERS)
         rows.append((arm.name, arm.shown, *layers, "passed" if arm.gate_passed else "failed"))
-    title = f"{found.units} questions of {', '.join(found.tasks)}"
+    title = f"{comparison.units} questions of {', '.join(comparison.tasks)}"
     print_rows(("variant", "composite", *_LAYERS, "gate"), rows, title)
 
 
@@ -265,15 +261,15 @@ def _print_robustness(pair: PairResult) -> None:
         parts.append(f"gain on held-out questions: {holdout_text(pair.holdout)}")
     if pair.sensitivity is not None and pair.sensitivity.points:
         weights = zip(_LAYERS, pair.sensitivity.weights, strict=True)
-        told = ", ".join(f"{name} {100 * weight:.3g}%" for name, weight in weights)
+        shares = ", ".join(f"{name} {100 * weight:.3g}%" for name, weight in weights)
         share = 100 * pair.sensitivity.same_result
-        parts.append(f"weights {told}; {share:.0f}% of all others give the same")
+        parts.append(f"weights {shares}; {share:.0f}% of all others give the same")
     if pair.joint is not None and not math.isnan(pair.joint.p_value):
         parts.append(f"any layer changed (T²): p {pair.joint.p_value:.3g}")
     if pair.standardised is not None and not math.isnan(pair.standardised.estimate):
-        one = pair.standardised
-        bounds = f"{number(one.low, sign=True)} to {number(one.high, sign=True)}"
-        parts.append(f"in standard deviations {number(one.estimate, sign=True)} ({bounds})")
+        effect = pair.standardised
+        bounds = f"{number(effect.low, sign=True)} to {number(effect.high, sign=True)}"
+        parts.append(f"in standard deviations {number(effect.estimate, sign=True)} ({bounds})")
     if pair.missing is not None:
         lacking = ", ".join(
             f"{safe(gap.what)} {gap.control} of {gap.control_expected} and {gap.treatment} of {gap.treatment_expected}"

@@ -49,19 +49,16 @@ def submit(
     if isinstance(section, SlurmSection):
         from evalcube.flows.run.jobs import slurm_job
 
-        given = [("--cube", cube), ("--cache", cache), *(("--only", condition) for condition in only or ())]
-        arguments = [*config, *(word for flag, value in given if value is not None for word in (flag, value))]
+        flags = [("--cube", cube), ("--cache", cache), *(("--only", condition) for condition in only or ())]
+        arguments = [*config, *(word for flag, value in flags if value is not None for word in (flag, value))]
         job = slurm_job.prepare(settings, section, arguments)
         if dry_run:
             show(safe(job.script.rstrip()))
             return
         number = slurm_job.submit(job)
         show(safe(f"job {number}, whose script is {job.path}"))
-        show(
-            safe(
-                f"how it goes: squeue -j {number}; evalcube status {settings.cube}; to end it: scancel {number}"
-            )
-        )
+        commands = f"squeue -j {number}; evalcube status {settings.cube}"
+        show(safe(f"how it goes: {commands}; to end it: scancel {number}"))
         return
     if dry_run:
         raise SweepError("`dry_run` is for Slurm, and the sweep goes to a Dask cluster", "Leave it out")
@@ -108,8 +105,8 @@ def follow(cube: str, *, as_json: bool) -> None:
         if as_json or not console.is_terminal:
             for document in _looks(cube):
                 line = f"{time.strftime('%H:%M:%S')}  {_line(document, watched=True)}"
-                told = jsonable({"time": time.time(), **document})
-                show(json.dumps(told, allow_nan=False) if as_json else line)
+                entry = jsonable({"time": time.time(), **document})
+                show(json.dumps(entry, allow_nan=False) if as_json else line)
                 sys.stdout.flush()
             return
         with Live(console=console, auto_refresh=False) as live:
@@ -138,7 +135,7 @@ def _looks(cube: str) -> Iterator[dict[str, Any]]:
                 raise
 
 
-def _graded(document: dict[str, Any]) -> tuple[int, int]:
+def _trials_done(document: dict[str, Any]) -> tuple[int, int]:
     """Trials done and in all: as a run that goes on says, else as recorded."""
     live = document["live"] or document
     return max(int(live["done"]), document["done"]), max(int(live["trials"]), document["trials"])
@@ -146,7 +143,7 @@ def _graded(document: dict[str, Any]) -> tuple[int, int]:
 
 def _line(document: dict[str, Any], *, watched: bool = False) -> str:
     """Return all of it in a line."""
-    (done, trials), live, spent = _graded(document), document["live"], document["spent"]
+    (done, trials), live, spent = _trials_done(document), document["live"], document["spent"]
     begun = trials or document["complete"] or live is not None
     parts = [f"{done} of {trials} trials done" if begun else "not begun: no run has got to its first request"]
     if live is not None:
@@ -198,10 +195,10 @@ def _render(document: dict[str, Any], *, watched: bool = False) -> RenderableTyp
     rows, causes = [], []
     for row in document["models"]:
         name = row["model"]
-        kept = document["unnamed"] is not None and name in document["unnamed"]["models"]
+        unnamed = document["unnamed"] is not None and name in document["unnamed"]["models"]
         regions = f"{row['regions_complete']}/{row['regions']}"
         numbers = (row["trials"], row["done"], row["transport"], row["missing"], regions)
-        rows.append((f"{name} (not in the run)" if kept else name, *numbers))
+        rows.append((f"{name} (not in the run)" if unnamed else name, *numbers))
         causes += [f"{name}: answered by {row['answered_by']}"] if row["answered_by"] else []
         causes += [row["warning"]] if row["warning"] else []
         causes += [f"{name}: {count} trials failed with {cause}" for cause, count in row["causes"].items()]
@@ -235,13 +232,13 @@ def status(
     if watch:
         follow(cubes[0], as_json=as_json)
     elif as_json:
-        found = {one: cube_status(one) for one in cubes}
-        show_json({"cubes": found} if len(cubes) > 1 else found[cubes[0]], "status")
+        states = {address: cube_status(address) for address in cubes}
+        show_json({"cubes": states} if len(cubes) > 1 else states[cubes[0]], "status")
     else:
-        for one in cubes:
+        for address in cubes:
             if len(cubes) > 1:
-                show(safe(one))
-            _print_status(one)
+                show(safe(address))
+            _print_status(address)
 
 
 def _print_status(cube: str) -> None:

@@ -60,18 +60,18 @@ def verify_cache(
     from evalcube.flows.keep.cache import verify as make
 
     with progress() as tick:
-        found = make(cache, repair=repair, tick=tick)
+        report = make(cache, repair=repair, tick=tick)
     if as_json:
-        show_json(asdict(found))
+        show_json(asdict(report))
     else:
-        show(f"{found.entries} entries read, {size_text(found.bytes)}: {found.damaged} damaged")
-        for key in found.keys:
+        show(f"{report.entries} entries read, {size_text(report.bytes)}: {report.damaged} damaged")
+        for key in report.keys:
             show(f"damaged: {key}")
-        if found.damaged > len(found.keys):
-            show(f"... and {found.damaged - len(found.keys)} more")
-    if found.damaged:
-        remedy = f"{found.repaired} moved away" if repair else "run again with --repair to move them away"
-        complain(f"{found.damaged} entries are damaged; {remedy}")
+        if report.damaged > len(report.keys):
+            show(f"... and {report.damaged - len(report.keys)} more")
+    if report.damaged:
+        remedy = f"{report.repaired} moved away" if repair else "run again with --repair to move them away"
+        complain(f"{report.damaged} entries are damaged; {remedy}")
         raise typer.Exit(ExitStatus.INCOMPLETE)
 
 
@@ -94,17 +94,19 @@ def gc(
     from evalcube.flows.keep.cache import collect
 
     with progress() as tick:
-        found = collect(cache, cubes or (), delete=yes, tick=tick)
+        report = collect(cache, cubes or (), delete=yes, tick=tick)
     if as_json:
-        show_json(asdict(found))
+        show_json(asdict(report))
         return
-    verb = "deleted" if found.deleted else "would delete"
-    show(f"{verb} {found.unreferenced - found.in_use} of {found.entries} entries, {size_text(found.bytes)}")
-    if found.in_use:
-        show(f"{found.in_use} more are in packs that other processes write: run again when they have ended")
-    show(f"{verb} {found.temporaries} temporary files of killed writers")
-    show(f"{found.referenced} requests are referenced; {found.missing} of them are not in the cache")
-    if not found.deleted and (found.unreferenced or found.temporaries):
+    verb = "deleted" if report.deleted else "would delete"
+    show(
+        f"{verb} {report.unreferenced - report.in_use} of {report.entries} entries, {size_text(report.bytes)}"
+    )
+    if report.in_use:
+        show(f"{report.in_use} more are in packs that other processes write: run again when they have ended")
+    show(f"{verb} {report.temporaries} temporary files of killed writers")
+    show(f"{report.referenced} requests are referenced; {report.missing} of them are not in the cache")
+    if not report.deleted and (report.unreferenced or report.temporaries):
         show("nothing is deleted yet: run again with --yes")
 
 
@@ -124,15 +126,15 @@ def export_entries(
     from evalcube.flows.keep.cache import export
 
     with progress() as tick:
-        made = export(cache, file, cube=cube, tick=tick)
+        transfer = export(cache, file, cube=cube, tick=tick)
     if as_json:
-        show_json({"file": str(file), **asdict(made)})
+        show_json({"file": str(file), **asdict(transfer)})
     else:
-        show(f"{made.entries} entries written to {safe(str(file))}, {size_text(file.stat().st_size)}")
-    if made.skipped:
-        complain(f"{made.skipped} damaged entries were left out; see `evalcube cache verify`")
-    if made.missing:
-        complain(f"{made.missing} requests of the cube are not answered by this cache")
+        show(f"{transfer.entries} entries written to {safe(str(file))}, {size_text(file.stat().st_size)}")
+    if transfer.skipped:
+        complain(f"{transfer.skipped} damaged entries were left out; see `evalcube cache verify`")
+    if transfer.missing:
+        complain(f"{transfer.missing} requests of the cube are not answered by this cache")
 
 
 @cache_commands.command("import", cls=Command)
@@ -147,11 +149,11 @@ def import_entries(cache: options.Cache, file: Path, as_json: options.Json = Fal
     from evalcube.flows.keep.cache import load
 
     with progress() as tick:
-        made = load(cache, file, tick=tick)
+        transfer = load(cache, file, tick=tick)
     if as_json:
-        show_json({"file": str(file), **asdict(made)})
+        show_json({"file": str(file), **asdict(transfer)})
     else:
-        show(f"{made.entries} entries read, {made.new} of them new")
+        show(f"{transfer.entries} entries read, {transfer.new} of them new")
 
 
 cube_commands = typer.Typer(cls=CommandGroup, help="Look after a cube.", no_args_is_help=True)
@@ -173,22 +175,22 @@ def verify(
     """
     from evalcube.flows.state.verify import verify_cube
 
-    found = verify_cube(cube, heal=heal, cache=cache, notify=complain)
+    report = verify_cube(cube, heal=heal, cache=cache, notify=complain)
     if as_json:
-        show_json(found.to_dict(), "verification")
+        show_json(report.to_dict(), "verification")
     else:
-        show(f"{found.regions} regions compared: {len(found.damages)} damages")
-        for damage in found.damages[:MOST_ROWS]:
+        show(f"{report.regions} regions compared: {len(report.damages)} damages")
+        for damage in report.damages[:MOST_ROWS]:
             cost = f"; the cache lacks {damage.requests} of its replies" if damage.requests else ""
             show(safe(f"{'healed' if damage.healed else 'damaged'}: {damage}{cost}"))
-        if len(found.damages) > MOST_ROWS:
-            show(f"... and {len(found.damages) - MOST_ROWS} more")
-    if found.lines:
+        if len(report.damages) > MOST_ROWS:
+            show(f"... and {len(report.damages) - MOST_ROWS} more")
+    if report.lines:
         complain(
-            f"{found.lines} lines of the ledger are damaged: run the sweep again, which asks nothing twice"
+            f"{report.lines} lines of the ledger are damaged: run the sweep again, which asks nothing twice"
         )
-    if not found.whole:
-        complain(_remedy(heal, found.requests))
+    if not report.whole:
+        complain(_remedy(heal, report.requests))
         raise typer.Exit(ExitStatus.REFUSED)
 
 
@@ -267,12 +269,12 @@ def forget(
     from evalcube.flows.keep.choice import Choice
     from evalcube.flows.keep.forget import forget as take_away
 
-    def confirmed(shown: Forgetting) -> bool:
+    def confirm(shown: Forgetting) -> bool:
         if not as_json:
             _print_forgetting(shown)
         return yes and bool(shown.trials)
 
-    done = take_away(cube, Choice(tuple(where)), cache=cache, confirmed=confirmed)
+    done = take_away(cube, Choice(tuple(where)), cache=cache, confirmed=confirm)
     if as_json:
         show_json(done.to_dict())
     elif done.done:
@@ -329,11 +331,11 @@ def fetch(targets: list[str], as_json: options.Json = False) -> None:
     targets : SUITE|CONFIG|hf://…
         What names the data sets: suites, configs, or addresses.
     """
-    from evalcube.flows.keep.data import described, fetch_data
+    from evalcube.flows.keep.data import fetch_data, record_fields
 
-    found = fetch_data(targets, (lambda _: None) if as_json else _tell)
+    records = fetch_data(targets, (lambda _: None) if as_json else _tell)
     if as_json:
-        show_json({"data": [described(record) for record in found]})
+        show_json({"data": [record_fields(record) for record in records]})
 
 
 def _tell(record: FetchedRows) -> None:
@@ -356,12 +358,12 @@ def list_data(as_json: options.Json = False) -> None:
     if not rows:
         show(f"nothing was fetched to {safe(str(folder()))}; evalcube data fetch hf://OWNER/NAME does that")
         return
-    told = [
+    lines = [
         (
             *(row["asked"], row["commit"][:12], "yes" if row["pinned"] else "no"),
             *(row["licence"] or "not stated", row["rows"], size_text(row["size"]), row["fetched"]),
         )
         for row in rows
     ]
-    print_rows(("data", "revision", "pinned", "licence", "rows", "size", "fetched"), told)
+    print_rows(("data", "revision", "pinned", "licence", "rows", "size", "fetched"), lines)
     show(safe(f"in {folder()}"))

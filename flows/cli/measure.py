@@ -15,7 +15,7 @@ from evalcube.flows.cli import options
 from evalcube.flows.cli.output import (
     ExitStatus,
     complain,
-    outlived,
+    pipe_safe,
     print_leaderboard,
     safe,
     show,
@@ -48,20 +48,20 @@ def subscribers(log: str | None, *, quiet: bool, draws: bool = False) -> Iterato
     What draws the leaderboard is got ready if it `draws` one in the end.
     """
     with ExitStack() as stack:
-        found: list[Subscriber] = [_drawing_prepared()] if draws else []
+        followers: list[Subscriber] = [_drawing_prepared()] if draws else []
         if log is not None:
             from evalcube.flows.run.follow.records import EventLog
 
             written = stack.enter_context(EventLog(log))
             stack.callback(lambda: complain(written.problem) if written.problem else None)
-            found.append(written)
+            followers.append(written)
         if not quiet:
             from evalcube.flows.run.follow.display import Display
 
-            found.append(stack.enter_context(Display()))
+            followers.append(stack.enter_context(Display()))
         else:
-            found.append(_complain_if_urgent)
-        yield found
+            followers.append(_complain_if_urgent)
+        yield followers
 
 
 def _drawing_prepared() -> Callable[[Event], None]:
@@ -95,17 +95,17 @@ def by_model(flag: str, texts: Sequence[str]) -> dict[str, str] | str:
         return texts[0]
     if None in named:
         raise SweepError(f"{flag}: several values need names", f"Write each as in {flag} NAME={texts[0]}")
-    found = {match[1]: match[2] for match in named if match is not None}
-    if len(found) < len(texts):
+    values = {match[1]: match[2] for match in named if match is not None}
+    if len(values) < len(texts):
         raise SweepError(f"{flag}: a name is given twice", "Give each once")
-    return found
+    return values
 
 
 def tell(summary: RunSummary, *, as_json: bool) -> None:
     """Print what a run did; ends the command with another exit code if something is left."""
     from evalcube.flows.run.summary import lines_of
 
-    with outlived():
+    with pipe_safe():
         if as_json:
             show_json(summary.to_dict(), "run")
         else:
@@ -323,7 +323,7 @@ def probe(model: str, key_envs: options.Keys = None, as_json: options.Json = Fal
     from evalcube.flows.run.probe.probe import probe as find_out
 
     result = find_out(model, key_envs or ())
-    with outlived():
+    with pipe_safe():
         if as_json:
             show_json(result.to_dict())
         else:

@@ -159,14 +159,14 @@ def _shared() -> None:
     """
 
 
-def described(text: str) -> tuple[str, dict[str, tuple[str, str]]]:
+def parse_docstring(text: str) -> tuple[str, dict[str, tuple[str, str]]]:
     """What a docstring says of a command, and of its parameters: what stands for a value, and what it means."""
     summary, _, below = inspect.cleandoc(text).partition("\n\nParameters\n----------\n")
-    found = re.findall(r"(?m)^(\w+)(?: : (.*))?\n((?: {4}.*(?:\n|\Z))+)", below)
-    return summary, {name: (value, " ".join(meaning.split())) for name, value, meaning in found}
+    sections = re.findall(r"(?m)^(\w+)(?: : (.*))?\n((?: {4}.*(?:\n|\Z))+)", below)
+    return summary, {name: (value, " ".join(meaning.split())) for name, value, meaning in sections}
 
 
-MEANINGS = described(_shared.__doc__ or "")[1]
+MEANINGS = parse_docstring(_shared.__doc__ or "")[1]
 
 
 FORM: dict[str, tuple[Any, Any]] = {
@@ -189,21 +189,21 @@ def of_part(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]
         signature = inspect.signature(command, eval_str=True)
         own = dict(signature.parameters)
         groups = {"part": {name: PART[name] for name in names or PART}, "form": FORM}
-        members = {one for name in groups for one in groups[name] if name in own}
+        members = {option for name in groups for option in groups[name] if name in own}
 
         def options() -> Iterator[inspect.Parameter]:
             for name, parameter in own.items():
-                for one, (kind, default) in groups.get(name, {}).items():
-                    yield own.get(one) or parameter.replace(name=one, annotation=kind, default=default)
+                for option, (kind, default) in groups.get(name, {}).items():
+                    yield own.get(option) or parameter.replace(name=option, annotation=kind, default=default)
                 if name not in groups and name not in members:
                     yield parameter
 
         @wraps(command)
-        def with_groups(**given: Any) -> None:  # noqa: ANN401 - what the command line gave
+        def with_groups(**values: Any) -> None:  # noqa: ANN401 - what the command line gave
             if "form" in own:
-                given["form"] = form_of(**{one: given.pop(one) for one in FORM})
-            part = part_of(**{one: given.pop(one) for one in groups["part"] if one not in own})
-            command(**given, part=part)
+                values["form"] = form_of(**{option: values.pop(option) for option in FORM})
+            part = part_of(**{option: values.pop(option) for option in groups["part"] if option not in own})
+            command(**values, part=part)
 
         with_groups.__signature__ = signature.replace(parameters=list(options()))  # type: ignore[attr-defined]
         return with_groups
@@ -261,18 +261,18 @@ def names_of(text: str) -> list[str]:
 
 def settings_of(flag: str, texts: Sequence[str], example: str) -> dict[str, list[float]]:
     """What is set by ``NAME=NUMBER,...`` texts of a flag, as in the example."""
-    found: dict[str, list[float]] = {}
+    settings: dict[str, list[float]] = {}
     for text in texts:
         name, _, value = (part.strip() for part in text.partition("="))
         try:
             numbers = [float(part) for part in names_of(value)]
         except ValueError:
             numbers = []
-        if not numbers or found.setdefault(name, numbers) is not numbers:
+        if not numbers or settings.setdefault(name, numbers) is not numbers:
             from evalcube.flows.errors import SweepError
 
             raise SweepError(f"{flag}: '{text}' sets nothing, or sets it again", f"Write it like {example}")
-    return found
+    return settings
 
 
 class _Flags:
@@ -299,9 +299,9 @@ class Command(_Flags, TyperCommand):
     `_shared`.
     """
 
-    def __init__(self, *args: Any, **given: Any) -> None:  # noqa: ANN401 - as Typer makes it
-        given["help"], own = described(given.get("help") or "")
-        super().__init__(*args, **given)
+    def __init__(self, *args: Any, **settings: Any) -> None:  # noqa: ANN401 - as Typer makes it
+        settings["help"], own = parse_docstring(settings.get("help") or "")
+        super().__init__(*args, **settings)
         for parameter in self.params:
             value, meaning = own.get(parameter.name) or MEANINGS.get(parameter.name) or ("", "")
             parameter.metavar = parameter.metavar or value or None
@@ -315,8 +315,8 @@ class Command(_Flags, TyperCommand):
         values: dict[str, Any] = {}
         ctx.meta[__name__] = {word.partition("=")[0] for word in args}
         if not ctx.resilient_parsing:
-            values, _, given = self.make_parser(ctx).parse_args(list(args))
-            for parameter, times in Counter(given).items():
+            values, _, named = self.make_parser(ctx).parse_args(list(args))
+            for parameter, times in Counter(named).items():
                 if times > 1 and _takes_one_value(parameter):
                     raise BadParameter(
                         f"it is given {times} times, and only the last would count. "
@@ -324,13 +324,13 @@ class Command(_Flags, TyperCommand):
                         param_hint=_flag(parameter, ctx),
                     )
         try:
-            found: list[str] = super().parse_args(ctx, args)
+            remaining: list[str] = super().parse_args(ctx, args)
         except BadParameter as error:
             value = values.get(getattr(error.param, "name", None) or "")
             if isinstance(value, str) and value not in error.message:
                 error.message = f"{error.message}, got {value!r}"
             raise
-        return found
+        return remaining
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - a context of the click inside Typer
         """Run the command, as Typer does."""

@@ -90,7 +90,7 @@ def _as_text(stream: io.FileIO, encoding: str, *, by_line: bool) -> io.TextIOWra
 
 
 @contextmanager
-def outlived() -> Iterator[None]:
+def pipe_safe() -> Iterator[None]:
     """Print what may find no reader, as in ``evalcube run … | head -1``: the command goes on to its own exit code."""
     try:
         yield
@@ -180,7 +180,7 @@ def form_of(*, as_json: bool, markdown: bool = False, as_csv: bool = False) -> s
 
 def exclusive(flags: Mapping[str, bool]) -> str:
     """The flag that is given, of those of which each excludes the others; empty for none, refused if there are more."""
-    named = [name for name, given in flags.items() if given]
+    named = [name for name, used in flags.items() if used]
     if len(named) > 1:
         from evalcube.flows.errors import SweepError
 
@@ -257,10 +257,10 @@ def show_csv(rows: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -> No
             return "true" if value else "false"
         return csv_text(value) if isinstance(value, str) else value
 
-    found = records(rows)
+    flat = records(rows)
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(map(csv_text, found[0] if found else names))
-    writer.writerows(map(cell, jsonable(row).values()) for row in found)
+    writer.writerow(map(csv_text, flat[0] if flat else names))
+    writer.writerows(map(cell, jsonable(row).values()) for row in flat)
 
 
 def show_table(table: TableSpec, console: Console | None = None) -> None:
@@ -304,9 +304,9 @@ def rich_rows(names: Sequence[str], rows: Sequence[Sequence[object]], title: str
     from evalcube.stages.analyze.render.table import empty_table
 
     table = empty_table(Text(safe(title)) if title else None)
-    texts = [[f"{one:,}" if isinstance(one, int) else safe(str(one)) for one in row] for row in rows]
-    for place, name in enumerate(names):
-        right = all(_NUMBER.fullmatch(row[place]) for row in texts)
+    texts = [[f"{cell:,}" if isinstance(cell, int) else safe(str(cell)) for cell in row] for row in rows]
+    for column, name in enumerate(names):
+        right = all(_NUMBER.fullmatch(row[column]) for row in texts)
         table.add_column(name, justify="right" if right else "left", overflow="fold")
     for row in texts:
         table.add_row(*map(Text, row))

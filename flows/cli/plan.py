@@ -61,7 +61,7 @@ def _sums(result: SweepEstimate) -> list[str]:
     if result.power is not None:
         lines.append(result.power.text)
     if len(result.evaluations) > 1:
-        lines.append(_told(result))
+        lines.append(_detectable(result))
     lines += [
         f"{task}: {count} of the easiest points {'repeats' if count == 1 else 'repeat'} a few problems "
         "in more than half of the trials, which are no new evidence"
@@ -81,24 +81,24 @@ def _ways(result: SweepEstimate) -> Iterator[str]:
         rows = [row for row in result.rows if row.other_cost is not None and row.in_batches == batch]
         if not rows or not any(row.to_send for row in rows):
             continue
-        taken, other = (
+        taken, alternative = (
             sum(filter(None, costs)) for costs in zip(*((r.cost, r.other_cost) for r in rows), strict=True)
         )
         way, instead = ("in batches", "live") if batch else ("live", "in batches, with `batch: true`")
         names = ", ".join(safe(row.evaluation) for row in rows)
-        yield f"{names}: sent {way}, {_how_near(rows)} {_money(taken)} USD; {instead}, {_money(other)} USD"
+        yield f"{names}: sent {way}, {_how_near(rows)} {_money(taken)} USD; {instead}, {_money(alternative)} USD"
 
 
-def _told(result: SweepEstimate) -> str:
+def _detectable(result: SweepEstimate) -> str:
     """The smallest difference of right answers that the sweep can tell, if models disagree as they often do."""
     from evalcube.flows.read.detect import ASSUMED
     from evalcube.stages.analyze.formulas.detect import Spread, told_difference
 
     questions = min(row.requests for row in result.evaluations) // max(result.repeats, 1)
-    told = 100 * told_difference(result.worth, Spread.of_discordance(ASSUMED))
-    found = "no difference" if math.isnan(told) else f"a true difference of {told:.2g} points"
+    points = 100 * told_difference(result.worth, Spread.of_discordance(ASSUMED))
+    difference = "no difference" if math.isnan(points) else f"a true difference of {points:.2g} points"
     return (
-        f"with {questions:,} questions per model, {found} is detected with 80% power (assuming that two models "
+        f"with {questions:,} questions per model, {difference} is detected with 80% power (assuming that two models "
         f"disagree on {100 * ASSUMED:g}% of questions; see --detect){_limited(result)}"
     )
 
@@ -117,13 +117,13 @@ def about(result: SweepEstimate) -> str:
     unpriced = sum(row.prompt_cost is None for row in asked)
     if asked and unpriced == len(asked):
         return "at no declared price"
-    told = f"{_how_near(asked)} {_money(sum(_known_cost(row) for row in result.rows))} USD"
-    told += f" and what {unpriced} of {len(asked)} without declared prices cost" if unpriced else ""
+    cost = f"{_how_near(asked)} {_money(sum(_known_cost(row) for row in result.rows))} USD"
+    cost += f" and what {unpriced} of {len(asked)} without declared prices cost" if unpriced else ""
     endless = [row.evaluation for row in asked if row.cost is None and row.prompt_cost is not None]
     if not endless:
-        return told
+        return cost
     more = f" and {len(endless) - 1} more" if len(endless) > 1 else ""
-    return f"{told}, without the answers of {safe(endless[0])}{more}: they may have any length unless max_tokens is set"
+    return f"{cost}, without the answers of {safe(endless[0])}{more}: they may have any length unless max_tokens is set"
 
 
 def _how_near(asked: Sequence[EvaluationEstimate]) -> str:
@@ -153,8 +153,7 @@ def _points(result: SweepEstimate) -> TableSpec:
         Column("points of", lambda row: safe(row[0]), right=False, name=True),
         *(Column(safe(name), lambda row, name=name: str(row[1][name])) for name in result.totals),  # type: ignore[misc]
     ]
-    rows = [*result.points.items(), ("all tasks", result.totals)]
-    return TableSpec(tuple(columns), rows)
+    return TableSpec(tuple(columns), [*result.points.items(), ("all tasks", result.totals)])
 
 
 def _requests(result: SweepEstimate) -> TableSpec:
@@ -237,8 +236,8 @@ def plan(
     from evalcube.flows.read.estimate import estimate, planned_points
 
     way = exclusive({"--check": check, "--detect": detect is not None, "--task": task is not None})
-    for name, one in {"--only": only, "--trials": trials, "--repeats": repeats}.items():
-        exclusive({way: bool(way), name: one not in (None, [])})
+    for name, value in {"--only": only, "--trials": trials, "--repeats": repeats}.items():
+        exclusive({way: bool(way), name: value not in (None, [])})
     if way != "--check" and (scheduler is not None or cluster is not None):
         raise SweepError("--scheduler and --cluster go with --check", "Add --check, or leave them out")
     if way != "--detect" and (power is not None or against is not None):
@@ -246,7 +245,9 @@ def plan(
     Only.of(only or (), trials)  # what is wrong with these is told before a data set is fetched
     sweep = load_sweep(config, models or (), key_envs or (), judges or ())
     if check:
-        _check(sweep, cube, cache, scheduler, cluster, as_json=as_json)
+        from evalcube.flows.config.load import as_config
+
+        _check(as_config(sweep, cube=cube, cache=cache), scheduler, cluster, as_json=as_json)
         return
     if detect is not None:
         _detect(sweep, detect, power, against, cube, cache, as_json=as_json)
@@ -277,12 +278,12 @@ def _detect(
 ) -> None:
     from evalcube.flows.read.detect import detect
 
-    given = {} if power is None else {"power": power}
-    found = detect(sweep, difference, against=against, cube=cube, cache=cache, **given)
+    options = {} if power is None else {"power": power}
+    study = detect(sweep, difference, against=against, cube=cube, cache=cache, **options)
     if as_json:
-        show_json(found.to_dict(), "detect")
+        show_json(study.to_dict(), "detect")
         return
-    for line in _detection(found):
+    for line in _detection(study):
         show(safe(line))
 
 
@@ -290,31 +291,31 @@ _DOUBTED = 0.1
 """Points of 100, below which a share was meant, perhaps."""
 
 
-def _detection(found: Detection) -> Iterator[str]:
+def _detection(study: Detection) -> Iterator[str]:
     """What it takes to tell a difference, in sentences."""
-    asked = f", each asked {found.repeats} times" if found.repeats > 1 else ""
-    head = f"to tell {found.difference:g} points with power {found.power:g}: "
-    if found.questions is None:
-        needed = "more questions than anybody asks" if found.needed is None else f"{found.needed:,} questions"
-        alike = " of equal weight" if found.limiting else ""
-        yield f"{head}{needed}{alike} for each model{asked}; there are {found.most:,}"
-        yield f"  {_with_repeats(found)}"
+    asked = f", each asked {study.repeats} times" if study.repeats > 1 else ""
+    head = f"to tell {study.difference:g} points with power {study.power:g}: "
+    if study.questions is None:
+        needed = "more questions than anybody asks" if study.needed is None else f"{study.needed:,} questions"
+        alike = " of equal weight" if study.limiting else ""
+        yield f"{head}{needed}{alike} for each model{asked}; there are {study.most:,}"
+        yield f"  {_with_repeats(study)}"
     else:
-        yield f"{head}{found.questions:,} questions for each model{asked} (--trials {found.trials})"
-        if found.estimate is not None:
-            yield f"  {found.estimate.to_send:,} requests to send, {about(found.estimate)}"
-    if found.difference < _DOUBTED:
-        share = found.difference / 100
-        yield f"  {found.difference:g} points of 100 are {share:g} of all: did you mean {100 * found.difference:g}?"
-    yield f"  {found.basis}"
-    if found.planned:
-        told = "no difference" if math.isnan(found.told) else f"{found.told:.1f} points"
-        yield f"this sweep can tell {told}: {found.planned:,} questions for each model{asked}{_limited(found)}"
-    share = found.spread.share_within
+        yield f"{head}{study.questions:,} questions for each model{asked} (--trials {study.trials})"
+        if study.estimate is not None:
+            yield f"  {study.estimate.to_send:,} requests to send, {about(study.estimate)}"
+    if study.difference < _DOUBTED:
+        share = study.difference / 100
+        yield f"  {study.difference:g} points of 100 are {share:g} of all: did you mean {100 * study.difference:g}?"
+    yield f"  {study.basis}"
+    if study.planned:
+        difference = "no difference" if math.isnan(study.told) else f"{study.told:.1f} points"
+        yield f"this sweep can tell {difference}: {study.planned:,} questions for each model{asked}{_limited(study)}"
+    share = study.spread.share_within
     if math.isnan(share):
         yield "how much repeats would help is not known: no question was asked twice"
         return
-    worth = _worth_of_repeat(found)
+    worth = _worth_of_repeat(study)
     much = f"{worth:.1f} times" if math.isfinite(worth) else "infinitely more than"
     yield (
         f"variance of single answers: {100 * (1 - share):.0f}% from the questions, {100 * share:.0f}% from repeats; "
@@ -322,41 +323,30 @@ def _detection(found: Detection) -> Iterator[str]:
     )
 
 
-def _with_repeats(found: Detection) -> str:
-    if math.isnan(found.spread.within):
+def _with_repeats(study: Detection) -> str:
+    if math.isnan(study.spread.within):
         return "take another data set, or a larger difference"
-    if found.again is None:
+    if study.again is None:
         return "asking them again does not help enough: take another data set, or a larger difference"
-    return f"asking each {found.again} times does it: `repeats: {found.again}`"
+    return f"asking each {study.again} times does it: `repeats: {study.again}`"
 
 
-def _worth_of_repeat(found: Detection) -> float:
+def _worth_of_repeat(study: Detection) -> float:
     """By how much more a new question with one answer narrows the interval than a second answer to each."""
-    once, twice = (found.spread.per_question(repeats) for repeats in (1, 2))
+    once, twice = (study.spread.per_question(repeats) for repeats in (1, 2))
     return (once / 2) / (once - twice) if once > twice else math.inf
 
 
-def _check(
-    sweep: Sweep,
-    cube: str | None,
-    cache: str | None,
-    scheduler: str | None,
-    cluster: str | None,
-    *,
-    as_json: bool,
-) -> None:
-    from evalcube.flows.config.load import as_config
+def _check(sweep: Sweep, scheduler: str | None, cluster: str | None, *, as_json: bool) -> None:
     from evalcube.flows.run.cluster import check_workers
 
-    found = check_workers(
-        as_config(sweep, cube=cube, cache=cache), cluster=cluster, scheduler=scheduler, note=complain
-    )
-    fit = sum(not problem for problem in found.values())
+    problems = check_workers(sweep, cluster=cluster, scheduler=scheduler, note=complain)
+    fit = sum(not problem for problem in problems.values())
     if as_json:
-        show_json({"workers": found})
+        show_json({"workers": problems})
     else:
-        for address, problem in found.items():
+        for address, problem in problems.items():
             show(safe(f"{address}: {problem or 'ok'}"))
-        show(f"{fit} of {len(found)} workers could take part")
-    if fit < len(found):
+        show(f"{fit} of {len(problems)} workers could take part")
+    if fit < len(problems):
         raise typer.Exit(ExitStatus.REFUSED)

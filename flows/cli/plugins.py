@@ -31,20 +31,20 @@ def plugin_fault(error: BaseException) -> str | None:
     points: dict[str, list[EntryPoint]] = {}
     for point in installed_plugins():
         points.setdefault(_top(point.module), []).append(point)
-    installed, what = _installed(), "".join(traceback.format_exception_only(error)).strip()
+    installed, message = _installed_paths(), "".join(traceback.format_exception_only(error)).strip()
     frames = list(_frames(error.__traceback__))
-    ours = [place for place, (module, *_) in enumerate(frames) if _top(module) == "evalcube"]
+    ours = [number for number, (module, *_) in enumerate(frames) if _top(module) == "evalcube"]
     # Whatever a plugin calls wrongly, of evalcube too; who called evalcube is not meant.
     for module, file, line, function in reversed(frames[min(ours, default=0) :]):
         top = _top(module)
         if top != "evalcube" and (top in points or _is_own(file, installed)):
             whose = _plugin(points[top], function) if top in points else f"your module '{module}'"
-            return f"{whose} failed in {function} ({file}, line {line}): {what}. Mend it, or leave it out"
+            return f"{whose} failed in {function} ({file}, line {line}): {message}. Mend it, or leave it out"
     # One that does not take what it is given has no line of its own there.
     called = re.match(r"(?:\w+\.<locals>\.)?(\w+)[\w.]*\(\) (?:takes|got|missing) ", str(error))
     if isinstance(error, TypeError) and called is not None:
         for point in (point for named in points.values() for point in named if point.attr == called[1]):
-            return f"{_plugin([point], called[1])} cannot be called: {what}. Mend it, or leave it out"
+            return f"{_plugin([point], called[1])} cannot be called: {message}. Mend it, or leave it out"
     return None
 
 
@@ -71,7 +71,7 @@ def _plugin(points: Sequence[EntryPoint], function: str) -> str:
     return f"plugin '{point.name}' ({point.group}){package}"
 
 
-def _installed() -> tuple[Path, ...]:
+def _installed_paths() -> tuple[Path, ...]:
     """Return where Python and what is installed lie: an error from there was caused by whoever called it."""
     # Those of a user (`pip install --user`) and of .pth files lie below no prefix.
     packages = (path for path in sys.path if path.endswith(("site-packages", "dist-packages")))
@@ -81,4 +81,4 @@ def _installed() -> tuple[Path, ...]:
 
 def _is_own(file: str, installed: tuple[Path, ...]) -> bool:
     path = Path(file)
-    return path.suffix == ".py" and not any(path.resolve().is_relative_to(place) for place in installed)
+    return path.suffix == ".py" and not any(path.resolve().is_relative_to(folder) for folder in installed)

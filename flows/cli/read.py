@@ -155,13 +155,13 @@ def _why_missing(reader: Reader, view: TrialView) -> str:
     return f"({safe('; '.join(reasons))})"
 
 
-def _print_trial(view: TrialView, told: Container[str], missing: str) -> None:
+def _print_trial(view: TrialView, names: Container[str], missing: str) -> None:
     from rich.console import Console
     from rich.panel import Panel
     from rich.text import Text
 
     console = Console()
-    params = ", ".join(f"{name}={value}" for name, value in view.params.items() if name in told)
+    params = ", ".join(f"{name}={value}" for name, value in view.params.items() if name in names)
     point = " · ".join(filter(None, (view.model, view.task, params)))
     head = f"{point} · trial {view.trial} · repeat {view.repeat}"
     if view.row is not None:
@@ -178,18 +178,17 @@ def _print_trial(view: TrialView, told: Container[str], missing: str) -> None:
     status = f"{view.status} ({safe(view.fault)})" if view.fault else view.status
     console.print(Text(f"parsed {parsed}   reference {safe(view.reference)}   status {status}"))
     if view.theirs is not None:
-        found = f"parsed {safe(view.theirs.parsed)}   " if view.theirs.parsed is not None else ""
-        console.print(Text(f"{safe(view.theirs.reader)}: {found}status {view.theirs.status}"))
+        parsed_text = f"parsed {safe(view.theirs.parsed)}   " if view.theirs.parsed is not None else ""
+        console.print(Text(f"{safe(view.theirs.reader)}: {parsed_text}status {view.theirs.status}"))
     for name, score in view.layers.items():
         console.print(Text(f"{name:8} {score:.2f}"))
     for sent in view.judged:
         title = Text(safe(f"to judge {sent['judge']}: {sent['role']}"))
         console.print(Panel(Text(safe(sent["content"])), title=title, title_align="left"))
-    for said in view.opinions:
-        score_text = "no score" if math.isnan(said.score) else f"{said.score:.0f}"
-        console.print(
-            Text(f"judge {safe(said.judge)}, repeat {said.repeat}: {score_text}  {safe(said.reason)}")
-        )
+    for opinion in view.opinions:
+        score_text = "no score" if math.isnan(opinion.score) else f"{opinion.score:.0f}"
+        judge = f"judge {safe(opinion.judge)}, repeat {opinion.repeat}"
+        console.print(Text(f"{judge}: {score_text}  {safe(opinion.reason)}"))
     first = "" if math.isnan(view.first_token) else f"   first token {view.first_token:.3f} s"
     tokens = "not known" if view.tokens < 0 else str(view.tokens)
     latency = "not known" if math.isnan(view.latency) else f"{view.latency:.3f} s"

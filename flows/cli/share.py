@@ -73,14 +73,14 @@ def _print_conflicts(conflicts: Sequence[Conflict]) -> None:
     if not conflicts:
         return
     rows = []
-    for one in conflicts:
-        params = ", ".join(f"{name}={value}" for name, value in one.example["params"].items())
-        example = params + "\ntrial {trial}, repeat {repeat}: {kept}, {hidden}".format(**one.example)
-        cubes = f"{one.kept}\n{one.hidden}"
-        rows.append((one.model, one.task, one.trials, one.status_changes, cubes, example))
+    for conflict in conflicts:
+        params = ", ".join(f"{name}={value}" for name, value in conflict.example["params"].items())
+        example = params + "\ntrial {trial}, repeat {repeat}: {kept}, {hidden}".format(**conflict.example)
+        cubes = f"{conflict.kept}\n{conflict.hidden}"
+        rows.append((conflict.model, conflict.task, conflict.trials, conflict.status_changes, cubes, example))
     names = ("model", "task", "trials", "other status", "cubes", "such as")
     print_rows(names, rows, "the same trials with other outcomes", cut=True)
-    natural = sum(one.trials for one in conflicts if one.by_nature)
+    natural = sum(conflict.trials for conflict in conflicts if conflict.by_nature)
     if natural:
         why = "asked at a temperature above 0, where two answers to one trial differ by nature"
         show(f"{natural:,} of them were {why}")
@@ -90,31 +90,32 @@ def diff(first: options.Cube, second: options.Cube, as_json: options.Json = Fals
     """Compare two cubes: what they ask, how far they are planned, how trials ended; exit code 1 if they differ."""
     from evalcube.flows.share.difference import diff_cubes
 
-    found = diff_cubes(first, second)
+    difference = diff_cubes(first, second)
     if as_json:
-        show_json(found.to_dict(), "diff")
+        show_json(difference.to_dict(), "diff")
     else:
-        _print_difference(found)
-    if not found.equal:
+        _print_difference(difference)
+    if not difference.equal:
         raise typer.Exit(ExitStatus.INCOMPLETE)
 
 
-def _print_difference(found: Difference) -> None:
-    for text in found.identity:
+def _print_difference(difference: Difference) -> None:
+    for text in difference.identity:
         show(safe(text))
-    if found.plan["cells"]:
-        show(f"{found.plan['cells']:,} cells are planned otherwise")
-    for what, counts in (("cells", found.cells), ("trials", found.trials)):
+    if difference.plan["cells"]:
+        show(f"{difference.plan['cells']:,} cells are planned otherwise")
+    for noun, counts in (("cells", difference.cells), ("trials", difference.trials)):
         show(
-            f"{what}: {counts.equal:,} equal, {counts.differing:,} differ, {counts.only_first:,} only in the first, "
+            f"{noun}: {counts.equal:,} equal, {counts.differing:,} differ, {counts.only_first:,} only in the first, "
             f"{counts.only_second:,} only in the second"
         )
-    if found.status_changes:
+    if difference.status_changes:
         rows = [
-            (one.model, one.task, f"{one.first} → {one.second}", one.trials) for one in found.status_changes
+            (row.model, row.task, f"{row.first} → {row.second}", row.trials)
+            for row in difference.status_changes
         ]
         print_rows(("model", "task", "status", "trials"), rows, "trials that ended otherwise", cut=True)
-    show("equal" if found.equal else "different")
+    show("equal" if difference.equal else "different")
 
 
 _TAG = typer.Option("--tag", metavar="NAME", help="Name of this state, such as v1, which goes below URL.")
@@ -172,10 +173,10 @@ def publish(
     if as_json:
         show_json({**done.to_dict(), "findings": []}, "publish")
     else:
-        made = done.publication
+        publication = done.publication
         replies = "" if done.replies is None else f", {done.replies.entries:,} replies"
-        copied = f"{len(made.objects):,} objects, {size_text(made.size)}"
-        show(safe(f"{done.cube}: {made.trials:,} trials{replies} in {copied}"))
+        copied = f"{len(publication.objects):,} objects, {size_text(publication.size)}"
+        show(safe(f"{done.cube}: {publication.trials:,} trials{replies} in {copied}"))
         show(done.digest)
     for note in done.notes:
         complain(note)

@@ -29,8 +29,8 @@ def table(
     """Success rates with intervals, of any groups."""
     from evalcube.flows.read.statistics import table as estimate_groups
 
-    found = estimate_groups(cube, part, by=names_of(by), mode=mode, weigh=weigh)  # type: ignore[arg-type]
-    emit_with(found.part.warnings, found, cube, form)
+    estimates = estimate_groups(cube, part, by=names_of(by), mode=mode, weigh=weigh)  # type: ignore[arg-type]
+    emit_with(estimates.part.warnings, estimates, cube, form)
 
 
 @of_part()
@@ -39,9 +39,9 @@ def rank(*, cube: options.Cubes, version: options.Score = "auto", part: Part, fo
     from evalcube.flows.read.statistics import rank as make_ranking
     from evalcube.stages.analyze.render.board_spec import matrix_spec
 
-    found = make_ranking(cube, part, version=version)  # type: ignore[arg-type]
-    emit_with(found.part.warnings, found, cube, form)
-    if form in ("", "markdown") and (matrix := matrix_spec(found.ranking)):
+    standing = make_ranking(cube, part, version=version)  # type: ignore[arg-type]
+    emit_with(standing.part.warnings, standing, cube, form)
+    if form in ("", "markdown") and (matrix := matrix_spec(standing.ranking)):
         show("")
         print_table(matrix, markdown=bool(form))
 
@@ -93,15 +93,15 @@ def compare(
     from evalcube.flows.read.statistics import compare as compare_models
     from evalcube.stages.analyze.render.table_specs import pair_spec, pairs_spec
 
-    found = compare_models(cubes, chosen, part, repeats=repeats, truncated=truncated, weigh=weigh)  # type: ignore[arg-type]
-    opened, pairs = found
+    comparison = compare_models(cubes, chosen, part, repeats=repeats, truncated=truncated, weigh=weigh)  # type: ignore[arg-type]
+    opened, pairs = comparison
     document = {
         "schema": "evalcube.comparison",
         "schema_version": 2,
         **several(cubes),
         "truncated": truncated,
         "confidence": 0.95,
-        **found.to_dict(),
+        **comparison.to_dict(),
     }
     counted = {
         "wrong": "Truncated trials count as wrong, as in the leaderboard's accuracy and C_P; C_I leaves them out.",
@@ -112,12 +112,9 @@ def compare(
         *((f"Part of the cube ({opened.selection}).",) if opened.selection else ()),
         *((counted[truncated],) if cut else ()),
     )
-    sheet = (
-        pair_spec(pairs[0], part_note)
-        if len(pairs) == 1
-        else pairs_spec(pairs, (*part_note, "Name two models to see their tasks."))
-    )
-    emit(sheet, document, form, found.records())
+    notes = (*part_note, "Name two models to see their tasks.")
+    sheet = pair_spec(pairs[0], part_note) if len(pairs) == 1 else pairs_spec(pairs, notes)
+    emit(sheet, document, form, comparison.records())
     warn(opened.warnings)
 
 
@@ -148,9 +145,9 @@ def metrics(
     from evalcube.flows.read.statistics import metrics as evaluate
 
     numbers = settings_of("--set", settings or (), "tau=0.5 or weights=0.2,0.8")
-    given = {name: found if len(found) > 1 else found[0] for name, found in numbers.items()}
-    found = evaluate(cube, part, names=names_of(names), k=_numbers(k), by=names_of(by), settings=given)
-    emit_with(found.part.warnings, found, cube, form_of(as_json=as_json))
+    arguments = {name: result if len(result) > 1 else result[0] for name, result in numbers.items()}
+    result = evaluate(cube, part, names=names_of(names), k=_numbers(k), by=names_of(by), settings=arguments)
+    emit_with(result.part.warnings, result, cube, form_of(as_json=as_json))
 
 
 def _numbers(text: str) -> list[int]:
@@ -240,9 +237,8 @@ def cost(
     _answer("cost", measure(cube, part, by_task=by_task), as_json)
 
 
-def _answer(name: str, found: tuple[OpenPart, TableSpec, Sequence[dict[str, Any]]], as_json: bool) -> None:
-    opened, table, rows = found
+def _answer(name: str, analysis: tuple[OpenPart, TableSpec, Sequence[dict[str, Any]]], as_json: bool) -> None:
+    opened, table, rows = analysis
     warn(opened.warnings)
     schema = {"schema": f"evalcube.{name}", "schema_version": _VERSIONS.get(name, 1)}
-    document = {**schema, "selection": opened.selection, "rows": list(rows)}
-    emit(table, document, form_of(as_json=as_json))
+    emit(table, {**schema, "selection": opened.selection, "rows": list(rows)}, form_of(as_json=as_json))

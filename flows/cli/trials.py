@@ -87,13 +87,13 @@ def trials(
     from evalcube.flows.read.trials.brief import FIRST
     from evalcube.flows.read.trials.read import trials as read
 
-    given = {"--json": as_json, "--jsonl": jsonl, "--csv": as_csv, "--markdown": markdown}
-    form = exclusive({**given, "--parquet": parquet is not None})
+    forms = {"--json": as_json, "--jsonl": jsonl, "--csv": as_csv, "--markdown": markdown}
+    form = exclusive({**forms, "--parquet": parquet is not None})
     for_people = form in ("", "--markdown")
     if count is not None:
-        others = {"--columns": columns, "--limit": limit, "--sort": sort, "--jsonl": jsonl or None}
-        for name, one in {**others, "--parquet": parquet}.items():
-            exclusive({"--count": True, name: one is not None})
+        beside = {"--columns": columns, "--limit": limit, "--sort": sort, "--jsonl": jsonl or None}
+        for name, value in {**beside, "--parquet": parquet}.items():
+            exclusive({"--count": True, name: value is not None})
     table = read(
         cube,
         where=where or (),
@@ -217,70 +217,70 @@ _POINTS = 10
 """Points that are shown where people read."""
 
 
-def print_flips(found: Flips, limit: int | None, truncated: str, form: str) -> None:
+def print_flips(flips: Flips, limit: int | None, truncated: str, form: str) -> None:
     """Print what changed between two in a form; at most `limit` questions, by default `_SHOWN` where people read."""
     from evalcube.flows.read.trials.flips import Flip, SideReply
 
     limit = _SHOWN if limit is None and form not in ("json", "csv") else limit
     if form == "csv":
-        rows = [asdict(flip) | {"params": json.dumps(flip.params)} for flip in found.rows(limit)]
+        rows = [asdict(flip) | {"params": json.dumps(flip.params)} for flip in flips.rows(limit)]
         names = [field.name for field in fields(Flip)][:-2]
         names += [f"{side}_{field.name}" for side in ("first", "second") for field in fields(SideReply)]
         show_csv(rows, names)
     elif form == "json":
-        show_json(document(found, limit, truncated))
+        show_json(document(flips, limit, truncated))
     else:
-        _print_in_form(found, limit, markdown=form == "markdown")
-    warn(found.sides.warnings)
+        _print_in_form(flips, limit, markdown=form == "markdown")
+    warn(flips.sides.warnings)
 
 
-def document(found: Flips, limit: int | None, truncated: str) -> dict[str, Any]:
+def document(flips: Flips, limit: int | None, truncated: str) -> dict[str, Any]:
     """All of it as JSON values."""
     from evalcube.stages.analyze.render.flips import totals
     from evalcube.stages.analyze.render.rows import pair_row
 
-    sides, names = (found.sides.first, found.sides.second), _names(found)
-    tasks = [asdict(count) for count in found.tasks]
+    sides, names = (flips.sides.first, flips.sides.second), _names(flips)
+    tasks = [asdict(count) for count in flips.tasks]
     return {
         "schema": "evalcube.flips",
         "schema_version": 1,
         "first": {"cube": redacted(sides[0].address), "label": names[0], "eval_id": sides[0].eval_id},
         "second": {"cube": redacted(sides[1].address), "label": names[1], "eval_id": sides[1].eval_id},
-        "selection": found.sides.selection,
+        "selection": flips.sides.selection,
         "truncated": truncated,
         "confidence": 0.95,
-        "warnings": list(found.sides.warnings),
-        "words": totals(found.pair, tasks, names),
-        "comparison": None if found.pair is None else pair_row(found.pair),
+        "warnings": list(flips.sides.warnings),
+        "words": totals(flips.pair, tasks, names),
+        "comparison": None if flips.pair is None else pair_row(flips.pair),
         "tasks": [
             {name: value for name, value in row.items() if name not in ("params", "tiers")} for row in tasks
         ],
-        "points": [asdict(count) for count in found.points],
-        "changed": len(found),
-        "flips": [asdict(flip) for flip in found.rows(limit)],
-        "replies_missing": found.missing,
+        "points": [asdict(count) for count in flips.points],
+        "changed": len(flips),
+        "flips": [asdict(flip) for flip in flips.rows(limit)],
+        "replies_missing": flips.missing,
     }
 
 
-def _names(found: Flips) -> tuple[str, str]:
-    return found.sides.first.label, found.sides.second.label
+def _names(flips: Flips) -> tuple[str, str]:
+    return flips.sides.first.label, flips.sides.second.label
 
 
-def _print_in_form(found: Flips, limit: int | None, *, markdown: bool) -> None:
+def _print_in_form(flips: Flips, limit: int | None, *, markdown: bool) -> None:
     from evalcube.stages.analyze.render.flips import flips_markdown, point_spec, task_spec, totals
 
-    names, counts = _names(found), [asdict(count) for count in found.tasks]
-    points = [asdict(count) | {"shown": _shown(found, count)} for count in found.points]
+    names, counts = _names(flips), [asdict(count) for count in flips.tasks]
+    points = [asdict(count) | {"shown": _varying_params(flips, count)} for count in flips.points]
     more = f"{_POINTS} of {len(points)} points with changes." if len(points) > _POINTS else ""
     tables = [
-        task_spec(_tested(found, counts), names),
+        task_spec(_with_tests(flips, counts), names),
         *([point_spec(points[:_POINTS], (more,) if more else ())] if points else []),
     ]
-    rows = [asdict(flip) | {"shown": _shown(found, flip)} for flip in found.rows(limit)]
-    notes = _notes(found, len(rows))
-    head = totals(found.pair, counts, names)
-    if found.sides.selection:
-        head.append(f"Part of the cube ({found.sides.selection}).")
+    rows = [asdict(flip) | {"shown": _varying_params(flips, flip)} for flip in flips.rows(limit)]
+    notes = _notes(flips, len(rows))
+    head = totals(flips.pair, counts, names)
+    if flips.sides.selection:
+        head.append(f"Part of the cube ({flips.sides.selection}).")
     if markdown:
         show(flips_markdown(head, tables, rows, names, notes))
         return
@@ -307,27 +307,27 @@ def _print_flips(rows: list[dict[str, Any]]) -> None:
     show_table(brief_table(columns, cells, (), _width(markdown=False), {}))
 
 
-def _notes(found: Flips, shown: int) -> list[str]:
+def _notes(flips: Flips, shown: int) -> list[str]:
     notes = []
-    if shown < len(found):
+    if shown < len(flips):
         notes.append(
-            f"{shown} of {len(found):,} changed questions, of either way; --limit says how many are shown."
+            f"{shown} of {len(flips):,} changed questions, of either way; --limit says how many are shown."
         )
-    if found.missing:
-        notes.append(f"{found.missing:,} replies are not at hand: give the cache of the sweep with --cache.")
+    if flips.missing:
+        notes.append(f"{flips.missing:,} replies are not at hand: give the cache of the sweep with --cache.")
     return notes
 
 
-def _tested(found: Flips, counts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _with_tests(flips: Flips, counts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The counts of each task with its rates and its p value."""
     nothing = {"first_rate": math.nan, "second_rate": math.nan, "p_holm": math.nan}
-    tests = {} if found.pair is None else {one.task: one for one in found.pair.tasks}
+    tests = {} if flips.pair is None else {task.task: task for task in flips.pair.tasks}
     return [
         row | ({name: getattr(tests[row["task"]], name) for name in nothing} if tests else nothing)
         for row in counts
     ]
 
 
-def _shown(found: Flips, one: Any) -> dict[str, Any]:  # noqa: ANN401 - a count or a flip
-    names = found.varying[one.task]
-    return {name: value for name, value in (one.params or {}).items() if name in names}
+def _varying_params(flips: Flips, counted: Any) -> dict[str, Any]:  # noqa: ANN401 - a count or a flip
+    names = flips.varying[counted.task]
+    return {name: value for name, value in (counted.params or {}).items() if name in names}

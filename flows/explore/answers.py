@@ -23,4 +23,4 @@ def ask(explored: Explored, name: str, query: Query) -> Json:
         document: Json = jsonable(endpoint.answer(explored, query))
         return document
 
-    return explored.kept((name, query.key), answer) if endpoint.kept else answer()
+    return explored.cached((name, query.key), answer) if endpoint.kept else answer()

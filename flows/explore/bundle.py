@@ -53,14 +53,12 @@ class Placeless:
     def __init__(self, explored: Explored, caches: tuple[str, ...] = ()) -> None:
         names = cube_names(explored.cubes)
         self._names = dict(zip(explored.addresses, names, strict=True))
-        spelled = {
-            form: name for one, name in zip(explored.cubes, names, strict=True) for form in _spellings(one)
-        }
-        spelled |= {form: "the cache" for one in caches for form in _spellings(one)}
+        cubes = zip(explored.cubes, names, strict=True)
+        spelled = {form: name for cube, name in cubes for form in _spellings(cube)}
+        spelled |= {form: "the cache" for address in caches for form in _spellings(address)}
         # A whole path also where only its folder would be found, and no bare name, which may be any word.
-        self._spelled = sorted(
-            ((form, name) for form, name in spelled.items() if "/" in form), key=lambda one: -len(one[0])
-        )
+        paths = [(form, name) for form, name in spelled.items() if "/" in form]
+        self._spelled = sorted(paths, key=lambda pair: -len(pair[0]))
 
     def __call__(self, value: Any, key: str = "") -> Any:  # noqa: ANN401 - any JSON value
         """The same value without places."""
@@ -83,10 +81,10 @@ class Placeless:
 
 
 def _spellings(address: str) -> set[str]:
-    found = {str(address), redacted(address)}
+    spellings = {str(address), redacted(address)}
     with suppress(UnsupportedUrlError):
-        found |= {absolute(address), resolved(address)}
-    return {one.rstrip("/") for one in found}
+        spellings |= {absolute(address), resolved(address)}
+    return {spelling.rstrip("/") for spelling in spellings}
 
 
 Kept = Literal["sample", "wrong", "all", "none"]
@@ -146,13 +144,13 @@ def bundle(
         )
         files = [path for path in folder.rglob("*") if path.is_file()]
         size = sum(path.stat().st_size for path in files)
-    return Bundle(str(output), len(files), size, sum(one["rows"] for one in rows), tuple(notes))
+    return Bundle(str(output), len(files), size, sum(row["rows"] for row in rows), tuple(notes))
 
 
 def _caches(explored: Explored) -> tuple[str, ...]:
     """Addresses of the caches that the cubes were made with, and of the one that was given."""
     noted = [read_notes(cube.records).get("cache") for cube in explored.opened]
-    return tuple(one for one in (explored.cache, *noted) if isinstance(one, str) and one)
+    return tuple(address for address in (explored.cache, *noted) if isinstance(address, str) and address)
 
 
 def _page(html: str) -> str:
@@ -175,9 +173,8 @@ class _Scripts:
         """Write the answer to a question."""
         name = f"{len(self.names):05d}.js"
         # In ASCII, so that no text is anything but a text, whatever it says.
-        told = json.dumps(self._placeless(jsonable(document)), allow_nan=False)
-        script = f"explorer.receive({json.dumps(key)}, {told});\n"
-        (self._folder / name).write_text(script, "ascii")
+        answer = json.dumps(self._placeless(jsonable(document)), allow_nan=False)
+        (self._folder / name).write_text(f"explorer.receive({json.dumps(key)}, {answer});\n", "ascii")
         self.names[key] = name
 
     def manifest(self, document: Json) -> None:
@@ -217,7 +214,7 @@ def _write_trials(
         for task in range(len(reader.plan.tasks))
     ]
     share = max(1, most // max(1, len(groups)))
-    found, cut, done = [], 0, 0
+    written, cut, done = [], 0, 0
     for cube, model, task in groups:
         reader = readers[cube]
         rows, more = _chosen(table.part(cube, model, task), kept, share)
@@ -226,21 +223,21 @@ def _write_trials(
         cut += more
         label = labels[reader.plan.evaluations[model].eval_id]
         entry = reader.plan.tasks[task]
-        slots = {canonical_json(one.cell.plain_params): slot for slot, one in enumerate(entry.cells)}
+        slots = {canonical_json(planned.cell.plain_params): slot for slot, planned in enumerate(entry.cells)}
         places = [
             TrialPlace(cube, model, task, slots[row["params"]], row["trial"], row["repeat"]) for row in rows
         ]
         name = f"{cube}-{model}-{task}"
         for number, begin in enumerate(range(0, len(rows), _TOGETHER)):
-            documents = [document_of(explored, place) for place in places[begin : begin + _TOGETHER]]
+            documents = [document_of(explored, trial) for trial in places[begin : begin + _TOGETHER]]
             writer.add(f"texts?{name}-{number}", documents)
             for row, document in zip(rows[begin:], documents, strict=False):
                 row |= {"reference": document["reference"], "answer": document["parsed"]}
             done += len(documents)
             tick("trials", done)
         same = {"cube": cube, "label": label, "task": entry.label}
-        writer.add(f"rows?{name}", [{**same, **row, "n": place} for place, row in enumerate(rows)])
-        found.append({**same, "name": name, "rows": len(rows)})
+        writer.add(f"rows?{name}", [{**same, **row, "n": trial} for trial, row in enumerate(rows)])
+        written.append({**same, "name": name, "rows": len(rows)})
     notes = {
         "sample": [f"Of each model and task there are up to {_SAMPLED} trials of each outcome."],
         "wrong": ["Only trials without a right answer are here."],
@@ -251,16 +248,16 @@ def _write_trials(
         notes.append(f"{cut:,} models and tasks have more trials than the {share:,} that are here of each.")
     if done and all(reader.cache() is None for reader in readers):
         notes.append("No cache was at hand, so that replies are not here.")
-    return found, notes
+    return written, notes
 
 
 def _chosen(table: Trials, kept: Kept, share: int) -> tuple[list[dict[str, Any]], bool]:
     """The rows of a model and a task that a bundle has, and whether there are more that it would have."""
-    rows = list(islice(_sampled(table) if kept == "sample" else table.rows(), share + 1))
+    rows = list(islice(_sample_rows(table) if kept == "sample" else table.rows(), share + 1))
     return rows[:share], kept != "sample" and len(rows) > share
 
 
-def _sampled(table: Trials) -> Iterator[dict[str, Any]]:
+def _sample_rows(table: Trials) -> Iterator[dict[str, Any]]:
     seen: Counter[str] = Counter()
     for row in islice(table.rows(), _LOOKED):
         seen[row["status"]] += 1

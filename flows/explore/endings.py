@@ -39,20 +39,20 @@ def hazard(explored: Explored, query: Query) -> Json:
     with refused():
         table = hazard_table(dataset, width=width).isel(model=0)
     last = int(np.flatnonzero(table["at_risk"].values)[-1]) + 1 if table["at_risk"].values.any() else 0
-    found = table.isel(bin=slice(last))
-    ends = found["ends"].transpose("end", "bin")
+    bins = table.isel(bin=slice(last))
+    ends = bins["ends"].transpose("end", "bin")
     return {
         "model": label,
         "width": width,
-        "tokens": found["tokens"].values,
-        "at_risk": found["at_risk"].values.astype(int),
+        "tokens": bins["tokens"].values,
+        "at_risk": bins["at_risk"].values.astype(int),
         "ends": {
             str(name): row.astype(int) for name, row in zip(ends["end"].values, ends.values, strict=True)
         },
-        "survival": _curve(found["survival"]),
-        "budget": _curve(found["budget"]),
+        "survival": _curve(bins["survival"]),
+        "budget": _curve(bins["budget"]),
         **{
-            name: {str(cause): _curve(found[name].sel(cause=cause)) for cause in found["cause"].values}
+            name: {str(cause): _curve(bins[name].sel(cause=cause)) for cause in bins["cause"].values}
             for name in ("hazard", "incidence")
         },
         "limit": int(dataset["max_tokens"].values[0]) if "max_tokens" in dataset.coords else 0,
@@ -80,9 +80,8 @@ def ends(explored: Explored, query: Query) -> Json:
     for title, name, code in kinds:
         if name not in dataset:
             continue
-        sums = (dataset[name].reset_coords(drop=True) == code).sum(
-            ["params", "trial", "repeat"], dtype=np.int64
-        )
+        ended = dataset[name].reset_coords(drop=True) == code
+        sums = ended.sum(["params", "trial", "repeat"], dtype=np.int64)
         counts = sums.transpose("model", "task").values
         by_model = dict(zip(labels, counts.sum(axis=1).tolist(), strict=True))
         by_task = dict(zip(tasks, counts.sum(axis=0).tolist(), strict=True))
@@ -101,15 +100,15 @@ def traces(explored: Explored, query: Query) -> Json:
     with refused():
         rows = compression_rows(compression_table(dataset), [label])
     names = ("status", "tokens", "reasoning_bytes", "compressed_bytes")
-    one = dataset[list(names)].reset_coords(drop=True).isel(model=0).compute()
-    order = ("task", "params", "trial", "repeat")
-    arrays = {name: one[name].transpose(*order).values for name in names}
+    trials = dataset[list(names)].reset_coords(drop=True).isel(model=0).compute()
+    trials = trials.transpose("task", "params", "trial", "repeat")
+    arrays = {name: trials[name].values for name in names}
     there = np.flatnonzero(np.isin(arrays["status"], FINISHED) & (arrays["reasoning_bytes"] > 0))
     picked = there[np.unique(np.linspace(0, len(there) - 1, min(len(there), SAMPLE)).astype(int))]
     task, slot, trial, repeat = np.unravel_index(picked, arrays["status"].shape)
     tasks, params = axes.names(dataset, "task"), dataset["params_json"].transpose("task", "params").values
     points = sorted(set(zip(task.tolist(), slot.tolist(), strict=True)))
-    number = {point: place for place, point in enumerate(points)}
+    number = {point: index for index, point in enumerate(points)}
     return {
         "model": label,
         "rows": rows,

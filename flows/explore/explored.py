@@ -55,7 +55,7 @@ class Explored:
     def __init__(self, cubes: Sequence[str], cache: str | None = None) -> None:
         self.cubes = tuple(dict.fromkeys(cubes))
         self.cache = cache
-        self.opened = [Cube.open(one) for one in self.cubes]
+        self.opened = [Cube.open(cube) for cube in self.cubes]
         """The same cubes, for what lies beside their arrays; sizes are those of when they were opened."""
         self._lock = threading.RLock()
         self._stamp = ""
@@ -67,7 +67,7 @@ class Explored:
     @property
     def addresses(self) -> tuple[str, ...]:
         """Of the cubes, without credentials."""
-        return tuple(redacted(one) for one in self.cubes)
+        return tuple(redacted(cube) for cube in self.cubes)
 
     def stamp(self) -> str:
         """A text that changes when something is recorded in a cube; looked for at most once in `_LOOK` seconds."""
@@ -84,8 +84,7 @@ class Explored:
                 else:
                     marks.append(version.mark)
             # Counters are written behind the ledger, so that they change when it does not.
-            step = cube.chunks_of_counters
-            for chunk in range(min(-(-cube.sizes["model"] // step), _COUNTER_CHUNKS)):
+            for chunk in range(min(-(-cube.sizes["model"] // cube.chunks_of_counters), _COUNTER_CHUNKS)):
                 version = cube.space.version(f"{COUNTERS.name}/c/{chunk}/0/0/0")
                 marks.append("" if version is None else version.mark)
         self._seen, self._looked = "-".join(marks), now
@@ -95,14 +94,14 @@ class Explored:
         """Whether a run seems to be at work on one of them."""
         return any(apparent_holder(cube.records) is not None for cube in self.opened)
 
-    def graded(self) -> int | None:
+    def graded_trials(self) -> int | None:
         """Trials that runs at work have graded, of which the last are not recorded yet; None if none says so."""
-        said = [
+        counts = [
             live["done"] for live in (read_live(cube.records) for cube in self.opened) if live is not None
         ]
-        return int(sum(said)) if said else None
+        return int(sum(counts)) if counts else None
 
-    def kept(self, key: object, make: Callable[[], T]) -> T:
+    def cached(self, key: object, make: Callable[[], T]) -> T:
         """What was made of the cubes as they are, made now if it was not yet."""
         with self._lock:
             making = self._making.setdefault(key, threading.RLock())
@@ -114,31 +113,31 @@ class Explored:
                 if key in self._kept:
                     self._kept.move_to_end(key)
                     return cast("T", self._kept[key])
-            made = make()
+            answer = make()
             with self._lock:
                 # What was begun before the cubes changed is not kept with what came after.
                 if stamp == self._stamp:
-                    self._kept[key] = made
+                    self._kept[key] = answer
                     while len(self._kept) > _KEPT:
                         self._kept.popitem(last=False)
-            return made
+            return answer
 
     def whole(self, *, trials: bool = False) -> OpenPart:
         """All of the cubes, with counters in memory, and lazy arrays of trials where they are needed."""
 
-        def opened() -> OpenPart:
-            found = open_part(self.cubes, trials=trials)
-            found.dataset["counters"].load()
-            return found
+        def open_whole() -> OpenPart:
+            part = open_part(self.cubes, trials=trials)
+            part.dataset["counters"].load()
+            return part
 
-        return self.kept(("whole", trials), opened)
+        return self.cached(("whole", trials), open_whole)
 
     def part(self, query: Query, *, trials: bool = False) -> OpenPart:
         """The part of the cubes that a query means by its `conditions`, with trials where they are needed."""
         where = conditions(query)
         if not where:
             return self.whole(trials=trials)
-        return self.kept(("part", where, trials), lambda: narrow(self.whole(trials=trials), where))
+        return self.cached(("part", where, trials), lambda: narrow(self.whole(trials=trials), where))
 
     def labels(self) -> list[str]:
         """A label for each evaluation, by which pages mean it; with its digest where two have the same."""
@@ -147,16 +146,15 @@ class Explored:
     def label_of(self) -> dict[str, str]:
         """The labels by ``eval_id``, in the order of the cubes."""
 
-        def made() -> dict[str, str]:
+        def make_labels() -> dict[str, str]:
             dataset = self.whole().dataset
-            found = axes.evaluation_labels(dataset)
-            ids = axes.names(dataset, "eval_id")
+            labels = axes.evaluation_labels(dataset)
             return {
-                digest: text if found.count(text) == 1 else f"{text} {digest[:8]}"
-                for text, digest in zip(found, ids, strict=True)
+                digest: text if labels.count(text) == 1 else f"{text} {digest[:8]}"
+                for text, digest in zip(labels, axes.names(dataset, "eval_id"), strict=True)
             }
 
-        return self.kept("labels", made)
+        return self.cached("labels", make_labels)
 
     def model(self, label: str) -> int:
         """The place of an evaluation among all, by its label."""
@@ -170,25 +168,25 @@ class Explored:
         where = options.get("where", ())
         cubes: Sequence[str] = self.cubes
         if len(cubes) > 1:  # kept, as each has to be opened for it
-            cubes = self.kept(("having", repr(where)), lambda: self._having(where))
+            cubes = self.cached(("having", repr(where)), lambda: self._having(where))
         return read_trials(cubes, cache=self.cache, **options)
 
     def _having(self, where: Any) -> Sequence[str]:  # noqa: ANN401 - as for `read_trials`
         """Those of the cubes that have what is asked for; what the first one says if none has it."""
-        found, refusals = [], []
-        for one in self.cubes:
+        cubes, refusals = [], []
+        for cube in self.cubes:
             try:
-                read_trials(one, where=where)
-                found.append(one)
+                read_trials(cube, where=where)
+                cubes.append(cube)
             except SweepError as error:
                 refusals.append(error)
-        if refusals and not found:
+        if refusals and not cubes:
             raise refusals[0]
-        return found
+        return cubes
 
     def status(self) -> list[dict[str, Any]]:
         """How far each cube is, see `evalcube.flows.read.status.cube_status`."""
-        return [cube_status(one) for one in self.cubes]
+        return [cube_status(cube) for cube in self.cubes]
 
 
 def conditions(query: Query) -> tuple[str, ...]:

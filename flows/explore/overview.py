@@ -45,10 +45,10 @@ def overview(explored: Explored, _: Query) -> Json:
         "models": [
             {
                 "label": label,
-                **{name: values[place] for name, values in names.items()},
-                "facets": facets[place],
+                **{name: values[model] for name, values in names.items()},
+                "facets": facets[model],
             }
-            for place, label in enumerate(explored.labels())
+            for model, label in enumerate(explored.labels())
         ],
         "tasks": _tasks(dataset, table),
         "tiers": axes.names(dataset, "tier"),
@@ -64,41 +64,41 @@ def overview(explored: Explored, _: Query) -> Json:
 
 def live(explored: Explored, _: Query) -> Json:
     """How far each cube is, and a stamp that changes when something new is recorded."""
-    cubes = [{name: one[name] for name in _TOLD} for one in explored.status()]
+    cubes = [{name: state[name] for name in _TOLD} for state in explored.status()]
     return {"stamp": explored.stamp(), "cubes": cubes}
 
 
 def pulse(explored: Explored, _: Query) -> Json:
     """What a page looks at every few seconds: the stamp, whether a run is at work, and what it has graded so far."""
     running = explored.running()
-    return {"stamp": explored.stamp(), "running": running, "graded": explored.graded() if running else None}
+    graded = explored.graded_trials() if running else None
+    return {"stamp": explored.stamp(), "running": running, "graded": graded}
 
 
 def _title(explored: Explored) -> str:
-    found = [str(read_notes(Cube.open(one).records).get("name") or "") for one in explored.cubes]
-    return " + ".join(dict.fromkeys(name for name in found if name)) or "evalcube"
+    titles = [str(read_notes(Cube.open(cube).records).get("name") or "") for cube in explored.cubes]
+    return " + ".join(dict.fromkeys(name for name in titles if name)) or "evalcube"
 
 
 def _tasks(dataset: xr.Dataset, table: dict[str, Key]) -> list[dict[str, Any]]:
     """Each task with the parameters in which its points differ, or that they have at all."""
     size = dataset.sizes["params"]
-    found = []
-    for place, task in enumerate(axes.names(dataset, "task")):
-        mine = slice(place * size, (place + 1) * size)
+    tasks = []
+    for number, task in enumerate(axes.names(dataset, "task")):
+        mine = slice(number * size, (number + 1) * size)
         params = [
             _levels(name, Key(key.dims, key.values[mine]))
             for name, key in table.items()
             if name.startswith("param_") and any(value is not None for value in key.values[mine])
         ]
-        found.append({"label": task, "params": params})
-    return found
+        tasks.append({"label": task, "params": params})
+    return tasks
 
 
 def _levels(name: str, key: Key) -> dict[str, Any]:
     there = [value for value in key.values if value is not None]
-    levels = list(
-        dict.fromkeys(json.dumps(value) if isinstance(value, list | dict) else value for value in there)
-    )
+    texts = (json.dumps(value) if isinstance(value, list | dict) else value for value in there)
+    levels = list(dict.fromkeys(texts))
     numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in levels)
     dated = all(isinstance(value, str) and _DATE.fullmatch(value) for value in levels)
     return {
@@ -117,41 +117,38 @@ _LIMITS = ("connections", "requests_per_minute", "tokens_per_minute", "timeout",
 def progress(explored: Explored, _: Query) -> Json:
     """Of each cube: its status, what a run that goes on says of itself, limits by model, and what was recorded when."""
     cubes = zip(explored.opened, explored.addresses, explored.status(), strict=True)
-    return {"stamp": explored.stamp(), "cubes": [_cube(*one) for one in cubes]}
+    return {"stamp": explored.stamp(), "cubes": [_cube(*cube) for cube in cubes]}
 
 
 def _cube(cube: Cube, address: str, status: Json) -> Json:
     config = read_notes(cube.records).get("config")
     return {
-        **{
-            name: status[name]
-            for name in ("trials", "done", "complete", "damaged", "running", "live", "spent")
-        },
+        **{name: status[name] for name in (*_TOLD, "live", "spent")},
         "cube": address,
         "models": [
             {name: model[name] for name in ("model", "trials", "done", "transport", "missing", "causes")}
             for model in status["models"]
         ],
         "limits": limits(config),
-        "recorded": recorded(cube),
+        "recorded": recording_curve(cube),
     }
 
 
 def limits(config: object) -> dict[str, dict[str, float | str]]:
     """How hard each model's endpoint may be worked, by the model's name, as the config beside the cube says."""
     models = config.get("models") if isinstance(config, Mapping) else None
-    found: dict[str, dict[str, float | str]] = {}
+    by_model: dict[str, dict[str, float | str]] = {}
     for model in models if isinstance(models, list | tuple) else ():
         own = model.get("limits") if isinstance(model, Mapping) else None
         if isinstance(own, Mapping):
             numbers = {name: own[name] for name in _LIMITS if isinstance(own.get(name), int | float)}
-            found[str(model.get("name", ""))] = {"connections": "auto", **numbers}
-    return found
+            by_model[str(model.get("name", ""))] = {"connections": "auto", **numbers}
+    return by_model
 
 
-def recorded(cube: Cube) -> dict[str, Any]:
+def recording_curve(cube: Cube) -> dict[str, Any]:
     """How many trials were on record when, from the times of the newest receipts; empty if none has a time."""
-    timed = sorted((one.at, one.finished) for one in Ledger(cube.records).newest().values())
+    timed = sorted((receipt.at, receipt.finished) for receipt in Ledger(cube.records).newest().values())
     if not timed:
         return {"at": [], "trials": []}
     at, trials = np.array([time for time, _ in timed]), np.cumsum([count for _, count in timed])

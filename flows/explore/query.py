@@ -29,13 +29,13 @@ class Query:
     @classmethod
     def of(cls, items: Iterable[tuple[str, str]]) -> Query:
         """A query out of an address."""
-        found = tuple(items)
-        if len(found) > MOST_ITEMS:
-            raise SweepError(f"an address has {len(found)} settings", f"Give at most {MOST_ITEMS}")
-        for name, value in found:
+        pairs = tuple(items)
+        if len(pairs) > MOST_ITEMS:
+            raise SweepError(f"an address has {len(pairs)} settings", f"Give at most {MOST_ITEMS}")
+        for name, value in pairs:
             if len(name) + len(value) > LONGEST:
                 raise SweepError(f"`{name[:40]}`: its text is too long", f"Give at most {LONGEST} characters")
-        return cls(found)
+        return cls(pairs)
 
     @classmethod
     def make(cls, **values: str | Sequence[str]) -> Query:
@@ -46,13 +46,8 @@ class Query:
         >>> Query.make(task=["sort", "cars"], tier="easy").key
         'task=cars&task=sort&tier=easy'
         """
-        return cls(
-            tuple(
-                (name, text)
-                for name, value in values.items()
-                for text in ([value] if isinstance(value, str) else value)
-            )
-        )
+        texts = {name: [value] if isinstance(value, str) else value for name, value in values.items()}
+        return cls(tuple((name, text) for name, own in texts.items() for text in own))
 
     @property
     def key(self) -> str:
@@ -66,10 +61,10 @@ class Query:
 
     def one(self, name: str, default: str = "") -> str:
         """The text of a name."""
-        found = self.all(name)
-        if len(found) > 1:
-            raise SweepError(f"`{name}`: {len(found)} values are given", "Give one")
-        return found[0] if found else default
+        texts = self.all(name)
+        if len(texts) > 1:
+            raise SweepError(f"`{name}`: {len(texts)} values are given", "Give one")
+        return texts[0] if texts else default
 
     def choice(self, name: str, known: Sequence[str], default: str) -> str:
         """The text of a name, which must be one of the known ones."""

@@ -90,14 +90,14 @@ def _standing(explored: Explored, selection: str) -> Json:
         decisions, undecided = shown_decisions(reader)
         return verdict and asdict(verdict), without, [asdict(item) for item in decisions], undecided
 
-    return dict(zip(names, explored.kept("verdict", standing), strict=True))
+    return dict(zip(names, explored.cached("verdict", standing), strict=True))
 
 
 def _meaning(board: Leaderboard) -> Json:
     """What scores say, for those who point at one."""
 
     def plain(bands: Sequence[meaning.Band]) -> list[list[object]]:
-        return [[one.low, one.high, one.words] for one in bands]
+        return [[profile.low, profile.high, profile.words] for profile in bands]
 
     return {
         "score": plain(meaning.SCORE_BANDS),
@@ -105,17 +105,14 @@ def _meaning(board: Leaderboard) -> Json:
         "short": meaning.TOKENS_OF_SHORT_ANSWERS,
         "why": meaning.WHY_1000,
         "always_right": board.ceiling_text,
-        "profiles": [
-            f"{one.name} ({', '.join(map(str, one.example))}): {one.words}" for one in meaning.PROFILES
-        ],
+        "profiles": [f"{p.name} ({', '.join(map(str, p.example))}): {p.words}" for p in meaning.PROFILES],
     }
 
 
 def _groups(board: Leaderboard) -> list[str]:
     """Letters of the groups that each row belongs to, best first: rows with one in common may stand at one place."""
-    return [
-        " ".join(map(cluster_name, numbers)) for numbers in numbers_of(rank_groups(board), len(board.rows))
-    ]
+    by_row = numbers_of(rank_groups(board), len(board.rows))
+    return [" ".join(map(cluster_name, numbers)) for numbers in by_row]
 
 
 def _latency(dataset: xr.Dataset) -> Any:  # noqa: ANN401 - an array
@@ -133,8 +130,8 @@ def _add_fronts(rows: Sequence[Json], board: Leaderboard) -> None:
     fronts: list[list[str]] = [[] for _ in rows]
     for spend in SPENDS:
         spent = np.array([np.nan if row[spend] is None else row[spend] for row in rows], dtype=np.float64)
-        for place in np.flatnonzero(pareto_front(lead, spent)).tolist():
-            fronts[place].append(spend)
+        for index in np.flatnonzero(pareto_front(lead, spent)).tolist():
+            fronts[index].append(spend)
     for row, front in zip(rows, fronts, strict=True):
         row["front"] = front
 
@@ -171,57 +168,56 @@ def groups(explored: Explored, query: Query) -> Json:
     if not 1 <= len(names) <= MOST_NAMES:
         raise SweepError(f"`by`: {len(names)} names are given", f"Give one to {MOST_NAMES}")
     with refused():
-        found = aggregate(dataset, by=names, mode=query.choice("mode", MODES, "C_P")).compute()  # type: ignore[arg-type]
-    sizes = [found.sizes[name] for name in names]
+        estimates = aggregate(dataset, by=names, mode=query.choice("mode", MODES, "C_P")).compute()  # type: ignore[arg-type]
+    sizes = [estimates.sizes[name] for name in names]
     if np.prod(sizes) > MOST_GROUPS:
         raise SweepError(f"`by`: {np.prod(sizes):,} groups", "Choose fewer models, or fewer names")
-    sums = dict(
-        zip(found["counter"].values.tolist(), np.moveaxis(found["counters"].values, -1, 0), strict=True)
-    )
+    counters = np.moveaxis(estimates["counters"].values, -1, 0)
+    sums = dict(zip(estimates["counter"].values.tolist(), counters, strict=True))
     return {
         "by": names,
-        "mode": found.attrs["mode"],
-        "levels": [labels if name == "model" else found[name].values.tolist() for name in names],
-        **{name: np.round(found[name].values.ravel(), _DIGITS) for name in ("point", "lower", "upper")},
+        "mode": estimates.attrs["mode"],
+        "levels": [labels if name == "model" else estimates[name].values.tolist() for name in names],
+        **{name: np.round(estimates[name].values.ravel(), _DIGITS) for name in ("point", "lower", "upper")},
         **{
             name: sums[name].ravel().astype(int) for name in ("trials", "completed", *COUNTED) if name in sums
         },
-        "cut": np.round(found["per_trial"].sel(counter="truncated").values.ravel(), _DIGITS),
-        **{name: found[name].values.ravel() for name in ("points", "points_planned")},
+        "cut": np.round(estimates["per_trial"].sel(counter="truncated").values.ravel(), _DIGITS),
+        **{name: estimates[name].values.ravel() for name in ("points", "points_planned")},
         "selection": opened.selection,
-        "warnings": [*opened.warnings, *told_of_points(found.attrs, labels)],
+        "warnings": [*opened.warnings, *told_of_points(estimates.attrs, labels)],
     }
 
 
 def chosen(explored: Explored, query: Query, dataset: xr.Dataset) -> tuple[xr.Dataset, list[str]]:
     """The evaluations of a part that a query names by ``model``, all of them if it names none, and their labels."""
     by_id = explored.label_of()
-    labels = [by_id[one] for one in axes.names(dataset, "eval_id")]
+    labels = [by_id[eval_id] for eval_id in axes.names(dataset, "eval_id")]
     wanted = query.all("model")
     for name in wanted:
         explored.model(name)
     places = [labels.index(name) for name in wanted if name in labels] if wanted else list(range(len(labels)))
     if not places:
         raise SweepError(f"`model`: this part has nothing of {', '.join(wanted)}", "Widen the filters")
-    return dataset.isel(model=places), [labels[place] for place in places]
+    return dataset.isel(model=places), [labels[row] for row in places]
 
 
-def _bundled(explored: Explored) -> Iterable[Query]:
+def _bundled_queries(explored: Explored) -> Iterable[Query]:
     """What the views ask that show groups: by task, by tier and task, and over parameters of each task."""
     for part in parts(explored):
         for by in ("model", "model,task", "model,tier,task", "task"):
             yield Query((*part.items, ("by", by)))
     models = len(explored.labels())
     for task in overview(explored, Query())["tasks"]:
-        levels = {one["name"]: len(one["levels"]) for one in task["params"]}
-        several = [one["name"] for one in task["params"] if 1 < len(one["levels"]) <= MOST_LEVELS]
-        for place, name in enumerate(several):
+        levels = {param["name"]: len(param["levels"]) for param in task["params"]}
+        several = [param["name"] for param in task["params"] if 1 < len(param["levels"]) <= MOST_LEVELS]
+        for number, name in enumerate(several):
             yield Query.make(task=task["label"], by=f"model,{name}")
-            for other in several[place + 1 :]:
-                if models * levels[name] * levels[other] > MOST_BUNDLED:
+            for second in several[number + 1 :]:
+                if models * levels[name] * levels[second] > MOST_BUNDLED:
                     continue
-                yield Query.make(task=task["label"], by=f"model,{name},{other}")
+                yield Query.make(task=task["label"], by=f"model,{name},{second}")
         yield Query.make(task=task["label"], by="model,difficulty")
 
 
-ENDPOINTS = (Answerer("ranking", ranking, parts), Answerer("groups", groups, _bundled))
+ENDPOINTS = (Answerer("ranking", ranking, parts), Answerer("groups", groups, _bundled_queries))

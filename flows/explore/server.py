@@ -52,15 +52,15 @@ def own_files() -> dict[str, bytes]:
 def plotly_file() -> Path:
     """Where the installed plotly keeps plotly.js."""
     spec = find_spec("plotly")
-    found = (
+    script = (
         None if spec is None or spec.origin is None else Path(spec.origin).parent / "package_data" / PLOTLY
     )
-    if found is None or not found.is_file():
+    if script is None or not script.is_file():
         raise SweepError(
             "the explorer's charts need the extra `explore`, which is not installed",
             "Run: pip install 'evalcube[explore]'",
         )
-    return found
+    return script
 
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -92,16 +92,14 @@ async def _file(request: web.Request) -> web.StreamResponse:
     data = own_files().get(path)
     if data is None:
         raise web.HTTPNotFound(text="there is no such page\n")
-    kind = TYPES[path[path.rindex(".") :]]
-    return web.Response(body=data, content_type=kind, charset="utf-8")
+    return web.Response(body=data, content_type=TYPES[path[path.rindex(".") :]], charset="utf-8")
 
 
 async def _answer(request: web.Request) -> web.StreamResponse:
     name = request.match_info["name"]
     try:
-        query = Query.of(request.query.items())
-        found = await asyncio.to_thread(ask, request.app[_EXPLORED], name, query)
-        document = await asyncio.to_thread(json.dumps, found, allow_nan=False)
+        answer = await asyncio.to_thread(ask, request.app[_EXPLORED], name, Query.of(request.query.items()))
+        document = await asyncio.to_thread(json.dumps, answer, allow_nan=False)
     except EvalcubeError as error:
         document = json.dumps({"error": {"message": error.message, "remedy": error.remedy}})
         return web.Response(text=document, status=400, content_type="application/json")
@@ -150,8 +148,7 @@ def _refusal(request: web.Request, token: str) -> web.StreamResponse | None:
     if not token:
         return None
     cookie = f"{_COOKIE}_{port}"
-    shown = request.query.get("token", "")
-    if _same(shown, token):
+    if _same(request.query.get("token", ""), token):
         reply = web.Response(status=303, headers={"Location": "/"})
         reply.set_cookie(cookie, token, httponly=True, samesite="Strict", path="/")
         return reply

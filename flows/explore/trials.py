@@ -108,22 +108,22 @@ def page(explored: Explored, query: Query) -> Json:
         offset=offset,
         limit=None if search else limit + 1,
     )
-    known = {one.name: one for one in table.columns}
+    by_name = {column.name: column for column in table.columns}
     wanted = dict.fromkeys([*IDENTITY, *names, *(search.within if search else ())])
-    shown = table.with_columns([known[name] for name in wanted if name in known])
+    shown = table.with_columns([by_name[name] for name in wanted if name in by_name])
     if search is None:
         rows = list(shown.rows())
         after = offset + limit if len(rows) > limit else None
-        found = [(offset + place, row) for place, row in enumerate(rows[:limit])]
+        numbered = [(offset + index, row) for index, row in enumerate(rows[:limit])]
     else:
-        found, after = _searched(shown, search, offset, limit)
+        numbered, after = _search_rows(shown, search, offset, limit)
     by_id = explored.label_of()
     return {
         "columns": [
-            {"name": one.name, "kind": one.kind, "source": one.source, "meaning": one.meaning}
-            for one in table.columns
+            {"name": column.name, "kind": column.kind, "source": column.source, "meaning": column.meaning}
+            for column in table.columns
         ],
-        "rows": [_row(explored, number, row, names, by_id) for number, row in found],
+        "rows": [_row(explored, number, row, names, by_id) for number, row in numbered],
         "offset": offset,
         "next": after,
         "count": None if search or table.planned_trials > MOST_COUNTED else table.count(),
@@ -136,21 +136,21 @@ def whole(explored: Explored, query: Query) -> Json:
     return document_of(explored, _place(explored, query))
 
 
-def document_of(explored: Explored, place: TrialPlace) -> Json:
+def document_of(explored: Explored, trial: TrialPlace) -> Json:
     """`whole` of the trial at a place."""
-    reader = reader_of(explored, place.cube)
-    document = reader.view(*place[1:]).to_dict()
-    cell = reader.plan.tasks[place.task].cells[place.slot]
+    reader = reader_of(explored, trial.cube)
+    document = reader.view(*trial[1:]).to_dict()
+    cell = reader.plan.tasks[trial.task].cells[trial.slot]
     mark = answer_place(document["response"] or "", document["parsed"])
     cut = _cut(document, ("response", "reasoning"))
     for message in document["messages"]:
         cut = _cut(message, ("content",)) or cut
-    evaluation = reader.plan.evaluations[place.model]
+    evaluation = reader.plan.evaluations[trial.model]
     return {
         **document,
         "label": explored.label_of()[evaluation.eval_id],
-        "cube": place.cube,
-        "address": explored.addresses[place.cube],
+        "cube": trial.cube,
+        "address": explored.addresses[trial.cube],
         "sampler": evaluation.sampler.name,
         "template": evaluation.template.name,
         "tiers": list(cell.tiers),
@@ -163,28 +163,28 @@ def document_of(explored: Explored, place: TrialPlace) -> Json:
 
 def same(explored: Explored, query: Query) -> Json:
     """How every evaluation did on the same question; where several cubes have it, as the first that has finished it."""
-    place = _place(explored, query)
-    asked = reader_of(explored, place.cube).plan.tasks[place.task].cells[place.slot].cell
-    found: dict[str, Json] = {}
+    trial = _place(explored, query)
+    asked = reader_of(explored, trial.cube).plan.tasks[trial.task].cells[trial.slot].cell
+    by_label: dict[str, Json] = {}
     for number in range(len(explored.cubes)):
-        for row in _same_in(explored, number, asked, place):
-            if found.get(row["label"], {"status": "missing"})["status"] == "missing":
-                found[row["label"]] = row
-    return {"rows": list(found.values())}
+        for row in _same_in(explored, number, asked, trial):
+            if by_label.get(row["label"], {"status": "missing"})["status"] == "missing":
+                by_label[row["label"]] = row
+    return {"rows": list(by_label.values())}
 
 
-def _same_in(explored: Explored, number: int, asked: Cell, place: TrialPlace) -> Iterator[Json]:
+def _same_in(explored: Explored, number: int, asked: Cell, trial: TrialPlace) -> Iterator[Json]:
     """How each evaluation of a cube did on a question; nothing if the cube does not ask it."""
     reader = reader_of(explored, number)
     plan, labels = reader.plan, explored.label_of()
     cells = [[planned.cell.id for planned in task.cells] for task in plan.tasks]
     spots = [(task, row.index(asked.id)) for task, row in enumerate(cells) if asked.id in row]
-    if not spots or place.trial >= plan.trials or place.repeat >= plan.repeats:
+    if not spots or trial.trial >= plan.trials or trial.repeat >= plan.repeats:
         return
     at = (*spots[0], 0, 0)
-    one = slice(place.trial, place.trial + 1), slice(place.repeat, place.repeat + 1)
+    spans = slice(trial.trial, trial.trial + 1), slice(trial.repeat, trial.repeat + 1)
     for model, evaluation in enumerate(plan.evaluations[:MOST_MODELS]):
-        read = reader.cube.read_span(model, *one, ["status", "tokens"])
+        read = reader.cube.read_span(model, *spans, ["status", "tokens"])
         yield {
             "label": labels[evaluation.eval_id],
             "cube": number,
@@ -193,18 +193,18 @@ def _same_in(explored: Explored, number: int, asked: Cell, place: TrialPlace) ->
         }
 
 
-def _searched(
+def _search_rows(
     table: Trials, search: Search, offset: int, limit: int
 ) -> tuple[list[tuple[int, dict[str, Any]]], int | None]:
     """Rows in which something is found with their numbers, and the number behind the last row that was read."""
-    found: list[tuple[int, dict[str, Any]]] = []
+    matches: list[tuple[int, dict[str, Any]]] = []
     until = time.monotonic() + SECONDS
     for number, row in enumerate(table.rows(), offset):
         if any(search.finds([[row[name]] for name in search.within])):
-            found.append((number, row))
-        if len(found) == limit or time.monotonic() > until:
-            return found, number + 1
-    return found, None
+            matches.append((number, row))
+        if len(matches) == limit or time.monotonic() > until:
+            return matches, number + 1
+    return matches, None
 
 
 def _row(
@@ -221,9 +221,8 @@ def _row(
 
 def _brief(value: Any) -> Any:  # noqa: ANN401 - a cell
     if isinstance(value, list):
-        value = "; ".join(
-            str(one.get("content", one) if isinstance(one, dict) else one) for one in value[:20]
-        )
+        parts = (part.get("content", part) if isinstance(part, dict) else part for part in value[:20])
+        value = "; ".join(map(str, parts))
     if isinstance(value, str) and len(value) > _LONGEST_CELL:
         return value[: _LONGEST_CELL - 1] + "…"
     return value
@@ -247,7 +246,7 @@ def _place(explored: Explored, query: Query) -> TrialPlace:
     refused: SweepError | None = None
     for number in cubes:
         reader = reader_of(explored, number)
-        ids = [one.eval_id for one in reader.plan.evaluations]
+        ids = [row.eval_id for row in reader.plan.evaluations]
         if eval_id not in ids:
             continue
         try:
@@ -261,7 +260,7 @@ def _place(explored: Explored, query: Query) -> TrialPlace:
 
 def reader_of(explored: Explored, number: int) -> Reader:
     """One of the cubes, with its plan and its cache."""
-    return explored.kept(("reader", number), lambda: Reader(explored.cubes[number], explored.cache))
+    return explored.cached(("reader", number), lambda: Reader(explored.cubes[number], explored.cache))
 
 
 def _eval_id(explored: Explored, label: str) -> str:

@@ -88,7 +88,7 @@ def verify(url: str, *, repair: bool = False, tick: Ticker = silent) -> CacheChe
     entries = size = damaged = repaired = 0
     bad: list[str] = []
     with closing(open_cache(url, writable=repair)) as cache:
-        for key, content, sound in _read(cache, cache.entries()):
+        for key, content, sound in _read_entries(cache, cache.entries()):
             entries, size = entries + 1, size + len(content)
             if not sound:
                 damaged += 1
@@ -116,10 +116,9 @@ def collect(
     with closing(open_cache(url, writable=delete)) as cache:
         # Before the cubes are read: what a sweep stores from now on is no part of it, whatever its clock says.
         listing = cache.entries(there_now=delete)
-        kept = References.of(cubes, tick, cache)
+        references = References.of(cubes, tick, cache)
         for batch in batches(listing, lambda info: info.size):
-            wanted = kept.mark([info.key for info in batch])
-            for info, keep in zip(batch, wanted, strict=True):
+            for info, keep in zip(batch, references.mark([info.key for info in batch]), strict=True):
                 if not keep:
                     unreferenced, size = unreferenced + 1, size + info.size
                     gone += [info.key] if delete else []
@@ -130,7 +129,8 @@ def collect(
             tick("entries looked at", entries)
         in_use += cache.remove(gone) if gone else 0
         temporaries = cache.sweep(delete=delete) + sum(_sweep_cube(cube, delete=delete) for cube in cubes)
-    return CollectedEntries(entries, unreferenced, size, temporaries, kept.total, kept.unseen, in_use, delete)
+    requests = (references.total, references.unseen)
+    return CollectedEntries(entries, unreferenced, size, temporaries, *requests, in_use, delete)
 
 
 def export(url: str, path: Path, *, cube: str | None = None, tick: Ticker = silent) -> Transfer:
@@ -141,7 +141,8 @@ def export(url: str, path: Path, *, cube: str | None = None, tick: Ticker = sile
 
     def whole(cache: ManagedCache) -> Iterator[tuple[str, bytes]]:
         nonlocal skipped
-        for done, (key, content, sound) in enumerate(_read(cache, _chosen(cache.entries(), chosen)), 1):
+        contents = _read_entries(cache, _chosen(cache.entries(), chosen))
+        for done, (key, content, sound) in enumerate(contents, 1):
             if sound:
                 yield key, content
             skipped += not sound
@@ -170,8 +171,8 @@ def load(url: str, path: Path, *, tick: Ticker = silent) -> Transfer:
 
 def _sweep_cube(url: str, *, delete: bool) -> int:
     """Count or delete what killed writers left in a cube; one without any may be read-only."""
-    found = Cube.open(url).sweep(delete=False)
-    return Cube.open(url, writable=True).sweep() if found and delete else found
+    leftovers = Cube.open(url).sweep(delete=False)
+    return Cube.open(url, writable=True).sweep() if leftovers and delete else leftovers
 
 
 def _chosen(entries: Iterator[EntryInfo], chosen: References | None) -> Iterator[EntryInfo]:
@@ -183,7 +184,7 @@ def _chosen(entries: Iterator[EntryInfo], chosen: References | None) -> Iterator
         yield from (info for info, wanted in zip(batch, marks, strict=True) if wanted)
 
 
-def _read(cache: ManagedCache, entries: Iterable[EntryInfo]) -> Iterator[tuple[str, bytes, bool]]:
+def _read_entries(cache: ManagedCache, entries: Iterable[EntryInfo]) -> Iterator[tuple[str, bytes, bool]]:
     """Keys and contents of entries that were not deleted meanwhile, and whether each is sound."""
     contexts = Contexts()
     for batch in batches(entries, lambda info: info.size):

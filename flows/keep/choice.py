@@ -85,12 +85,12 @@ def find(cube: Cube, plan: Plan, choice: Choice) -> ToForget:
     """The results that a choice means; reads the chosen regions one at a time."""
     where, single, outcomes = choice.parts()
     rows = _asked_rows(cube, plan, single[ROW_ID]) if ROW_ID in single else None
-    found = ToForget(_chosen_cells(cube, plan, where))
+    chosen = ToForget(_chosen_cells(cube, plan, where))
     newest = Ledger(cube.records).newest()
     planned = planned_of(cube, newest)
     for region in sorted(newest):
         cube.region_shape(region)  # refuses one that is outside of the cube, as a stranger's ledger may have
-        cells = found.cells[region.model]
+        cells = chosen.cells[region.model]
         if not cells.any():
             continue
         window = window_of(cube.sizes, region, cube.chunks)
@@ -99,15 +99,15 @@ def find(cube: Cube, plan: Plan, choice: Choice) -> ToForget:
         meant = cells[..., None] & trials if rows is None else cells[..., None] & trials & rows[:, :, numbers]
         mask = meant[..., None] & _there(cube, region, outcomes, window.shape)
         if not mask.any():
-            found.empty.append(region)
+            chosen.empty.append(region)
             continue
-        found.regions.append(Chosen(region, window, mask))
+        chosen.regions.append(Chosen(region, window, mask))
         asked = planned.mask(window)
         for task in np.flatnonzero(mask.any(axis=(1, 2, 3))).tolist():
             here = mask[task]
-            counted, place = np.array([here.sum(), (here & asked[task]).sum()]), (region.model, task)
-            found.counts[place] = found.counts.get(place, 0) + counted
-    return found
+            counted, key = np.array([here.sum(), (here & asked[task]).sum()]), (region.model, task)
+            chosen.counts[key] = chosen.counts.get(key, 0) + counted
+    return chosen
 
 
 def _there(cube: Cube, region: Region, outcomes: Sequence[str], shape: tuple[int, ...]) -> BoolArray:
@@ -129,11 +129,11 @@ def _chosen_cells(cube: Cube, plan: Plan, where: Where) -> BoolArray:
     with refused():
         table = keys(dataset)
         chosen = select(dataset, checked_where(where, table, dataset), table)
-    found: BoolArray = valid & chosen.models[:, None, None] & chosen.cells
-    if not found.any():
+    cells: BoolArray = valid & chosen.models[:, None, None] & chosen.cells
+    if not cells.any():
         words = ", ".join(where if not isinstance(where, Mapping) else map(str, where.items()))
         raise SweepError(f"`where`: nothing fulfils all of {words}", "Drop or widen a condition")
-    return found
+    return cells
 
 
 def _asked_rows(cube: Cube, plan: Plan, rows: Sequence[str]) -> BoolArray:
@@ -144,7 +144,7 @@ def _asked_rows(cube: Cube, plan: Plan, rows: Sequence[str]) -> BoolArray:
     wanted = set(rows)
     if unknown := sorted(wanted - set(stored.ravel().tolist())):
         raise SweepError(f"`where`: {ROW_ID} is never '{unknown[0]}'", "Give ids as the data set has them")
-    found = np.zeros((*plan.sources.shape, stored.shape[1]), dtype=bool)
+    asked = np.zeros((*plan.sources.shape, stored.shape[1]), dtype=bool)
     for (task, slot), ids in zip(plan.named_points, stored, strict=True):
-        found[task, slot] = [text in wanted for text in ids.tolist()]
-    return found
+        asked[task, slot] = [text in wanted for text in ids.tolist()]
+    return asked

@@ -23,25 +23,25 @@ def fetch_data(
 ) -> list[shelf.FetchedRows]:
     """Fetch what addresses, suites and configs name, as the hub has it now; what is here already is not sent again."""
     wanted = dict.fromkeys(Address.parse(text) for target in targets for text in addresses(target))
-    found = []
+    records = []
     for address in wanted:
         record = (shelf.find(str(address)) if address.is_pinned else None) or fetch(address)
         tell(record)
-        found.append(record)
-    return found
+        records.append(record)
+    return records
 
 
 def addresses(target: str) -> list[str]:
     """The addresses on the hub that a target names, in order."""
     if is_hub(target):
         return [target]
-    found = list(dict.fromkeys(_named(_written(target), {target})))
-    if not found:
+    texts = list(dict.fromkeys(_hub_addresses(_config_of(target), {target})))
+    if not texts:
         raise SweepError(f"{show(target)} names no data set of the hub", "There is nothing to fetch for it")
-    return found
+    return texts
 
 
-def _written(target: str) -> Mapping[str, object]:
+def _config_of(target: str) -> Mapping[str, object]:
     path = Path(target)
     if path.is_file():
         return written_config(path)
@@ -53,7 +53,7 @@ def _written(target: str) -> Mapping[str, object]:
     )
 
 
-def _named(config: Mapping[str, object], seen: set[str]) -> Iterator[str]:
+def _hub_addresses(config: Mapping[str, object], seen: set[str]) -> Iterator[str]:
     """All texts of a config that are addresses, and those of the suites that its tasks are taken from."""
     for node in nodes(config.get("tasks")):
         if isinstance(node, str) and is_hub(node):
@@ -63,7 +63,7 @@ def _named(config: Mapping[str, object], seen: set[str]) -> Iterator[str]:
         suite = node.get("suite") if isinstance(node, Mapping) else None
         if isinstance(suite, str) and suite in suite_names() and suite not in seen:
             seen.add(suite)
-            yield from _named(suite_section(suite), seen)
+            yield from _hub_addresses(suite_section(suite), seen)
 
 
 def _examples(params: Mapping[str, object]) -> Iterator[str]:
@@ -77,9 +77,9 @@ def _examples(params: Mapping[str, object]) -> Iterator[str]:
 
 def data_here() -> list[dict[str, Any]]:
     """What was fetched to this machine: each address with its source, commit, licence, digest and size."""
-    return [described(record) for record in shelf.records()]
+    return [record_fields(record) for record in shelf.records()]
 
 
-def described(record: shelf.FetchedRows) -> dict[str, Any]:
+def record_fields(record: shelf.FetchedRows) -> dict[str, Any]:
     """A record as JSON values."""
     return {**vars(record), "pinned": record.is_pinned, "path": str(shelf.content(record.sha256))}

@@ -41,22 +41,20 @@ def judge_request_keys(plan: Plan, parts: Sequence[Chosen], cache: ManagedCache)
         return
     book = CriteriaBook(plan.tasks)
     for part in parts:
-        for item in _prepared(plan, part):
+        for item in _trials_of(plan, part):
             rubric = book.of(item.task, item.trial).rubric
             if rubric:
-                reply = cache.get(item.request.digest)
-                keys = list(judge_keys(plan.judges, rubric, item.trial, reply))
+                keys = list(judge_keys(plan.judges, rubric, item.trial, cache.get(item.request.digest)))
                 yield from (
                     key for key, there in zip(keys, cache.contents(keys), strict=True) if there is not None
                 )
 
 
-def _prepared(plan: Plan, part: Chosen) -> Iterator[Prepared]:
+def _trials_of(plan: Plan, part: Chosen) -> Iterator[Prepared]:
     """The trials, some in memory at a time."""
     positions = np.flatnonzero(part.mask)
     for begin in range(0, len(positions), _KEYS_AT_ONCE):
-        some = positions[begin : begin + _KEYS_AT_ONCE]
-        yield from prepare_trials(plan, Block(part.window, 0, 0, some))
+        yield from prepare_trials(plan, Block(part.window, 0, 0, positions[begin : begin + _KEYS_AT_ONCE]))
 
 
 Array = npt.NDArray[Any]
@@ -117,8 +115,7 @@ def forget(
     address = _cache_address(cube, notes, cache)
     if address:
         open_cache(address, writable=False).close()  # says that it is not there
-    found = find(cube, plan, choice)
-    shown = _shown(cube, plan, found, address)
+    shown = _forgetting_of(cube, plan, find(cube, plan, choice), address)
     if not confirmed(shown):
         return shown
     writable = Cube.open(url, writable=True)
@@ -133,9 +130,8 @@ def _cache_address(cube: Cube, notes: dict[str, Any], cache: str | Path | bool) 
         return ""
     noted = notes.get("cache")
     address = default_cache_address(cube, noted)
-    place = beside(cube.url, str(noted).rpartition("/")[2])
     # For reading, the cache of a like sweep elsewhere will do. What is to be deleted must be this cube's.
-    if address is None or address not in (noted, place):
+    if address is None or address not in (noted, beside(cube.url, str(noted).rpartition("/")[2])):
         raise SweepError(
             f"it is not certain where the replies of cube '{cube.url}' are",
             "Run the sweep's config once here, or put the cache beside the cube",
@@ -143,15 +139,14 @@ def _cache_address(cube: Cube, notes: dict[str, Any], cache: str | Path | bool) 
     return address
 
 
-def _shown(cube: Cube, plan: Plan, found: ToForget, address: str) -> Forgetting:
+def _forgetting_of(cube: Cube, plan: Plan, chosen: ToForget, address: str) -> Forgetting:
     rows = [
         ForgottenRow(
             plan.labels[model], plan.task_names[task], trials=int(counted[0]), requests=int(counted[1])
         )
-        for (model, task), counted in sorted(found.counts.items())
+        for (model, task), counted in sorted(chosen.counts.items())
     ]
-    batches = len(BatchNotes(cube.records).tokens())
-    return Forgetting(cube.url, address, False, rows, batches=batches)
+    return Forgetting(cube.url, address, False, rows, batches=len(BatchNotes(cube.records).tokens()))
 
 
 class _Forgetter:
@@ -165,26 +160,26 @@ class _Forgetter:
         mend_shared(self._cube)
         cache = open_cache(self._address, writable=True) if self._address else None
         # Again, under the lease: somebody may have recorded more since it was shown.
-        found = find(self._cube, self._plan, self._choice)
-        shown = _shown(self._cube, self._plan, found, self._address)
+        chosen_results = find(self._cube, self._plan, self._choice)
+        shown = _forgetting_of(self._cube, self._plan, chosen_results, self._address)
         planned = planned_of(self._cube, Ledger(self._cube.records).newest())
         deleted = left = 0
         if cache is not None:
             # Replies before results, as a run would take them from there; those of judges before the answers that they
             # are about, without which nobody knows any more which they are.
-            chosen = list(found.regions)
+            chosen = list(chosen_results.regions)
             for keys in (
                 judge_request_keys(self._plan, chosen, cache),
-                (item.request.digest for part in chosen for item in _prepared(self._plan, part)),
+                (item.request.digest for part in chosen for item in _trials_of(self._plan, part)),
             ):
                 while batch := list(islice(keys, _AT_ONCE)):
                     left += cache.remove(batch)
                     deleted += len(batch)
             cache.close()
-        self._clear([*found.regions, *self._unrecorded(found.empty)], planned)
+        self._clear([*chosen_results.regions, *self._unrecorded_regions(chosen_results.empty)], planned)
         return replace(shown, done=True, replies=deleted, kept_replies=left)
 
-    def _unrecorded(self, regions: Iterable[Region]) -> Iterator[Chosen]:
+    def _unrecorded_regions(self, regions: Iterable[Region]) -> Iterator[Chosen]:
         """Regions that somebody wrote and was killed before recording it, with nothing more to take from them."""
         newest = Ledger(self._cube.records).newest()
         for region in regions:
@@ -196,13 +191,13 @@ class _Forgetter:
         """Write the regions without the results, record it, and count their models anew."""
         with Ledger(self._cube.records) as ledger:
             newest = ledger.newest()
-            for one in chosen:
-                grader = grader_of(self._plan.evaluations[one.region.model])
-                receipt = _cleared(self._cube, newest[one.region], one.mask, planned, grader)
+            for region in chosen:
+                grader = grader_of(self._plan.evaluations[region.region.model])
+                receipt = _clear_region(self._cube, newest[region.region], region.mask, planned, grader)
                 ledger.append(receipt)
                 newest[receipt.region] = receipt
             prices = [(float(p), float(c)) for p, c in np.nan_to_num(prices_of(self._cube))]
-            models = {one.region.model for one in chosen}
+            models = {region.region.model for region in chosen}
             # A call before this one may have been killed before it counted.
             models |= uncounted_models(newest, self._cube.read_counters())
             counted = {
@@ -213,24 +208,23 @@ class _Forgetter:
             self._cube.write_counters(counted)
 
 
-def _cleared(
+def _clear_region(
     cube: Cube, receipt: Receipt, mask: npt.NDArray[np.bool_], planned: SampleTargets, grader: str
 ) -> Receipt:
     """Write a region without some of its results; the receipt to record, of `grader` where nothing stays."""
     window = window_of(cube.sizes, receipt.region, cube.chunks)
     problems, stored = stored_problems(cube, receipt)
     arrays: dict[str, Array] = {}
-    sizes = cube.sizes
-    kept = _kept(cube, receipt, window) & ~mask if not problems else np.zeros(window.shape, dtype=bool)
+    stays = np.zeros(window.shape, dtype=bool) if problems else _vouched_mask(cube, receipt, window) & ~mask
     for name, variable in cube.trial_arrays.items():
-        more = tuple(sizes[dim] for dim in variable.dims[5:])
+        more = tuple(cube.sizes[dim] for dim in variable.dims[5:])
         arrays[name] = np.full((*window.shape, *more), variable.fill, dtype=variable.dtype)
         if not problems:
-            arrays[name][kept] = stored[name][kept]
+            arrays[name][stays] = stored[name][stays]
     digest = cube.write_region(receipt.region, arrays)
     anything = bool((arrays["status"] <= LAST_FINISHED).any())
     # What stays was graded and written when it was: neither grader nor time are today's.
-    made = receipt_of(
+    cleared = receipt_of(
         window,
         receipt.generation + 1,
         planned.mask(window),
@@ -240,11 +234,11 @@ def _cleared(
         cube.shape_number,
         receipt.grader if anything else grader,
     )
-    return replace(made, at=receipt.at, fingerprints=receipt.fingerprints if anything else {})
+    return replace(cleared, at=receipt.at, fingerprints=receipt.fingerprints if anything else {})
 
 
-def _kept(cube: Cube, receipt: Receipt, window: Window) -> npt.NDArray[np.bool_]:
+def _vouched_mask(cube: Cube, receipt: Receipt, window: Window) -> npt.NDArray[np.bool_]:
     """The part of a region that its receipt vouches for; what a killed run left beyond is nobody's."""
-    found, sizes = np.zeros(window.shape, dtype=bool), cube.shape_of(receipt).sizes
-    found[: sizes["task"], : sizes["params"], : receipt.trials, : receipt.repeats] = True
-    return found
+    mask, sizes = np.zeros(window.shape, dtype=bool), cube.shape_of(receipt).sizes
+    mask[: sizes["task"], : sizes["params"], : receipt.trials, : receipt.repeats] = True
+    return mask

@@ -69,25 +69,25 @@ def rescore_cube(
             f"the replies of cube '{cube}' were graded by the tool that they were imported from",
             "Grade them again with that tool, and import its new log into a new cube",
         )
-    found = needed_replies(source, notes.get("cache"), cache)
+    replies = needed_replies(source, notes.get("cache"), cache)
     if PUBLISHED in source.attrs:
         # Refuses, before a copy is made in which nothing can be written either.
         Cube.open(cube, writable=True)
-    target = str(cube) if output is None else _copied(cube, output)
+    target = str(cube) if output is None else _copy_to(cube, output)
     opened = Cube.open(target, writable=True)
     with Lease.acquire(opened.records, notify=notify):
         with_said(opened)
         plan = cube_plan(opened, notes)
         try:
-            return regrade_recorded(opened, plan, found, older_only=False)
+            return regrade_recorded(opened, plan, replies, older_only=False)
         except (ArithmeticError, LookupError, MemoryError, RecursionError, TypeError, ValueError) as error:
             if isinstance(error, EvalcubeError) or remembered_config(source) is not None:
                 raise  # its run took the same description
-            what = f"what cube '{cube}' says of its tasks does not go with what it holds ({error!r:.200})"
-            raise SweepError(what, "Take the cube from whoever made it anew") from error
+            problem = f"what cube '{cube}' says of its tasks does not go with what it holds ({error!r:.200})"
+            raise SweepError(problem, "Take the cube from whoever made it anew") from error
 
 
-def _copied(url: str | Path, output: str | Path) -> str:
+def _copy_to(url: str | Path, output: str | Path) -> str:
     """A copy of a cube, without the lease."""
     if Cube.exists(output):
         raise SweepError(f"`output`: '{output}' is there already", "Give a new name")

@@ -137,10 +137,8 @@ def _clip_rows(limit: int | None, board: Leaderboard, most: Leaderboard) -> list
 
 def _lead(board: Leaderboard) -> str:
     """Which score this is, and what ranks go by."""
-    score = (
-        "ReasonScore of what the rates may be" if board.version == "auto" else f"ReasonScore {board.version}"
-    )
-    return f"score: {score}; ranks go by {'it' if board.lead == 'score' else board.mode}."
+    kind = "of what the rates may be" if board.version == "auto" else board.version
+    return f"score: ReasonScore {kind}; ranks go by {'it' if board.lead == 'score' else board.mode}."
 
 
 def _default_limits(dataset: Dataset) -> list[int]:

@@ -183,10 +183,9 @@ def _rating(row: object, spot: str) -> _Rating:
     fields = {name: value.strip() if isinstance(value, str) else value for name, value in row.items() if name}
     if isinstance(fields.get("score"), bool):
         raise SweepError(f"{spot}: score: must be a number, got {show(fields['score'])}", _FORM)
+    filled = {name: value for name, value in fields.items() if value not in ("", None)}
     try:
-        rating = _Rating.model_validate(
-            {name: value for name, value in fields.items() if value not in ("", None)}
-        )
+        rating = _Rating.model_validate(filled)
     except ValidationError as error:
         first = error.errors()[0]
         raise SweepError(

@@ -269,9 +269,8 @@ class Reader:
 
     def row(self, name: str, task: str | None, params: str | None) -> tuple[int, int, int]:
         """Indices of the task, the point and the trial that ask a row of a data set, by its id, else its number."""
-        points = (
-            [self.point(task, params)] if task else list(np.ndindex(len(self.plan.tasks), self.plan.slots))
-        )
+        every = np.ndindex(len(self.plan.tasks), self.plan.slots)
+        points = [self.point(task, params)] if task else list(every)
         matches = []
         for row, slot in points:
             if slot < len(cells := self.plan.tasks[row].cells) and not cells[slot].older:

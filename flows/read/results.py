@@ -227,6 +227,5 @@ class MetricsResult(_Grouped):
         """A row for each group and k."""
         from evalcube.stages.analyze.render.rows import metric_rows
 
-        return metric_rows(
-            self.arrays, self.arrays.attrs["metrics"], axes.evaluation_labels(self.part.arrays)
-        )
+        labels = axes.evaluation_labels(self.part.arrays)
+        return metric_rows(self.arrays, self.arrays.attrs["metrics"], labels)

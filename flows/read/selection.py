@@ -167,9 +167,8 @@ def open_part(
     if where:
         words = _in_words(Part(where))
         dataset = _restrict(dataset, where, f"`where`: nothing fulfils all of {words}")
-    words = ", ".join(
-        filter(None, ("as selected with xarray" if selected else "", _in_words(chosen), read_by))
-    )
+    parts = ("as selected with xarray" if selected else "", _in_words(chosen), read_by)
+    words = ", ".join(filter(None, parts))
     return OpenPart(dataset, words, warnings, whole, composite_settings(notes)[0])
 
 

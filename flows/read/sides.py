@@ -126,9 +126,8 @@ class SideBySide:
 
         dataset, inside = self.dataset.isel(trial=slice(trials)), xr.DataArray(cells, dims=CELL)
         asked = dataset["planned_trials"].where(inside, 0).clip(max=dataset.sizes["trial"])
-        dataset = dataset.assign(
-            status=dataset["status"].where(inside, np.uint8(Status.MISSING)), planned_trials=asked
-        )
+        status = dataset["status"].where(inside, np.uint8(Status.MISSING))
+        dataset = dataset.assign(status=status, planned_trials=asked)
         planned = self.planned[..., :trials, :] & cells[..., np.newaxis, np.newaxis]
         return replace(self, dataset=dataset, planned=planned)
 
@@ -233,11 +232,8 @@ def _chosen(cubes: Sequence[str], opened: Sequence[OpenPart], models: Sequence[s
     elif not names and len(both) == 1 and not single:
         places = [label.index(both[0]) for label in labels]
     else:
-        there = (
-            f"this cube has: {', '.join(labels[0])}"
-            if single
-            else f"both cubes have: {', '.join(both) or 'none'}"
-        )
+        own, common = ", ".join(labels[0]), ", ".join(both) or "none"
+        there = f"this cube has: {own}" if single else f"both cubes have: {common}"
         raise SweepError(
             f"`models`: two are laid side by side; {there}",
             "Name two of them" if single else "Name one for both, or one for each",

@@ -337,10 +337,8 @@ class Trials(Shown):
     @property
     def planned_trials(self) -> int:
         """Trials of the evaluations and points that are meant, whatever became of them."""
-        return sum(
-            int((cube.planned.trials * cube.planned.repeats * cube.cells)[cube.models].sum())
-            for cube in self._opened
-        )
+        planned = ((cube.planned.trials * cube.planned.repeats * cube.cells, cube) for cube in self._opened)
+        return sum(int(trials[cube.models].sum()) for trials, cube in planned)
 
     def blocks(self) -> Iterator[Block]:
         """The values of the columns by name, some rows at a time."""

@@ -11,8 +11,8 @@ import typer.main
 from typer.testing import CliRunner
 
 from evalcube.flows import cli
-from evalcube.flows.cli.app import app, named
-from evalcube.flows.cli.options import MEANINGS, described
+from evalcube.flows.cli.app import app, app_with
+from evalcube.flows.cli.options import MEANINGS, parse_docstring
 
 FOLDER = Path(cli.__file__).parent
 
@@ -22,7 +22,7 @@ def meanings():
     for path in sorted(FOLDER.glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef):
-                yield from described(ast.get_docstring(node) or "")[1].values()
+                yield from parse_docstring(ast.get_docstring(node) or "")[1].values()
             if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("Option", "Argument"):
                 yield from (("", ast.literal_eval(key.value)) for key in node.keywords if key.arg == "help")
 
@@ -75,7 +75,7 @@ def test_described__parts_what_a_command_does_from_what_its_options_mean():
         Which one.
     """
 
-    assert described(text) == (
+    assert parse_docstring(text) == (
         "Do it.\n\nOr not.",
         {"cube": ("", "Where it is, or was."), "tag": ("NAME", "Which one.")},
     )
@@ -108,5 +108,5 @@ def commands(group, before=()):
 def test_named__is_the_one_command_that_is_asked_for_and_all_where_there_is_no_such():
     everything = typer.main.get_command(app).commands
 
-    assert all(list(typer.main.get_command(named(name)).commands) == [name] for name in everything)
-    assert named("--help") is named("leaderbord") is app
+    assert all(list(typer.main.get_command(app_with(name)).commands) == [name] for name in everything)
+    assert app_with("--help") is app_with("leaderbord") is app

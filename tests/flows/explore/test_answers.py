@@ -163,9 +163,9 @@ def test_kept__is_made_anew_when_something_is_recorded(explored_cube, monkeypatc
         made.append(1)
         return len(made)
 
-    assert [explored.kept("x", make), explored.kept("x", make)] == [1, 1]
+    assert [explored.cached("x", make), explored.cached("x", make)] == [1, 1]
     monkeypatch.setattr(explored, "stamp", lambda: "later")
-    assert explored.kept("x", make) == 2
+    assert explored.cached("x", make) == 2
 
 
 def test_kept__two_who_ask_at_once_have_one_made_and_hold_up_nobody_else(explored_cube):
@@ -192,11 +192,11 @@ def test_kept__what_was_begun_before_a_change_is_made_again(explored_cube, monke
 
     def make():
         monkeypatch.setattr(explored, "stamp", lambda: "later")
-        return explored.kept("inner", lambda: "new")
+        return explored.cached("inner", lambda: "new")
 
-    explored.kept("outer", lambda: f"of old and {make()}")
+    explored.cached("outer", lambda: f"of old and {make()}")
 
-    assert explored.kept("outer", lambda: "new") == "new"
+    assert explored.cached("outer", lambda: "new") == "new"
 
 
 @pytest.fixture(scope="module")
