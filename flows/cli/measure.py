@@ -43,7 +43,7 @@ _LASTING = frozenset(
 
 @contextmanager
 def subscribers(log: str | None, *, quiet: bool, draws: bool = False) -> Iterator[list[Subscriber]]:
-    """Whoever follows a run: a live display unless `quiet`, and a log if one is wanted.
+    """Open the followers of a run: a live display unless `quiet`, and a log if one is wanted.
 
     What draws the leaderboard is got ready if it `draws` one in the end.
     """

@@ -231,14 +231,9 @@ def _compute_here() -> None:
 
 
 def cubes_and_models(first: str, others: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The addresses of cubes at the beginning of a command's arguments, and what comes after them.
+    """Split a command's arguments into the addresses of cubes at their beginning, and the names after them.
 
-    Parameters
-    ----------
-    first
-        The first argument, which is a cube.
-    others
-        The others: of these as many as are cubes without a break.
+    The first argument is always a cube.
     """
     cubes = [first, *takewhile(_is_cube, others)]
     return cubes, list(others[len(cubes) - 1 :])

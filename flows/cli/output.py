@@ -91,7 +91,7 @@ def _as_text(stream: io.FileIO, encoding: str, *, by_line: bool) -> io.TextIOWra
 
 @contextmanager
 def pipe_safe() -> Iterator[None]:
-    """Print what may find no reader, as in ``evalcube run … | head -1``: the command goes on to its own exit code."""
+    """Ignore a closed pipe, as in ``evalcube run … | head -1``: the command goes on to its own exit code."""
     try:
         yield
         sys.stdout.flush()
@@ -123,12 +123,7 @@ def show(text: str) -> None:
 def show_json(document: Any, schema: str = "") -> None:  # noqa: ANN401 - any JSON value
     """Write a JSON document to standard output, in ASCII; NaN becomes null.
 
-    Parameters
-    ----------
-    document
-        What to write; an object where it has a schema.
-    schema
-        Name of its form, of which this is the first version; empty where the document says it, or has none.
+    An object gets the name of its schema, in version 1, unless it names one itself.
     """
     if schema:
         document = {"schema": f"evalcube.{schema}", "schema_version": 1, **document}
@@ -240,12 +235,7 @@ def print_table(table: TableSpec, *, markdown: bool) -> None:
 def show_csv(rows: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -> None:
     """Print rows as CSV with a header: all digits, nothing where there is no value, and no formula of a spreadsheet.
 
-    Parameters
-    ----------
-    rows
-        Made flat by `evalcube.stages.analyze.render.shown.records`.
-    names
-        The header where there is no row.
+    Without any row the header is `names`.
     """
     import csv
     import sys

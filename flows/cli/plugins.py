@@ -21,13 +21,7 @@ def installed_plugins() -> list[EntryPoint]:
 
 
 def plugin_fault(error: BaseException) -> str | None:
-    """What went wrong in whose code, on one line; None if no code of the user's raised it.
-
-    Parameters
-    ----------
-    error
-        As it was raised, here or on a worker.
-    """
+    """Say in one line which plug-in or own module raised an error, here or on a worker; None if none of them did."""
     points: dict[str, list[EntryPoint]] = {}
     for point in installed_plugins():
         points.setdefault(_top(point.module), []).append(point)

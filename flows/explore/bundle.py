@@ -39,16 +39,8 @@ _TEXTS = frozenset({"prompt", "response", "reasoning", "content", "parsed", "ans
 """Of questions and replies, which stay as they are, but for the addresses of the cubes and caches at hand."""
 
 
-class Placeless:
-    """Takes places out of answers.
-
-    Parameters
-    ----------
-    explored
-        The cubes that the answers are of.
-    caches
-        Addresses of caches that their notes name.
-    """
+class PathScrubber:
+    """Replaces addresses and paths in answers: of cubes, of the caches that their notes name, of the home folder."""
 
     def __init__(self, explored: Explored, caches: tuple[str, ...] = ()) -> None:
         names = cube_names(explored.cubes)
@@ -61,7 +53,7 @@ class Placeless:
         self._spelled = sorted(paths, key=lambda pair: -len(pair[0]))
 
     def __call__(self, value: Any, key: str = "") -> Any:  # noqa: ANN401 - any JSON value
-        """The same value without places."""
+        """Return the value without addresses and paths."""
         if isinstance(value, Mapping):
             return {name: self(item, str(name)) for name, item in value.items()}
         if isinstance(value, list | tuple):
@@ -130,7 +122,7 @@ def bundle(
         shutil.copyfile(plotly, folder / PLOTLY)
         page = folder / "index.html"
         page.write_text(_page(page.read_text("utf-8")), "utf-8")
-        writer = _Scripts(folder / "data", Placeless(explored, _caches(explored)))
+        writer = _Scripts(folder / "data", PathScrubber(explored, _caches(explored)))
         _write_answers(writer, explored, tick)
         rows, notes = _write_trials(writer, explored, trials, most, tick)
         writer.manifest(
@@ -163,9 +155,9 @@ def _page(html: str) -> str:
 class _Scripts:
     """Writes answers as scripts: from disk, a page may load scripts and nothing else."""
 
-    def __init__(self, folder: Path, placeless: Placeless) -> None:
+    def __init__(self, folder: Path, scrub: PathScrubber) -> None:
         folder.mkdir()
-        self._folder, self._placeless = folder, placeless
+        self._folder, self._scrub = folder, scrub
         self.names: dict[str, str] = {}
         """Files by what is asked."""
 
@@ -173,14 +165,14 @@ class _Scripts:
         """Write the answer to a question."""
         name = f"{len(self.names):05d}.js"
         # In ASCII, so that no text is anything but a text, whatever it says.
-        answer = json.dumps(self._placeless(jsonable(document)), allow_nan=False)
+        answer = json.dumps(self._scrub(jsonable(document)), allow_nan=False)
         (self._folder / name).write_text(f"explorer.receive({json.dumps(key)}, {answer});\n", "ascii")
         self.names[key] = name
 
     def manifest(self, document: Json) -> None:
         """Write what there is."""
         (self._folder / "manifest.js").write_text(
-            f"explorer.bundle = {json.dumps(self._placeless(document))};\n", "ascii"
+            f"explorer.bundle = {json.dumps(self._scrub(document))};\n", "ascii"
         )
 
 

@@ -37,20 +37,7 @@ _COUNTER_CHUNKS = 8
 
 
 class Explored:
-    """Some cubes, read as one; opened again when something new is recorded in them.
-
-    Parameters
-    ----------
-    cubes
-        Their addresses.
-    cache
-        Address of the response cache; default: those at hand.
-
-    Raises
-    ------
-    StorageError
-        If there is no cube, or it cannot be read.
-    """
+    """Some cubes, read as one; opened again when something new is recorded in them."""
 
     def __init__(self, cubes: Sequence[str], cache: str | None = None) -> None:
         self.cubes = tuple(dict.fromkeys(cubes))

@@ -150,13 +150,13 @@ def _forgetting_of(cube: Cube, plan: Plan, chosen: ToForget, address: str) -> Fo
 
 
 class _Forgetter:
-    """Does it, for the holder of the lease."""
+    """Takes results out of a cube, under its lease."""
 
     def __init__(self, cube: Cube, plan: Plan, choice: Choice, address: str) -> None:
         self._cube, self._plan, self._choice, self._address = cube, plan, choice, address
 
     def run(self) -> Forgetting:
-        """In an order in which whoever is killed has promised nothing that a later run could undo unseen."""
+        """Take the results out in an order that leaves no silent contradiction if the process is killed."""
         mend_shared(self._cube)
         cache = open_cache(self._address, writable=True) if self._address else None
         # Again, under the lease: somebody may have recorded more since it was shown.
@@ -180,7 +180,7 @@ class _Forgetter:
         return replace(shown, done=True, replies=deleted, kept_replies=left)
 
     def _unrecorded_regions(self, regions: Iterable[Region]) -> Iterator[Chosen]:
-        """Regions that somebody wrote and was killed before recording it, with nothing more to take from them."""
+        """Regions that a killed run wrote without recording them; no results are taken from them."""
         newest = Ledger(self._cube.records).newest()
         for region in regions:
             if CONTENT in stored_problems(self._cube, newest[region])[0]:
@@ -238,7 +238,7 @@ def _clear_region(
 
 
 def _vouched_mask(cube: Cube, receipt: Receipt, window: Window) -> npt.NDArray[np.bool_]:
-    """The part of a region that its receipt vouches for; what a killed run left beyond is nobody's."""
+    """The part of a region that its receipt vouches for; a killed run may have left more."""
     mask, sizes = np.zeros(window.shape, dtype=bool), cube.shape_of(receipt).sizes
     mask[: sizes["task"], : sizes["params"], : receipt.trials, : receipt.repeats] = True
     return mask

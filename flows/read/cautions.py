@@ -83,7 +83,7 @@ def _unnamed_parts(notes: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def _unverified_recipes(notes: Mapping[str, object], dataset: Dataset) -> tuple[str, ...]:
-    """Of which of its tasks nobody knows whether their numbers may be held against published ones."""
+    """Return the tasks whose numbers are not verified to be comparable with published ones."""
     config, there = notes.get("config"), axes.names(dataset, "task")
     tasks = config.get("tasks") if isinstance(config, Mapping) else None
     if not isinstance(tasks, Mapping) or not any("recipe" in task for task in tasks.values() if task):

@@ -38,7 +38,7 @@ _NEXT = {
 
 
 def remember_decision(address: str, result: GateResult) -> None:
-    """Keep what was decided at planned looks beside the cube: whoever looks at the same answers is told the same."""
+    """Keep a decision at planned looks beside the cube, so that later readers of the same answers see the same."""
     records = Cube.open(address).records
     with guarded(f"{records.address}/{GATE}", "keep the decision"):
         records.put(GATE, json.dumps({"answers": _answers(records), "decision": asdict(result)}).encode())

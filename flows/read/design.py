@@ -48,7 +48,7 @@ def with_design(dataset: Dataset) -> Dataset:
     try:
         spec = parse_spec(dataset.attrs["spec"])
     except SweepError:
-        return dataset  # whoever opens a cube by its address is told; a dataset may be anybody's
+        return dataset  # opening a cube by its address reports this; a dataset may come from anywhere
     dataset = _with_sources(_with_versions(spec, dataset))
     dataset = _with_data_sets(spec, dataset)
     limits = {row.eval_id: token_limit(row.sampler.params) for row in spec.evaluations}
@@ -69,7 +69,7 @@ def of_data_set(task: str) -> bool:
 
 
 def _with_data_sets(spec: Spec, dataset: Dataset) -> Dataset:
-    """The dataset with ``data_set`` (task); as it is where its labels are gone, which whoever needs them tells."""
+    """The dataset with ``data_set`` (task); unchanged if its task labels are gone, which their first user reports."""
     if "task" not in dataset.coords:
         return dataset
     of_rows = {task.label: of_data_set(task.name) for task in spec.tasks}

@@ -351,7 +351,7 @@ class Reader:
                     opinions.append(read_opinion(judge, repeat, data))
 
     def _readings(self, address: Place) -> list[Opinion]:
-        scores = self._stored(address, ("judge_readings",)).get("judge_readings", np.empty((0, 0)))
+        scores = self._stored_values(address, ("judge_readings",)).get("judge_readings", np.empty((0, 0)))
         return [
             Opinion(self.plan.judges[judge].name, number, float(scores[judge, number]), "")
             for judge, number in np.argwhere(~np.isnan(scores)).tolist()
@@ -365,7 +365,7 @@ class Reader:
                     f"`{name}`: {value} is outside of the cube", f"Give a number from 0 to {size - 1}"
                 )
         evaluation, entry = self.plan.evaluations[model], self.plan.tasks[task]
-        stored = self._stored((model, task, slot, trial, repeat))
+        stored = self._stored_values((model, task, slot, trial, repeat))
         (row,) = self.load_trials([(model, task, slot, trial, repeat)])
         cell, answered, task_code = row.cell, row.answered, row.cell.task
         reasons = [task_code.reason] if isinstance(task_code, AbsentTask) else evaluation.not_run
@@ -413,7 +413,7 @@ class Reader:
                 names.setdefault((message["role"], message["content"]), []).append(judge.name)
         return [{"judge": ", ".join(to), "role": role, "content": text} for (role, text), to in names.items()]
 
-    def _stored(self, address: Place, names: Sequence[str] = _STORED) -> dict[str, Any]:
+    def _stored_values(self, address: Place, names: Sequence[str] = _STORED) -> dict[str, Any]:
         """What some of the cube's arrays hold of one trial; absent ones are not there."""
         model, task, slot, trial, repeat = address
         chunks = self.cube.chunks

@@ -164,22 +164,22 @@ def _failures(models: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
 
 
 def _facts(readers: Sequence[Reader], date: datetime.date) -> dict[str, str]:
-    def joined(texts: Iterable[str]) -> str:
+    def unique_texts(texts: Iterable[str]) -> str:
         return ", ".join(dict.fromkeys(texts))
 
     plans = [reader.plan for reader in readers]
     specs = [json.dumps(reader.cube.attrs["spec"], sort_keys=True) for reader in readers]
     return {
-        "title": joined(str(reader.notes.get("name", "evalcube sweep")) for reader in readers),
+        "title": unique_texts(str(reader.notes.get("name", "evalcube sweep")) for reader in readers),
         "date": date.isoformat(),
         **({"cubes": str(len(readers))} if len(readers) > 1 else {}),
-        "points": joined(str(plan.cells) for plan in plans),
-        "trials per point": joined(
+        "points": unique_texts(str(plan.cells) for plan in plans),
+        "trials per point": unique_texts(
             _per_point(reader) + (f" × {reader.plan.repeats} repeats" if reader.plan.repeats > 1 else "")
             for reader in readers
         ),
-        "seed": joined(str(plan.seed) for plan in plans),
-        "sweep": joined(hashlib.sha256(spec.encode()).hexdigest()[:12] for spec in specs),
+        "seed": unique_texts(str(plan.seed) for plan in plans),
+        "sweep": unique_texts(hashlib.sha256(spec.encode()).hexdigest()[:12] for spec in specs),
         "evalcube": __version__,
     }
 
@@ -199,7 +199,7 @@ def _per_point(reader: Reader) -> str:
 
 
 def _answered_by(models: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """What answered, as far as servers and replies said, and what its reader should know of that."""
+    """Return the systems that answered, as far as servers and replies name them, with a caution where they differ."""
     rows = [row for row in models if row["answered_by"]]
     if not rows:
         return {}

@@ -31,7 +31,7 @@ _USUAL_LIMIT = 4096
 
 
 def refusal_lines(evaluations: Iterable[Evaluation], causes: Mapping[int, Iterable[str]]) -> list[str]:
-    """What to write in the config, a line for each evaluation whose parameters its endpoint does not take."""
+    """Return a line for each evaluation whose parameters its endpoint does not take, with what to write instead."""
     planned = list(evaluations)
     lines = []
     for number, named in causes.items():

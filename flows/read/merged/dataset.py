@@ -52,13 +52,7 @@ class Conflict:
 
 
 class Tally:
-    """Counts contradictions. One thread at a time may add to it.
-
-    Parameters
-    ----------
-    slots
-        Length of the axis of params.
-    """
+    """Counts contradictions. One thread at a time may add to it; `slots` is the length of the axis of params."""
 
     def __init__(self, slots: int) -> None:
         self._slots = slots
@@ -162,16 +156,9 @@ class MergedRegion:
 
 
 class ModelMerge:
-    """Merges one model. One thread uses it.
+    """Merges one model of the union, given by its number. One thread uses it.
 
-    Parameters
-    ----------
-    joined
-        The cubes.
-    model
-        Number of the model in their union.
-    newer
-        Whether the later of two other outcomes stays, and not that of the earlier cube.
+    With `newer` the later of two different outcomes stays, else that of the cube named first.
     """
 
     def __init__(self, joined: Joined, model: int, *, newer: bool) -> None:

@@ -44,21 +44,9 @@ _ATTEMPTS, _PAUSE = 40, 0.25
 
 
 class Input:
-    """One cube that is merged.
+    """One cube that is merged, with new names for its models and tasks.
 
-    Parameters
-    ----------
-    url
-        Its address.
-    renames
-        New names for its models and tasks.
-
-    Raises
-    ------
-    StorageError
-        If there is no cube, or its metadata cannot be read.
-    SweepError
-        If it is not a sweep's, or its description is damaged.
+    Raises StorageError if its metadata cannot be read, SweepError if it is no sweep's or its description is damaged.
     """
 
     def __init__(self, url: str, renames: Sequence[Rename] = ()) -> None:

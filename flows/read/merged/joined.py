@@ -60,21 +60,9 @@ def joined_duplicates(
 
 
 class Joined:
-    """The union of several cubes.
+    """The union of several cubes, by default of all that any of them has; raises SweepError if they do not fit.
 
-    Parameters
-    ----------
-    inputs
-        The cubes.
-    without_judges
-        Whether scores by judges are left out where other judges rated each cube; else such cubes are refused.
-    union
-        What they measure together, data files named as they are in it; default: all that any of them has.
-
-    Raises
-    ------
-    SweepError
-        If they do not fit together, or would be more than a cube can have.
+    Cubes that were rated by different judges are refused, or with `without_judges` joined without their judges' scores.
     """
 
     def __init__(

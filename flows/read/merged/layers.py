@@ -147,18 +147,7 @@ class UnionPart:
 class Layers:
     """Reads several cubes in the terms of their union. One thread uses it, and models are read one after another.
 
-    Parameters
-    ----------
-    inputs
-        The cubes.
-    places
-        Where each stands in the union.
-    cells
-        Tasks and slots of the union.
-    variables
-        Its arrays.
-    only
-        The one array to read, which then nothing compares with what was recorded; None for all.
+    With `only` it reads that array alone, and does not compare it with what was recorded.
     """
 
     def __init__(

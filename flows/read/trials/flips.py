@@ -80,17 +80,7 @@ class Count:
 
 
 class Flips:
-    """Questions that two sides answered differently; see `flips`.
-
-    Parameters
-    ----------
-    sides
-        The two.
-    truncated
-        "wrong" or "drop".
-    cache
-        Address of the response cache; default: the one at hand of each cube.
-    """
+    """Questions that two sides answered differently; see `flips`."""
 
     def __init__(self, sides: SideBySide, truncated: str, cache: str | Path | None) -> None:
         self.sides, self.truncated, self._cache = sides, truncated, cache

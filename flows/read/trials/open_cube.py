@@ -91,25 +91,9 @@ def fulfils(values: npt.NDArray[Any], condition: object) -> npt.NDArray[np.bool_
 
 
 class OpenCube:
-    """A cube with the part of it that is meant.
+    """A cube with the part of it that is selected: by conditions on models and points, and by identity.
 
-    Parameters
-    ----------
-    address
-        Of the cube.
-    where
-        objects on models and points, as `evalcube.flows.plan.filters.checked_where` takes them.
-    cache
-        Address of the response cache, or several; default: the one at hand.
-    part
-        What is meant of it, by identity; default: all.
-
-    Raises
-    ------
-    StorageError
-        If there is no cube, or it cannot be read.
-    SweepError
-        If it is not a sweep's, or a condition is wrong or fulfilled by nothing.
+    Raises StorageError if it cannot be read, SweepError if it is no sweep's or a condition is wrong or never fulfilled.
     """
 
     def __init__(

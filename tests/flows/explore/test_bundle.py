@@ -9,7 +9,7 @@ import pytest
 
 from evalcube.flows.errors import SweepError
 from evalcube.flows.explore.answers import ENDPOINTS, ask
-from evalcube.flows.explore.bundle import Placeless, bundle
+from evalcube.flows.explore.bundle import PathScrubber, bundle
 from evalcube.flows.explore.explored import Explored
 from evalcube.flows.read.trials.read import trials
 from evalcube.flows.state.records import NOTES, read_notes
@@ -55,14 +55,14 @@ def test_bundle__has_the_answers_of_the_server(bundled, noted):
     explored = Explored([noted])
 
     found = dict(documents(bundled))
-    placeless = Placeless(explored)
+    scrub = PathScrubber(explored)
 
     for name, endpoint in ENDPOINTS.items():
         for query in endpoint.bundled(explored):
             answer = ask(explored, name, query)
             json.dumps(answer, allow_nan=False)
             if endpoint.kept:
-                assert found[f"{name}?{query.key}"] == placeless(answer)
+                assert found[f"{name}?{query.key}"] == scrub(answer)
     manifest = json.loads((bundled / "data/manifest.js").read_text()[len("explorer.bundle = ") : -2])
     assert set(manifest["files"]) == set(found)
 
@@ -92,7 +92,7 @@ def test_bundle__names_no_place_where_its_cubes_caches_and_endpoints_are(bundled
     assert overview["cubes"] == ["noted.zarr"]
 
 
-def test_placeless__keeps_the_texts_of_models(explored_cube):
+def test_path_scrubber__keeps_the_texts_of_models(explored_cube):
     explored = Explored([explored_cube])
     home = f"{Path.home()}/x"
     told = {
@@ -101,7 +101,7 @@ def test_placeless__keeps_the_texts_of_models(explored_cube):
     }
     told |= {"running": "running as process 4 on node7"}
 
-    found = Placeless(explored)(told)
+    found = PathScrubber(explored)(told)
 
     assert found == {
         "response": told["response"],
