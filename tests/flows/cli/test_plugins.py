@@ -114,12 +114,12 @@ def test_plugin_fault__is_that_of_who_called_what_a_user_installed(tmp_path, mon
 
 
 def test_failed__of_a_plugin_is_refused_and_of_evalcube_a_bug(grader, capsys):
-    assert app._failed(raised(grader.grade, "42", None)) == ExitStatus.REFUSED
+    assert app._report_failure(raised(grader.grade, "42", None)) == ExitStatus.REFUSED
     told = capsys.readouterr().err
     assert "Traceback" not in told
     assert "defect" not in told
 
-    assert app._failed(raised(raise_if_failed, None)) == ExitStatus.BUG
+    assert app._report_failure(raised(raise_if_failed, None)) == ExitStatus.BUG
     assert "defect of evalcube" in capsys.readouterr().err
 
 
@@ -128,7 +128,7 @@ def test_failed__of_a_plugin_is_refused_and_of_evalcube_a_bug(grader, capsys):
     [OSError(errno.ENOSPC, "No space left on device", "/tmp/x"), RuntimeError("can't start new thread")],
 )
 def test_failed__for_want_of_disk_space_or_threads_is_no_bug(capsys, error):
-    assert app._failed(error) == ExitStatus.REFUSED
+    assert app._report_failure(error) == ExitStatus.REFUSED
 
     assert "disk space" in capsys.readouterr().err
 
