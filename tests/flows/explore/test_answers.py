@@ -178,10 +178,10 @@ def test_kept__two_who_ask_at_once_have_one_made_and_hold_up_nobody_else(explore
         return len(made)
 
     with ThreadPoolExecutor() as pool:
-        both = [pool.submit(explored.kept, "slow", slow) for _ in range(2)]
+        both = [pool.submit(explored.cached, "slow", slow) for _ in range(2)]
         assert begun.wait(30)
         try:
-            assert pool.submit(explored.kept, "quick", lambda: "at once").result(timeout=30) == "at once"
+            assert pool.submit(explored.cached, "quick", lambda: "at once").result(timeout=30) == "at once"
         finally:
             go_on.set()
         assert [one.result() for one in both] == [1, 1]
