@@ -141,7 +141,9 @@ def _spread(sweep: Sweep, against: str | Path | float | None, difference: float)
             return measured
         assumed = max(ASSUMED, difference)
         assumption = f"two models being taken to disagree on {100 * assumed:g}% of the questions"
-        return Spread.of_discordance(assumed, difference), f"{assumption}: give a cube that tells, or another share"
+        return Spread.of_discordance(
+            assumed, difference
+        ), f"{assumption}: give a cube that tells, or another share"
     try:
         share = float(str(against))
     except ValueError:  # it is an address
