@@ -406,7 +406,7 @@ def _chosen_models(
             "Declare some in the config, and run it with another cube, to which the answers come from the cache; or "
             "decide by right and wrong answers alone: `evalcube gate POLICY CUBE`, with the margins that you state",
         )
-    choices = ", ".join(f"{in_place} = {plan.labels[in_place]}" for in_place in here)
+    choices = ", ".join(f"{number} = {plan.labels[number]}" for number in here)
     if control is None and len(here) > 1:
         raise SweepError("`control` is missing: say which variant is in use", f"Give one of: {choices}")
     models = [here[0] if control is None else plan.evaluation_index(control, "control")]
@@ -420,14 +420,15 @@ def _chosen_models(
 
 def _chosen_tasks(plan: Plan, wanted: Sequence[str], part: Selected | None) -> list[int]:
     there = plan.valid() if part is None else part.of_points(plan)
-    graded = [row for row, task in enumerate(plan.tasks) if task.graded and there[row].any()]
-    labels = [plan.task_names[row] for row in graded]
+    rows = {
+        plan.task_names[row]: row for row, task in enumerate(plan.tasks) if task.graded and there[row].any()
+    }
     for name in wanted:
-        if name not in labels:
+        if name not in rows:
             here = name in plan.task_names
             fault = "has neither assertions nor a rubric" if here else "is not in this cube"
-            raise SweepError(f"`tasks`: '{name}' {fault}", f"Give one of: {', '.join(labels)}")
-    return [row for row in graded if not wanted or plan.task_names[row] in wanted]
+            raise SweepError(f"`tasks`: '{name}' {fault}", f"Give one of: {', '.join(rows)}")
+    return [row for name, row in rows.items() if not wanted or name in wanted]
 
 
 def shown_standing(reader: Reader) -> tuple[ShownVerdict | None, str]:

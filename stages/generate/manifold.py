@@ -89,7 +89,7 @@ def thin(indices: Sequence[int], density: Density) -> list[int]:
 
     Examples
     --------
-    >>> thinned(range(6), "normal"), thinned(range(6), "lowdef"), thinned(range(6), "corner")
+    >>> thin(range(6), "normal"), thin(range(6), "lowdef"), thin(range(6), "corner")
     ([0, 1, 2, 3, 4, 5], [0, 2, 5], [0, 5])
     """
     if density == "lowdef" and len(indices) > 3:

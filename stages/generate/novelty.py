@@ -19,7 +19,7 @@ def find_repeats(prompts: Iterable[str]) -> npt.NDArray[np.uint8]:
 
     Examples
     --------
-    >>> repeated(["a", "b", "a"]).tolist()
+    >>> find_repeats(["a", "b", "a"]).tolist()
     [0, 0, 1]
     """
     # 64 bits each: a million prompts fit into 8 MB, and two different ones meet in one of 10^7 such cells

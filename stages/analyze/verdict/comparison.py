@@ -9,10 +9,12 @@ computed as if it had failed (Manski 1990, Nonparametric bounds on treatment eff
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evalcube.stages.analyze.formulas.arguments import mean_present
 from evalcube.stages.analyze.formulas.intervals import Floats
@@ -32,7 +34,7 @@ from evalcube.stages.analyze.verdict.composite import (
     weighty,
 )
 from evalcube.stages.analyze.verdict.inputs import JUDGE, Flags, Scores
-from evalcube.stages.analyze.verdict.measures import Reach, gain_gap, reach, split_holdout
+from evalcube.stages.analyze.verdict.measures import Holdout, Reach, gain_gap, reach, split_holdout
 from evalcube.stages.analyze.verdict.paired import (
     Interval,
     paired_intervals,
@@ -78,7 +80,6 @@ def compare(
     bias = None if people else judge_bias(scores, arms, sides, options, main)
     gain, weight = (part[:, 0] for part in units_drawn(gains[:, np.newaxis], shares, clusters))
     seen = _reach(gain, weight, options)
-    split = split_holdout(range(len(gain)), options.holdout_ratio)
     evidence = Evidence(
         composite=main,
         layers=simultaneous,
@@ -87,14 +88,12 @@ def compare(
         saturation=treatment.saturation,
         agreement={arm.name: arm.agreement for arm in (control, treatment) if arm.agreement is not None},
         variation=float(mean_present(np.array([control.variation, treatment.variation]), axis=0)),
-        holdout=None if split is None else gain_gap(gain, split, alpha=options.alpha, shares=weight),
+        holdout=_holdout_gap(gain, weight, options),
         missing=missing,
         reach=seen,
         bias=bias,
     )
-    means = (
-        people.means if people else [weighted_mean(np.where(both, side, np.nan), shares) for side in totals]
-    )
+    means = people.means if people else _means_of_pairs(totals, both, shares)
     joint, other_weights = _without_weights(weigh(*units_drawn(steps, shares, clusters)), options)
     return PairResult(
         control=control.name,
@@ -113,6 +112,18 @@ def compare(
         holdout=evidence.holdout,
         bias=bias,
     )
+
+
+def _holdout_gap(gain: Floats, weight: Floats, options: Options) -> Holdout | None:
+    """How much the gain of the units that were held out differs from the others'."""
+    split = split_holdout(range(len(gain)), options.holdout_ratio)
+    return None if split is None else gain_gap(gain, split, alpha=options.alpha, shares=weight)
+
+
+def _means_of_pairs(totals: Sequence[Floats], both: NDArray[np.bool_], shares: Floats) -> tuple[float, float]:
+    """Mean of each side over the units that both sides have."""
+    control, treatment = (weighted_mean(np.where(both, side, np.nan), shares) for side in totals)
+    return control, treatment
 
 
 def _without_weights(rows: Floats, options: Options) -> tuple[Hotelling, Sensitivity]:

@@ -23,7 +23,7 @@ class ChoiceReader(Form):
 
     Examples
     --------
-    >>> ChoiceReader(["drum", "drum kit", "lamp"]).read("Not the lamp. Answer: the Drum  Kit!")
+    >>> ChoiceReader(["drum", "drum kit", "lamp"]).read_option("Not the lamp. Answer: the Drum  Kit!")
     'drum kit'
     """
 

@@ -36,7 +36,7 @@ def digits_of_words(word: str) -> str:
 
     Examples
     --------
-    >>> spelled("twenty-one"), spelled("two thousand five hundred and six")
+    >>> digits_of_words("twenty-one"), digits_of_words("two thousand five hundred and six")
     ('21', '2506')
     """
     whole = part = 0

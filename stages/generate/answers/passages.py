@@ -90,7 +90,7 @@ def clean(text: str) -> str:
 
     Examples
     --------
-    >>> cleaned("Answer：４２<|im_end|>").strip()
+    >>> clean("Answer：４２<|im_end|>").strip()
     'Answer:42'
     """
     text = text.replace("\r", "\n") if text.isascii() else _ODD.sub(lambda match: _PLAIN[match[0]], text)

@@ -72,7 +72,7 @@ def is_affirmed(line: str, start: int, end: int) -> bool:
 
     Examples
     --------
-    >>> affirmed("It is not 42", 10, 12), affirmed("It is 42", 6, 8), affirmed("42 is wrong", 0, 2)
+    >>> is_affirmed("It is not 42", 10, 12), is_affirmed("It is 42", 6, 8), is_affirmed("42 is wrong", 0, 2)
     (False, True, False)
     """
     before = line[max(0, start - 80) : start]

@@ -129,7 +129,7 @@ NATURAL = (
     # company before and after
     "I went through it step by step.\n\nAnswer: {}\n\nLet me know if you need anything else!",
     "Answer: {}\n\nI hope this helps!",
-    "Answer: {}\nConfidence in the answer: 90%",
+    "Answer: {}\nConfidence in the answer: 90 %",
     "Answer: {}\nConfidence: 95%",
     "Answer: {}\nThe answer is obtained by going through the steps above.",
     "Answer: {}\n\nThe answer follows from steps 1 and 2.",

@@ -42,7 +42,7 @@ STANDS = (
     "Proof: assume {b}. Then the third hint is violated, a contradiction.",
     "Just to be safe I ran through it a second time: {a} once more.",
     "So no, {b} was never an option, and {a} stands.",
-    "Certainty: 97%",
+    "Certainty: 97 %",
     "Tell me if you want to see why {b} fails.",
     "Is {b} possible too? It is not.",
     "I hesitated between {a} and {b}, yet the third hint decides for the former.",
