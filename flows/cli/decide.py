@@ -56,7 +56,7 @@ def gate(
         Ask what it takes: look at 40, 55, 70, 85 and 100% of this sweep's trials, and stop as soon as the decision
         is certain, or a critical line is unlikely to be shown or refuted with all of them.
     to_the_end
-        With --run: stop for the first reason only.
+        With --run: stop early only once the decision is certain.
     """
     from evalcube.flows.config.load import load_policy
     from evalcube.flows.errors import SweepError
@@ -248,7 +248,7 @@ def _print_intervals(pair: PairResult) -> None:
         return
     enough = f"e from {1 / pair.composite.alpha:.4g} on holds however often you look"
     always = pair.composite.method == "anytime"
-    holds = "intervals hold at all looks together" if always else "p and intervals are for this look"
+    holds = "intervals hold at all looks together" if always else "p and intervals hold for this look only"
     show(f"  {holds}; {enough}")
 
 
@@ -263,7 +263,7 @@ def _print_robustness(pair: PairResult) -> None:
         weights = zip(_LAYERS, pair.sensitivity.weights, strict=True)
         shares = ", ".join(f"{name} {100 * weight:.3g}%" for name, weight in weights)
         share = 100 * pair.sensitivity.same_result
-        parts.append(f"weights {shares}; {share:.0f}% of all others give the same")
+        parts.append(f"weights {shares}; {share:.0f}% of other weights agree")
     if pair.joint is not None and not math.isnan(pair.joint.p_value):
         parts.append(f"any layer changed (T²): p {pair.joint.p_value:.3g}")
     if pair.standardised is not None and not math.isnan(pair.standardised.estimate):

@@ -73,7 +73,7 @@ def submit(
 
 
 def stop(cube: options.Cube) -> None:
-    """Stop the run that works on a cube in good order, from any machine that can write there.
+    """Cleanly stop the run that works on a cube, from any machine that can write to it.
 
     What is in flight ends, everything is recorded, and the same command goes on later.
     """
@@ -216,7 +216,7 @@ def status(
     watch: Annotated[bool, typer.Option("--watch")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Show how far a sweep is, also while it runs elsewhere; of several cubes, how far each is.
+    """Show the progress of a sweep, even one that runs elsewhere, or of several cubes.
 
     Parameters
     ----------

@@ -254,7 +254,7 @@ def forget(
     yes: Annotated[bool, typer.Option("--yes")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Take results away, so that they are asked again; without --yes, show what would go.
+    """Delete results, so that they are asked again; without --yes, only list them.
 
     Parameters
     ----------

@@ -185,7 +185,7 @@ def run(
     wait: Annotated[float, typer.Option(min=0)] = 0.0,
     as_json: options.Json = False,
 ) -> None:
-    """Run a sweep, or resume it: what is recorded is never asked again.
+    """Run a sweep, or resume it: recorded trials are never asked again.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def run(
         all: answer nothing from the cache, replies go into a new one beside it; refused: ask refused trials again,
         whose replies are forgotten.
     wait : SECONDS
-        Wait so long for another run to leave the cube.
+        How long to wait for another run to end.
     """
     from evalcube.flows.config.suites import load_sweep
     from evalcube.flows.plan.part import Only

@@ -133,7 +133,7 @@ def _shared() -> None:
     quiet
         No progress display.
     log : FILE
-        Append what happens to FILE, one JSON object per line.
+        Append events to FILE, one JSON object per line.
     config
         The sweep's config, a YAML file (`evalcube init` writes one); or a suite, such as quick, m12 or gsm8k; or
         several suites as one sweep.

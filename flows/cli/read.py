@@ -215,7 +215,7 @@ def explore(
     cache: str | None = None,
     browser: Annotated[bool, typer.Option("--browser")] = False,
 ) -> None:
-    """Explore cubes in the browser: ranking, where it breaks, single trials; also while a sweep runs.
+    """Explore cubes in the browser: ranking, weak spots, single trials; also while a sweep runs.
 
     Parameters
     ----------

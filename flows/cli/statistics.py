@@ -35,7 +35,7 @@ def table(
 
 @of_part()
 def rank(*, cube: options.Cubes, version: options.Score = "auto", part: Part, form: str = "") -> None:
-    """Who stands where: rank intervals, groups not told apart, expected wins, ratings."""
+    """Rank models: rank intervals, indistinguishable groups, expected wins, ratings."""
     from evalcube.flows.read.statistics import rank as make_ranking
     from evalcube.stages.analyze.render.board_spec import matrix_spec
 
@@ -129,7 +129,7 @@ def metrics(
     part: Part,
     as_json: options.Json = False,
 ) -> None:
-    """Pass@k and its family: what several answers to each question are worth.
+    """Pass@k and related metrics, from several answers to each question.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def _numbers(text: str) -> list[int]:
 
 analyze = typer.Typer(
     cls=CommandGroup,
-    help="What traces, token counts and prices tell: compression, hazard, clip, cost.",
+    help="Analyze traces, token counts and prices: compression, hazard, clip, cost.",
     no_args_is_help=True,
 )
 

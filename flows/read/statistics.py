@@ -179,7 +179,7 @@ def table(
     mode
         Estimator: E_I, E_P, E_O, C_I, C_P or C_O.
     weigh
-        "tasks": tasks weigh the same, and the points of a task as in the first plan, however many trials were added;
+        "tasks": tasks weigh the same, and a task's points weigh as in the first plan, however many trials were added;
         "points": points weigh alike; "trials": the plain sum of all trials.
     confidence
         Level of the intervals, within 0 and 1.

@@ -420,13 +420,11 @@ def _chosen_models(
 
 def _chosen_tasks(plan: Plan, wanted: Sequence[str], part: Selected | None) -> list[int]:
     there = plan.valid() if part is None else part.of_points(plan)
-    rows = {
-        plan.task_names[row]: row for row, task in enumerate(plan.tasks) if task.graded and there[row].any()
-    }
+    graded = (row for row, task in enumerate(plan.tasks) if task.graded and there[row].any())
+    rows = {plan.task_names[row]: row for row in graded}
     for name in wanted:
         if name not in rows:
-            here = name in plan.task_names
-            fault = "has neither assertions nor a rubric" if here else "is not in this cube"
+            fault = "has no assertions and no rubric" if name in plan.task_names else "is not in this cube"
             raise SweepError(f"`tasks`: '{name}' {fault}", f"Give one of: {', '.join(rows)}")
     return [row for name, row in rows.items() if not wanted or name in wanted]
 

@@ -29,7 +29,7 @@ Weigh = Literal["tasks", "points", "trials"]
 """What has the same weight in a mean: each task, with points in it as in the base design; each point; each trial."""
 
 WEIGHING: dict[str, str] = {
-    "tasks": "tasks weigh the same, and the points of a task as in the first plan",
+    "tasks": "tasks weigh the same, and a task's points weigh as in the first plan",
     "points": "every point weighs the same",
     "trials": "every trial weighs the same",
 }

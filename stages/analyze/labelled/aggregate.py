@@ -65,7 +65,7 @@ def aggregate(
     mode
         One of `evalcube.stages.analyze.formulas.estimators.MODES`.
     weigh
-        "tasks": every task weighs the same, and the points of a task as in the first plan (``base_trials``), however
+        "tasks": every task weighs the same, and a task's points weigh as in the first plan (``base_trials``), however
         many trials they have. "points": every point weighs the same. "trials": the formula on the plain sum of
         counters, as the reference has it, so that points with more trials weigh more.
     confidence

@@ -191,7 +191,7 @@ def ranking_spec(standings: Ranking, board: Leaderboard) -> TableSpec:
     ranked = sum(item.row.rank is not None for item in standings.rows)
     met = max(ranked - 1, 0)
     notes = (
-        "groups: models that share a letter may stand at the same place.",
+        "groups: models that share a letter may be equally good.",
         f"wins: expected against the {met} {'other that is' if met == 1 else 'others that are'} ranked.",
         "rating: a/(a + b) is a's chance against b. " + _RATING.format(1 / max(ranked, 1)),
         *board.notes,

@@ -27,9 +27,9 @@ _WIDE = 4
 
 _REPEATED = "Questions were asked several times: intervals and p go by question, not by trial."
 
-_ONLY = "first, second only: trials that only one of them got right."
+_ONLY = "first, second only: trials that only that model got right."
 
-_ALONE = "95%: the interval of each row by itself, not adjusted."
+_ALONE = "95%: each row's own interval, not adjusted."
 
 _EXPLAINS = {_ONLY: "first only", _ALONE: "95%"}
 
@@ -111,9 +111,9 @@ def _difference_columns(of: Callable[[Any], PairedDifference]) -> list[Column]:
 
 def _difference_notes(which: str, weighing: str, tests: str, *, repeated: bool) -> tuple[str, ...]:
     return (
-        f"difference: {which}, in points of 100; {weighing}.",
+        f"difference: {which}, in percentage points; {weighing}.",
         _ONLY,
-        f"p: that the difference is 0, for one look, by Holm over all {tests}.",
+        f"p: p-value of no difference, for one look, by Holm over all {tests}.",
         _E,
         _ALONE,
         *([_REPEATED] if repeated else []),

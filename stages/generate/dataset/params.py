@@ -190,7 +190,7 @@ class DatasetParams(TaskParams):
     id: str = Field("", description="Field with a name of the row, carried along.")
     cluster: str = Field(
         "",
-        description="Field with what questions have in common, such as their passage, template or language: intervals "
+        description="Field with what questions share, such as their passage, template or language: intervals "
         "take those that share it as one draw.",
     )
     assertions: str = Field("", description="Field with a list of assertions, carried along.")
@@ -205,7 +205,7 @@ class DatasetParams(TaskParams):
     )
     draws: Literal["place", "row"] = Field(
         "place",
-        description="What decides the order of rows and of their options beside the seed: what each row asks, or, in "
+        description="What, with the seed, decides the order of rows and options: each row's content or, in "
         "cells of earlier versions, its place and the file; found when the sweep is planned.",
     )
 

@@ -61,7 +61,7 @@ class Boolean(Task[BooleanParams]):
     version = 1
     summary = "value of an expression over and, or, xor, not with nested brackets"
     guess_rule = (
-        "1/2, and by how much the truth value that stands in the expression most often is right more often; "
+        "1/2 or more, as the truth value most frequent in the expression is right more often; "
         "0.5 to 0.7 by length, max_depth and prob_not"
     )
     Params = BooleanParams

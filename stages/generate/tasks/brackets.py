@@ -39,9 +39,7 @@ class Brackets(Task[BracketsParams]):
     name = "brackets"
     version = 2
     summary = "the brackets that close an unfinished bracket sequence"
-    guess_rule = (
-        "1/sequences: all sequences of the kinds and lengths that may be left open are equally frequent"
-    )
+    guess_rule = "1/sequences: all closing sequences of the possible kinds and lengths are equally frequent"
     Params = BracketsParams
 
     def generate(self, params: BracketsParams, stream: Stream) -> Trial:

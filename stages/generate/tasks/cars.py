@@ -69,10 +69,10 @@ class CarsParams(TaskParams):
 
     cars: int = param(4, 3, 12, "Cars in the line; more to keep in mind.")
     moves: int = param(4, 1, 30, "Moves in the line; each is a step to follow.")
-    confounders: int = param(0, 0, 10, "Events that change nothing; each is to be seen through.")
+    confounders: int = param(0, 0, 10, "Events that change nothing; each must be ignored.")
     reference: Literal["absolute", "relative", "attribute"] = Field(
         "absolute",
-        description="How moves are told: by position numbers, by places relative to another car, or with cars "
+        description="How moves are described: by position numbers, relative to another car, or with cars "
         "named by body or driver, which have to be looked up.",
     )
     question: Literal["position", "car"] = Field(

@@ -42,7 +42,7 @@ class ConstraintsParams(TaskParams):
     rules: int = param(3, 2, 6, "Rules to keep at once; more to watch while writing.")
     kind: Kind = Field(
         "mixed",
-        description="What rules are about, beside a number of words and one to use: words, letters, layout, or any.",
+        description="Topic of the rules other than word count and required word: words, letters, layout, or any.",
     )
 
 
@@ -56,9 +56,7 @@ class Constraints(Task[ConstraintsParams]):
     name = "constraints"
     version = 1
     summary = "a text that keeps several rules, each checked by counting"
-    guess_rule = (
-        "1/40 with two rules: the lengths that are equally frequent, for who has the word to use; 0 with more"
-    )
+    guess_rule = "1/40 with two rules, if the word is used: 40 lengths are equally frequent; 0 with more"
     Params = ConstraintsParams
 
     def generate(self, params: ConstraintsParams, stream: Stream) -> Trial:

@@ -44,12 +44,12 @@ class DatesParams(TaskParams):
         10,
         1,
         LARGEST_OFFSET,
-        "Most days, weeks, months or years to count; at least half as many are; more is harder.",
+        "Maximum days, weeks, months or years to count (minimum: half of it); more is harder.",
     )
     format: Literal["iso", "long", "british", "us", "european"] = Field(
         "iso",
         description="How the story writes dates: 2021-03-05, March 5, 2021, 5 March 2021, 03/05/2021 or "
-        "05.03.2021; unlike the answer's format, it has to be translated.",
+        "05.03.2021; if not the answer's format, it must be translated.",
     )
 
     @model_validator(mode="before")

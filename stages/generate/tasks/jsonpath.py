@@ -61,7 +61,7 @@ class Jsonpath(Task[JsonpathParams]):
     name = "jsonpath"
     version = 2
     summary = "the value at a path in a nested JSON document"
-    guess_rule = "0: a JSON value to be written in"
+    guess_rule = "0: the answer is free-form JSON"
     Params = JsonpathParams
 
     def generate(self, params: JsonpathParams, stream: Stream) -> Trial:

@@ -33,7 +33,7 @@ class ShuffleParams(TaskParams):
 
     length: int = param(4, 3, 12, "People, each with one item; more to keep in mind.")
     swaps: int = param(4, 1, 30, "Pairwise swaps; each is a step to follow.")
-    confounders: int = param(0, 0, 10, "Events that change nothing; each is to be seen through.")
+    confounders: int = param(0, 0, 10, "Events that change nothing; each must be ignored.")
     anchors: Literal["none", "numbers", "roman", "letters", "hex"] = Field(
         "none", description="How the events are numbered; unusual marks distract."
     )

@@ -146,14 +146,14 @@ class TablesParams(TaskParams):
         0,
         4,
         "Conditions on the rows, all to hold; each is a check per row, but leaves fewer rows: sums and "
-        "means get easier. A lookup names its row, so that it has none.",
+        "means get easier. A lookup names its row and ignores this.",
     )
     target_tokens: int = param(
         0,
         0,
         32_000,
         "Length of the prompt in tokens, by an estimate that needs no tokenizer; it sets `rows`, so "
-        "give either of them. 0 leaves the number of rows to `rows`.",
+        "set only one of them. With 0, `rows` is used.",
     )
     rows: int = param(12, 4, MOST_ROWS, "Rows of the table; more to go through.")
 
@@ -214,7 +214,7 @@ class Tables(Task[TablesParams]):
     name = "tables"
     version = 2
     summary = "filter and aggregate over a table"
-    guess_rule = "0: a value to be written in"
+    guess_rule = "0: the answer is free-form"
     Params = TablesParams
 
     def generate(self, params: TablesParams, stream: Stream) -> Trial:

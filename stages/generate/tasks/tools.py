@@ -106,8 +106,8 @@ class Tools(Task[ToolsParams]):
 
     name = "tools"
     version = 1
-    summary = "the calls of tools that a request takes, with their arguments"
-    guess_rule = "0: arguments are to be written in"
+    summary = "the tool calls that a request needs, with their arguments"
+    guess_rule = "0: the arguments are free-form"
     Params = ToolsParams
 
     def generate(self, params: ToolsParams, stream: Stream) -> Trial:
