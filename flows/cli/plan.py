@@ -221,7 +221,7 @@ def plan(
     check
         Ask each worker instead what a run asks it before its first request.
     detect : POINTS
-        Instead, how many questions tell two models apart that differ by so many points of 100.
+        Instead, how many questions tell two models apart that differ by so many percentage points.
     power
         With --detect: chance to tell it; default: 0.8.
     against : CUBE|SHARE
@@ -306,7 +306,7 @@ def _detection(study: Detection) -> Iterator[str]:
             yield f"  {study.estimate.to_send:,} requests to send, {about(study.estimate)}"
     if study.difference < _DOUBTED:
         share = study.difference / 100
-        yield f"  {study.difference:g} points of 100 are {share:g} of all: did you mean {100 * study.difference:g}?"
+        yield f"  {study.difference:g} percentage points are {share:g} of all: did you mean {100 * study.difference:g}?"
     yield f"  {study.basis}"
     if study.planned:
         difference = "no difference" if math.isnan(study.told) else f"{study.told:.1f} points"

@@ -133,7 +133,7 @@ class PolicyRule(Section):
     tiers
         Names of tiers, each taken by itself; each: every one; default: all points together.
     noninferior
-        It is not worse by so much: points of 100, such as 1, or a share of the control's share right, such as 5%.
+        It is not worse by so much: percentage points, such as 1, or a share of the control's share right, such as 5%.
     equivalent
         It is neither worse nor better by so much.
     superior
@@ -202,7 +202,7 @@ def doubts(policy: Policy | None) -> tuple[str, ...]:
         (rule.claim, margin) for rule in rules if isinstance(margin := getattr(rule, rule.claim), float)
     )
     return tuple(
-        f"policy: {claim}: {margin:g} is {margin:g} points of 100, which takes very many questions; "
+        f"policy: {claim}: {margin:g} is {margin:g} percentage points, which takes very many questions; "
         f"for {100 * margin:g} points write {claim}: {100 * margin:g}"
         for claim, margin in margins
         if 0 < margin < _DOUBTED

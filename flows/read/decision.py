@@ -187,7 +187,7 @@ def decision_table(result: GateResult) -> TableSpec:
         Column("", lambda row: row.outcome, right=False),
     )
     words = (
-        "change: the treatment's share right less the control's, in points of 100, of the questions that both "
+        "change: the treatment's share right less the control's, in percentage points, of the questions that both "
         "answered; truncated answers count as wrong; tasks weigh the same, and their points as in the first plan."
     )
     levels = (

@@ -27,7 +27,7 @@ from evalcube.stages.errors import ArgumentError
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.urls import redacted
 
-_EXAMPLES = {"detect": "Give points of 100, such as 2", "power": "Give a share, such as 0.8"}
+_EXAMPLES = {"detect": "Give percentage points, such as 2", "power": "Give a share, such as 0.8"}
 _MOST_MODELS = 12
 """Models of a cube whose pairs are looked at."""
 _MOST_PRICED = 1_000_000
@@ -63,7 +63,7 @@ class Detection:
     limiting: str
     """The task whose few questions cost most of that; empty where none does."""
     told: float
-    """Smallest difference that these tell with that power, in points of 100."""
+    """Smallest difference that these tell with that power, in percentage points."""
     most: int | None
     """Different questions that there are, where they are worth less than is needed; None where there are enough."""
     again: int | None

@@ -71,7 +71,7 @@ def reader_sentence(readers: Mapping[str, str], tasks: Collection[str]) -> str:
     """Explain the columns of a second reader; parameters as of `named_readers`."""
     return (
         f"theirs: right as read by {named_readers(readers, tasks)}; gap: how much more is right as evalcube reads the "
-        "same replies, in points of 100. evalcube trials CUBE --where disagree lists where they differ."
+        "same replies, in percentage points. evalcube trials CUBE --where disagree lists where they differ."
     )
 
 

@@ -339,10 +339,10 @@ def rank_picture(ranking: Ranking) -> Picture:
 def difference_picture(pairs: Sequence[Pair]) -> Picture:
     """Draw differences of success rates: by task of one pair, overall of several; open marks may be chance."""
     if len(pairs) == 1:
-        quantity = f"{_pair_label(pairs[0])}, points of 100"
+        quantity = f"{_pair_label(pairs[0])}, percentage points"
         items = [(item.task or "all tasks", item) for item in (*pairs[0].tasks, pairs[0].overall)]
     else:
-        quantity = "first − second, points of 100"
+        quantity = "first − second, percentage points"
         items = [(_pair_label(pair), pair.overall) for pair in pairs]
     rows = [(label, item.difference.scaled(100.0), item.p_holm < 0.05) for label, item in items]
     return _forest(rows, f"{quantity} (95% intervals)", zero=True)

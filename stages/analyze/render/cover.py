@@ -70,7 +70,7 @@ def _sure(board: Leaderboard, standings: Ranking | None) -> list[str]:
         sentences.append(f"The {level} of the score is ±\u00a0{number(float(np.median(halves)))} of 1000.")
     elif halves:
         middle = 100 * float(np.median(halves))
-        sentences.append(f"The {level} of {board.rate_name} is ±\u00a0{middle:.1f} points of 100.")
+        sentences.append(f"The {level} of {board.rate_name} is ±\u00a0{middle:.1f} percentage points.")
     if not math.isnan(board.size):
         each = (
             "Of what is ranked, each" if any(row.incomplete or row.behind for row in board.rows) else "Each"

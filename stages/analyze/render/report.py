@@ -247,7 +247,7 @@ def headline(board: Leaderboard, labels: Sequence[str], pair: Pair | None = None
     if not rivals:
         second = complete[1]
         gap = board.leading(board.rows[first]).value - board.leading(board.rows[second]).value
-        ahead = number(gap) if by_score else f"{100 * gap:.1f} points of 100"
+        ahead = number(gap) if by_score else f"{100 * gap:.1f} percentage points"
         return f"{lead}, {ahead} ahead of {named[second]}; their intervals do not overlap."
     close = f"that of {named[rivals[0]]}" if len(rivals) == 1 else f"those of {len(rivals)} other evaluations"
     hint = "Intervals are of each by itself; what both did with the same questions may still tell them apart."

@@ -392,7 +392,7 @@ def _correct_span(row: PlainRow) -> str:
 
 
 def points(value: float) -> str:
-    """A share in points of 100, with its sign."""
+    """A share in percentage points, with its sign."""
     return ABSENT if np.isnan(value) else f"{100 * value:+.1f}"
 
 

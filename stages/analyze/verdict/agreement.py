@@ -209,11 +209,11 @@ class JudgeBias:
         if self.unsure > HIGHEST - LOWEST:
             return "no bias of the judge between the two can make up this gain"
         limit = (
-            f"the gain is not significant if the judge is {decimal(self.unsure)} points kinder to the treatment, and "
-            f"gone with {decimal(self.erased)}"
+            f"a judge {decimal(self.unsure)} points kinder to the treatment makes the gain insignificant, and "
+            f"{decimal(self.erased)} points erase it"
         )
         if math.isnan(self.high):
-            return f"{limit}; {LEAST_RATED} ratings by people of either say how much it is"
+            return f"{limit}; {LEAST_RATED} ratings by people of each variant measure its bias"
         bounds = f"it is kinder by {decimal(self.low, sign=True)} to {decimal(self.high, sign=True)}"
         end = "which excludes it" if self.high < self.unsure else "which does not exclude it"
         return f"{limit}; by people's ratings {bounds}, {end}"

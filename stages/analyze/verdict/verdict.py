@@ -379,10 +379,10 @@ def _of_looks(pairs: Sequence[PairResult], looks: Sequence[Options]) -> list[str
     """Which part of the error this look has, where it is not all of it."""
     for pair, look in zip(pairs, looks, strict=True):
         if look.alpha < look.planned:
-            share = f"the other half of the {100 * look.planned:.3g}% is for"
+            share = f"half of the {100 * look.planned:.3g}% error"
             if look.method == "anytime":
-                return [f"looks after the first have half of the error: {share} the first"]
+                return [f"the first look spent {share}; later looks share the rest"]
             gain, seen = pair.composite, pair.reach
             fewer = f"{gain.amount}, fewer than the {seen.pairs:,} {gain.noun} that find a difference of"
-            return [f"with {fewer} {seen.difference:g}, this look has half of the error: {share} later ones"]
+            return [f"with {fewer} {seen.difference:g}, this look spends {share}; later looks share the rest"]
     return []

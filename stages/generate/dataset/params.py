@@ -168,7 +168,7 @@ class DatasetParams(TaskParams):
     )
     match: Match = Field(
         "auto",
-        description="How a text answer is read: auto takes the answer line, exact the whole reply without one, "
+        description="How a text answer is read: auto takes the answer line, exact that or else the whole reply, "
         "contains and prefix look for an accepted answer, regex reads it with `pattern`, number is kind number, math "
         "compares what the answers mean, with math-verify (extra `math`), judge leaves it to the sweep's judges.",
     )

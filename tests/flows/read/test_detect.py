@@ -66,7 +66,7 @@ def test_plan__says_how_many_questions_are_needed_where_there_are_fewer(config, 
     text = evalcube("plan", "two.json", "--detect", "0.05", "--against", ".2", cwd=tmp_path)[1]
 
     assert "6,282,096 questions of equal weight for each model; there are 1,020" in text
-    assert "0.05 points of 100 are 0.0005 of all: did you mean 5?" in text
+    assert "0.05 percentage points are 0.0005 of all: did you mean 5?" in text
     assert "1,020 questions for each model: tasks weigh the same, and with as few as 'small' has" in text
 
 

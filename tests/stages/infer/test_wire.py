@@ -46,13 +46,13 @@ def status(code, **more):
 # What happens: rule of the simulator, tried again, end, cause
 FAULTS = {
     "HTTP 400": (status(400), False, REFUSED, "http 400"),
-    "HTTP 400, and it says that the prompt is too long": (
+    "HTTP 400, whose text says that something is too long": (
         status(400, body='{"error": {"msg": "That is too long for me"}}'),
         False,
         TOO_LONG,
         "http 400",
     ),
-    "HTTP 400, the prompt does not fit the context": (
+    "HTTP 400, whose code says that the prompt exceeds the context": (
         status(400, body=CONTEXT),
         False,
         "truncated",
