@@ -303,7 +303,7 @@ def test_verdict__repeated_judgements_count_as_their_mean():
     ("options", "method", "alpha", "note"),
     [
         ({}, "sign-flip", 0.025, "with 24 pairs, fewer than the"),
-        ({"grown": True}, "anytime", 0.025, "the other half of the 5% is for the first"),
+        ({"grown": True}, "anytime", 0.025, "the first look spent half of the 5% error"),
         ({"trivial": 1.0}, "sign-flip", 0.05, None),
         ({"method": "sign-flip", "grown": True}, "sign-flip", 0.05, None),
     ],
