@@ -68,7 +68,7 @@ FAULTS = {
     "HTTP 401": (status(401), False, f"{ERROR}, endpoint given up", "http 401"),
     "HTTP 402": (status(402), False, f"{ERROR}, endpoint given up", "http 402"),
     "HTTP 403": (status(403), False, f"{ERROR}, model given up", "http 403"),
-    "HTTP 403, and it speaks of moderation": (
+    "HTTP 403 that mentions moderation": (
         status(403, body='{"error": {"message": "Your input was flagged"}}'),
         False,
         REFUSED,
@@ -170,7 +170,7 @@ ELSEWHERE = {
     "the certificate is not accepted": (False, f"{ERROR}, endpoint given up", "tls"),
     "a proxy refuses the way there, with HTTP 403 or 407": (False, f"{ERROR}, endpoint given up", "proxy"),
     "the address is no HTTP address": (False, f"{ERROR}, endpoint given up", "address"),
-    "the finish reason is `error`, `abort` or another fault's": (True, ERROR, "broken off"),
+    "the finish reason is `error`, `abort` or another error": (True, ERROR, "broken off"),
     "the finish reason is a filter's": (False, "refused", ""),
     "the finish reason is a limit's": (False, "truncated", ""),
     "the finish reason is a word that nobody knows": (False, "answer, `unknown end: WORD`", ""),
