@@ -208,16 +208,10 @@ def missing_of_pair(scores: Scores, runs: Floats, variant: int, options: Options
     of each judge. A judge that never answered is not expected to.
     """
     sides = [(_kinds(scores, runs, arm), _expected_runs(scores, arm)) for arm in (0, variant)]
-    kinds = np.any([(~np.isnan(values)).any(axis=0) for values, _ in sides], axis=0)  # (unit, kind)
-    if scores.due is not None:
-        kinds[:, :_LAYERS] |= scores.due
-    kinds[:, _LAYERS:] = kinds[:, JUDGE, np.newaxis] & kinds[:, _LAYERS:].any(axis=0)
-    due = [expected[..., np.newaxis] & kinds for _, expected in sides]
-    lacks = [part & np.isnan(values) for part, (values, _) in zip(due, sides, strict=True)]
+    due, lacks = _lacking(scores, sides)
     alone = [_count_unmeasured(*side) for side in sides]
-    names = [*LAYERS, *(f"readings of {name}" for name in scores.judge_names)]
     gaps = [Gap(COMPOSITE, *alone[0], *alone[1])]
-    for kind, name in enumerate(names):
+    for kind, name in enumerate(_kind_names(scores)):
         pairs = zip(lacks, due, strict=True)
         gaps.append(Gap(name, *(int(part[..., kind].sum()) for pair in pairs for part in pair)))
     gaps = [gap for gap in gaps if gap.control or gap.treatment]
@@ -233,9 +227,28 @@ def missing_of_pair(scores: Scores, runs: Floats, variant: int, options: Options
     return Missing(tuple(gaps), failed, worst, gate.failed)
 
 
-def missing_alone(scores: Scores, runs: Floats, variant: int) -> tuple[int, int]:
-    """How many executions of a variant have no composite, and how many there should be."""
-    return _count_unmeasured(_kinds(scores, runs, variant), _expected_runs(scores, variant))
+def missing_alone(scores: Scores, runs: Floats, variant: int) -> tuple[str, int, int]:
+    """Return the kind of score that a variant lacks most of, how many it lacks, and how many it should have."""
+    side = _kinds(scores, runs, variant), _expected_runs(scores, variant)
+    (due,), (lacks,) = _lacking(scores, [side])
+    counts = [(COMPOSITE, *_count_unmeasured(*side))]
+    for kind, name in enumerate(_kind_names(scores)):
+        counts.append((name, int(lacks[..., kind].sum()), int(due[..., kind].sum())))
+    return max(counts, key=lambda count: count[1] / max(count[2], 1))
+
+
+def _lacking(scores: Scores, sides: Sequence[tuple[Floats, Flags]]) -> tuple[list[Flags], list[Flags]]:
+    """Return which scores are due on each side (run, unit, kind), and which of these are missing."""
+    kinds = np.any([(~np.isnan(values)).any(axis=0) for values, _ in sides], axis=0)  # (unit, kind)
+    if scores.due is not None:
+        kinds[:, :_LAYERS] |= scores.due
+    kinds[:, _LAYERS:] = kinds[:, JUDGE, np.newaxis] & kinds[:, _LAYERS:].any(axis=0)
+    due = [expected[..., np.newaxis] & kinds for _, expected in sides]
+    return due, [part & np.isnan(values) for part, (values, _) in zip(due, sides, strict=True)]
+
+
+def _kind_names(scores: Scores) -> list[str]:
+    return [*LAYERS, *(f"readings of {name}" for name in scores.judge_names)]
 
 
 def silent_judges(scores: Scores) -> list[str]:

@@ -278,7 +278,7 @@ def _variation(per_run: Floats, shares: Floats) -> float:
 def _solo(
     scores: Scores, runs: Floats, layers: Floats, arm: Arm, gold: GoldAgreement | None, options: Options
 ) -> Verdict:
-    lost, expected = missing_alone(scores, runs, 0)
+    kind, lost, expected = missing_alone(scores, runs, 0)
     scored = lost <= (options.limits.missing + SLACK) * expected
     if not arm.gate_passed:
         branch = "solo_gate_fail"
@@ -287,7 +287,7 @@ def _solo(
         )
     elif not scored:
         branch = "solo_missing"
-        text = f"{lost} of {expected} answers have no score: those that have one pass the gate, the others may not"
+        text = f"{lost} of {expected} answers lack {kind}: those that have it pass the gate, the others may not"
     else:
         branch, text = "solo_gate_pass", "every layer passes its gate"
     return Verdict(

@@ -140,8 +140,21 @@ def test_verdict__a_gate_is_not_passed_by_the_half_that_answered():
     found = verdict(layers, ["base"], names(40))
 
     assert (found.branch, found.exit_code) == ("solo_missing", 1)
-    assert "20 of 40 answers have no score" in found.reasons[1]
+    assert "20 of 40 answers lack the composite" in found.reasons[1]
     assert verdict(layers, ["base"], names(40), missing=0.5).exit_code == 0
+
+
+def test_verdict__a_gate_is_not_passed_by_the_readings_that_a_judge_gave():
+    layers = np.full((1, 40, 3), 4.0)
+    layers[0, 15:, 2] = NAN
+    due = np.ones((40, 3), dtype=bool)
+
+    found = verdict(layers, ["base"], names(40), due=due)
+
+    assert (found.branch, found.exit_code) == ("solo_missing", 1)
+    assert "25 of 40 answers lack judge" in found.reasons[1]
+    layers[0, :, 2] = NAN  # by no judge at all
+    assert verdict(layers, ["base"], names(40), due=due).exit_code == 1
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(20, 60), st.floats(0, 0.6), st.floats(0, 0.6))
