@@ -139,7 +139,7 @@ def _seen(evidence: Evidence, limits: Thresholds) -> list[str]:
             f"minimum detectable difference of {seen.amount}: {decimal(evidence.reach.detectable)} (80% power)"
         )
     if low > -limits.trivial:
-        texts.append(f"a loss of {limits.trivial:g} or more is excluded: no harm within that margin")
+        texts.append(f"a composite lower by {limits.trivial:g} or more is excluded for the complete pairs")
     else:
         loss = f"a loss of up to {decimal(-low)}" if math.isfinite(low) else "a loss of any size"
         texts.append(f"{loss} is not excluded: this does not show that there is no harm")
