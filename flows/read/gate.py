@@ -18,11 +18,14 @@ from evalcube.flows.config.near_names import did_you_mean
 from evalcube.flows.config.views import EACH, LEVELS, Policy, PolicyRule, doubts
 from evalcube.flows.cube_like import CubeLike, need_addresses
 from evalcube.flows.errors import SweepError
+from evalcube.flows.read.design import composite_settings
 from evalcube.flows.read.selection import Part
 from evalcube.flows.read.sides import SideBySide, side_by_side
+from evalcube.flows.state.records import read_notes
 from evalcube.stages.analyze.formulas import margins
 from evalcube.stages.analyze.formulas.compare.paired import holm
 from evalcube.stages.analyze.labelled.axes import names
+from evalcube.storage.cube.cube import Cube
 
 if TYPE_CHECKING:
     from evalcube.stages.analyze.labelled.pairing import PairedDifference
@@ -181,7 +184,11 @@ def gate_of(
     """The decision about two models, named as for `evalcube.flows.read.sides.side_by_side`."""
     sides = side_by_side(cubes, models, part)
     sides.refuse_altered()
-    return conclude(sides, [line for role in LEVELS for line in judge(sides, policy, role)], doubts(policy))
+    return conclude(
+        sides,
+        [line for role in LEVELS for line in judge(sides, policy, role)],
+        [*doubts(policy), *note_if_swapped(sides)],
+    )
 
 
 def conclude(sides: SideBySide, lines: Sequence[PolicyLine], doubted: Sequence[str] = ()) -> GateResult:
@@ -197,6 +204,16 @@ def conclude(sides: SideBySide, lines: Sequence[PolicyLine], doubted: Sequence[s
         tuple(lines),
         (*sides.warnings, *doubted, *_unknown(sides, lines)),
     )
+
+
+def note_if_swapped(sides: SideBySide) -> Iterator[str]:
+    """A sentence if the treatment is what the config of the cube declares as the control."""
+    address, label = sides.second.address, sides.second.label
+    if (
+        sides.first.address == address
+        and composite_settings(read_notes(Cube.open(address).records))[1] == label
+    ):
+        yield f"The treatment, '{label}', is the control that the sweep's config declares: are the two swapped?"
 
 
 def _unknown(sides: SideBySide, lines: Sequence[PolicyLine]) -> Iterator[str]:

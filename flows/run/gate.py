@@ -229,6 +229,6 @@ def run_gate(
     summary = run(settings, _sampling=looking, subscribers=subscribers)
     sides, lines = looking.progress(build_plan(settings))
     sides.refuse_altered()
-    result = conclude(sides, [look.line for look in lines], doubts(policy))
+    result = conclude(sides, [look.line for look in lines], [*doubts(policy), *gate.note_if_swapped(sides)])
     remember_decision(settings.cube, result)
     return result, summary

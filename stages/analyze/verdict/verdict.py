@@ -287,7 +287,9 @@ def _solo(
         )
     elif not scored:
         branch = "solo_missing"
-        text = f"{lost} of {expected} answers lack {kind}: those that have it pass the gate, the others may not"
+        text = (
+            f"{lost} of {expected} answers lack {kind}: those that have it pass the gate, the others may not"
+        )
     else:
         branch, text = "solo_gate_pass", "every layer passes its gate"
     return Verdict(

@@ -62,6 +62,13 @@ def test_shown_decisions__are_those_of_the_gate_on_each_treatment(three):
     assert "advisory, all tasks, better at all" in " ".join(found[0].unsettled)
 
 
+def test_gate__asks_whether_a_declared_control_that_is_the_treatment_was_swapped(three):
+    swapped, straight = gate(POLICY, three, "broken", "old"), gate(POLICY, three, "old", "broken")
+
+    assert any("'old', is the control that the sweep's config declares" in text for text in swapped.warnings)
+    assert not any("swapped" in text for text in straight.warnings)
+
+
 def test_report__opens_with_the_decision_and_says_what_the_others_ask(three, tmp_path):
     found = report(three, tmp_path / "r.html", samples=0).read_text("utf-8")
 
