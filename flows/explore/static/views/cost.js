@@ -150,8 +150,7 @@
     name: "cost",
     title: "Score and cost",
     level: "ranking",
-    hint:
-      "Up and left is better. The line is the Pareto front.",
+    hint: "Up and left is better. The line is the Pareto front.",
     controls: explorer.board.controls,
     async render(root, page) {
       const board = await explorer.board.of(page);

@@ -5,8 +5,7 @@
   const { lead, leadName, shown, byScore, extent } = explorer.board;
   const SVG = "http://www.w3.org/2000/svg";
   const LAYERS = ["fact", "behavior", "judge"];
-  const RANK_HINT =
-    "Rank; a range such as 1–2 is a rank interval: too close to call. " +
+  const RANK_HINT = "Rank; a range such as 1–2 is a rank interval: too close to call. " +
     "Evaluations with other questions, or with missing ones, have no rank.";
   const COMPOSITE_HINT = "Mean of the layers in brackets, from 1 to 5, with its interval. " +
     "It compares answers to the same questions and is no absolute level.";
