@@ -9,9 +9,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evalcube.stages.generate import TASKS, Cell
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+from evalcube.stages.generate import TASKS, Cell, TaskError
 
 DATASET = TASKS["dataset"]
+HOSTILE = st.text(st.characters(codec="utf-8"), min_size=1, max_size=15).filter(str.strip)
+IN_FILES = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def write_jsonl(path: Path, rows: Sequence[Any]) -> Path:
@@ -54,3 +60,15 @@ def cell(path: Path, seed: int = 1, **params: Any) -> Cell:
 def trials(source: Cell) -> list[Any]:
     assert source.size is not None
     return [source.trial(i) for i in range(source.size)]
+
+
+def one(tmp_path: Path, row: dict[str, Any], **params: Any) -> Any:
+    """The trial of a file with a single row."""
+    return cell(write_jsonl(tmp_path / "one.jsonl", [row]), **params).trial(0)
+
+
+def problem(tmp_path: Path, rows: list[Any], **params: Any) -> TaskError:
+    """What a file is refused with."""
+    with pytest.raises(TaskError) as caught:
+        cell(write_jsonl(tmp_path / "bad.jsonl", rows), **params)
+    return caught.value

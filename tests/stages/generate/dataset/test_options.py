@@ -8,25 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcube.stages.generate import TaskError
-from tests.stages.generate.dataset.support import cell, trials, write_csv, write_jsonl
-
-ROOT = Path(__file__).parents[4]
-HOSTILE = st.text(st.characters(codec="utf-8"), min_size=1, max_size=15).filter(str.strip)
-IN_FILES = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-def one(tmp_path: Path, row: dict[str, Any], **params: Any) -> Any:
-    return cell(write_jsonl(tmp_path / "one.jsonl", [row]), **params).trial(0)
-
-
-def problem(tmp_path: Path, rows: list[Any], **params: Any) -> TaskError:
-    with pytest.raises(TaskError) as caught:
-        cell(write_jsonl(tmp_path / "bad.jsonl", rows), **params)
-    return caught.value
+from tests.stages.generate.dataset.support import (
+    HOSTILE,
+    IN_FILES,
+    cell,
+    one,
+    problem,
+    trials,
+    write_csv,
+    write_jsonl,
+)
 
 
 @IN_FILES

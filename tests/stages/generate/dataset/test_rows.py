@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -17,22 +17,18 @@ from evalcube.stages.generate import Entry, TaskError, expand
 from evalcube.stages.generate.base import Cell
 from evalcube.stages.generate.dataset import rows
 from evalcube.stages.generate.stream import Stream
-from tests.stages.generate.dataset.support import DATASET, cell, trials, write_jsonl
+from tests.stages.generate.dataset.support import (
+    DATASET,
+    HOSTILE,
+    IN_FILES,
+    cell,
+    one,
+    problem,
+    trials,
+    write_jsonl,
+)
 
 ROOT = Path(__file__).parents[4]
-HOSTILE = st.text(st.characters(codec="utf-8"), min_size=1, max_size=15).filter(str.strip)
-IN_FILES = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-def one(tmp_path: Path, row: dict[str, Any], **params: Any) -> Any:
-    return cell(write_jsonl(tmp_path / "one.jsonl", [row]), **params).trial(0)
-
-
-def problem(tmp_path: Path, rows: list[Any], **params: Any) -> TaskError:
-    with pytest.raises(TaskError) as caught:
-        cell(write_jsonl(tmp_path / "bad.jsonl", rows), **params)
-    return caught.value
-
 
 # ---- which rows
 
