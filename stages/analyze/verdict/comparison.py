@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evalcube.stages.analyze.formulas.arguments import mean_present
 from evalcube.stages.analyze.formulas.intervals import Floats
@@ -120,7 +119,7 @@ def _holdout_gap(gain: Floats, weight: Floats, options: Options) -> Holdout | No
     return None if split is None else gain_gap(gain, split, alpha=options.alpha, shares=weight)
 
 
-def _means_of_pairs(totals: Sequence[Floats], both: NDArray[np.bool_], shares: Floats) -> tuple[float, float]:
+def _means_of_pairs(totals: Sequence[Floats], both: Flags, shares: Floats) -> tuple[float, float]:
     """Mean of each side over the units that both sides have."""
     control, treatment = (weighted_mean(np.where(both, side, np.nan), shares) for side in totals)
     return control, treatment
