@@ -179,9 +179,10 @@ class CubeGroup:
         arrays = dict[str, zarr.AsyncArray[Any]]()
         for name, selection in selections.items():
             with self._noting(name, damaged):
-                if self._codes(name, selection):
+                chunks = self._chunks(name)
+                if self._codes(chunks, selection):
                     store: Any = self._group.store
-                    decoded[name] = self._chunks(name).read(store, selection)
+                    decoded[name] = chunks.read(store, selection)
                 else:
                     arrays[name] = self._array(name).async_array
         outcomes = _together([array.getitem(selections[name]) for name, array in arrays.items()])
@@ -197,10 +198,10 @@ class CubeGroup:
             self._coders[name] = ArrayChunks(self._array(name))
         return self._coders[name]
 
-    def _codes(self, name: str, selection: tuple[Any, ...]) -> bool:
+    def _codes(self, chunks: ArrayChunks, selection: tuple[Any, ...]) -> bool:
         """Whether chunks are coded here: zarr takes five times as long, and waits for several objects at once."""
         simple = all(isinstance(part, slice) and part.step in (None, 1) for part in selection)
-        return simple and not self.space.is_trusted and self._chunks(name).plain
+        return simple and not self.space.is_trusted and chunks.plain
 
     @contextmanager
     def _noting(self, name: str, damaged: dict[str, CubeDamagedError]) -> Iterator[None]:
@@ -333,9 +334,10 @@ class CubeGroup:
         """Write whole chunks of arrays, at once; of each, others see the old or the new."""
         writes, keys = [], []
         for name, block in values.items():
-            keys += self._chunks(name).keys(selection)
-            if self._codes(name, selection):
-                self._chunks(name).write(self.space, selection, block, sparse=is_sparse(name))
+            chunks = self._chunks(name)
+            keys += chunks.keys(selection)
+            if self._codes(chunks, selection):
+                chunks.write(self.space, selection, block, sparse=is_sparse(name))
                 continue
             # Zarr forgets this setting on opening, and a chunk equal to the fill would then not be written.
             array = self._array(name).with_config({"write_empty_chunks": not is_sparse(name)})
