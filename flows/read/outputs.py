@@ -6,14 +6,16 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 from evalcube.flows.errors import SweepError
 from evalcube.storage.errors import guarded
 from evalcube.storage.files import replaced, sync_path, sync_tree
+
+T = TypeVar("T")
 
 
 def check_output(path: Path, parameter: str = "output") -> Path:
@@ -84,3 +86,11 @@ Ticker = Callable[[str, int], None]
 
 def silent(what: str, count: int) -> None:
     """Hear nothing."""
+
+
+def announce(results: Iterable[T], action: str, tick: Ticker) -> Iterator[T]:
+    """Pass results on, and report their number now and then."""
+    for count, result in enumerate(results, 1):
+        if count % 64 == 0:
+            tick(action, count)
+        yield result

@@ -13,7 +13,7 @@ from typing import Any
 from evalcube import known_as
 from evalcube._together import in_threads
 from evalcube.flows.errors import SweepError
-from evalcube.flows.read.outputs import Ticker, silent
+from evalcube.flows.read.outputs import Ticker, announce, silent
 from evalcube.flows.share.publish import record
 from evalcube.flows.share.publish.record import ORIGIN
 from evalcube.flows.share.publish.replies import put_replies
@@ -208,9 +208,10 @@ class _Pulling:
         draft.put(_FOLDER, self._object(_FOLDER), durable=False)
         lines = [line for data in in_threads(self._object, ledgers) for line in data.splitlines(True)]
         others = sorted(set(keys) - {*ledgers, _FOLDER})
-        for count, _ in enumerate(in_threads(lambda key: self._put(draft, key, cache), others), 1):
-            if count % 64 == 0:
-                self._tick("objects pulled", count)
+        for _ in announce(
+            in_threads(lambda key: self._put(draft, key, cache), others), "objects pulled", self._tick
+        ):
+            pass
         log = draft.at(SIDE).log(LEDGER)
         for line in lines:
             log.append(line)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evalcube._together import in_threads
 from evalcube.flows.errors import SweepError, need_text
-from evalcube.flows.read.outputs import Ticker, silent
+from evalcube.flows.read.outputs import Ticker, announce, silent
 from evalcube.flows.state.records import read_record
 from evalcube.storage.clocks import LAST_YEAR
 from evalcube.storage.cube.bounds import parse_json
@@ -129,12 +129,7 @@ def hashed(
             )
         return key, PublishedObject(sha256=hashlib.sha256(found.data).hexdigest(), size=len(found.data))
 
-    objects = {}
-    for key, stored in in_threads(one, sorted(keys)):
-        objects[key] = stored
-        if len(objects) % 64 == 0:
-            tick(action, len(objects))
-    return objects
+    return dict(announce(in_threads(one, sorted(keys)), action, tick))
 
 
 def decode(data: bytes, where: str) -> Publication:
