@@ -68,17 +68,21 @@ def prices_of(cube: Cube) -> list[Prices]:
     return [(float(prompt), float(completion)) for prompt, completion in zip(*both, strict=True)]
 
 
-def count_region(
+def count_region(cube: Cube, region: Region, planned: SampleTargets, prices: Prices) -> FloatArray:
+    """Counters of a region, shape (task, params, counter), from what the cube holds."""
+    return count_read(cube, region, cube.read_region(region, VARIABLES), planned, prices)
+
+
+def count_read(
     cube: Cube,
     region: Region,
+    arrays: Mapping[str, npt.NDArray[Any]],
     planned: SampleTargets,
     prices: Prices,
-    arrays: Mapping[str, npt.NDArray[Any]] | None = None,
 ) -> FloatArray:
-    """Counters of a region, shape (task, params, counter), from what the cube holds, unless that was read already."""
+    """Counters of a region whose arrays have been read."""
     window = window_of(cube.sizes, region, cube.chunks)
     flags = cube.read_duplicates(slice(window.first_trial, window.first_trial + window.shape[2]))[..., None]
-    arrays = cube.read_region(region, VARIABLES) if arrays is None else arrays
     return count_arrays(arrays, flags, planned.mask(window), prices)
 
 
@@ -119,21 +123,17 @@ def lacking_questions(parts: Sequence[npt.NDArray[np.uint8]]) -> FloatArray:
 
 
 def count_model(
-    cube: Cube,
-    model: int,
-    recorded: Iterable[Region],
-    planned: SampleTargets,
-    prices: Prices,
-    counted: Sequence[FloatArray] | None = None,
+    cube: Cube, model: int, recorded: Iterable[Region], planned: SampleTargets, prices: Prices
 ) -> FloatArray:
-    """Return the counters of an evaluation, shape (task, params, counter), added in the order of a run.
-
-    Regions are counted unless that was done already, in the order in which they are sorted.
-    """
+    """Return the counters of an evaluation, shape (task, params, counter), added in the order of a run."""
     ordered = sorted(region for region in recorded if region.model == model)
-    parts = [*(counted or (count_region(cube, region, planned, prices) for region in ordered))]
+    return sum_regions(cube, ordered, [count_region(cube, region, planned, prices) for region in ordered])
+
+
+def sum_regions(cube: Cube, ordered: Sequence[Region], counted: Sequence[FloatArray]) -> FloatArray:
+    """Return the counters of an evaluation from those of its sorted regions."""
     # Whole numbers, and after all others: what was added without them keeps its bits.
-    parts += [count_split_questions(cube, group) for group in split_questions(ordered)]
+    parts = [*counted, *(count_split_questions(cube, group) for group in split_questions(ordered))]
     if not parts:
         return np.zeros((cube.sizes["task"], cube.sizes["params"], cube.sizes["counter"]))
     return sum_pairwise(parts, add_counters)
