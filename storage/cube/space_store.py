@@ -151,11 +151,8 @@ class ArrayChunks:
 
     def __init__(self, array: zarr.Array[Any]) -> None:
         self._shape, self._steps, self._dtype = array.shape, array.chunks, array.dtype
-        self._fill, self._path, self._encode_key = (
-            array.fill_value,
-            array.path,
-            array.metadata.encode_chunk_key,
-        )
+        self._fill, self._path = array.fill_value, array.path
+        self._encode_key = array.metadata.encode_chunk_key
         compressors: Any = array.compressors
         codecs = [codec.to_dict() for codec in compressors]
         little = array.dtype.str[0] != ">" and getattr(array.serializer, "endian", None) != Endian.big
