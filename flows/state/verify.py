@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from functools import cached_property, partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -123,17 +123,6 @@ def verify_cube(
 def verify_unseen(cube: Cube, tick: Callable[[str, int], object]) -> Verification:
     """Compare a cube that nobody else sees yet, as `verify_cube` does: no growth of it can have been killed."""
     return _Check(cube, cube_plan(cube, read_notes(cube.records)), None, tick).run()
-
-
-class _Compared(NamedTuple):
-    """A recorded region, compared with its receipt."""
-
-    receipt: Receipt
-    problems: dict[str, str]
-    arrays: Mapping[str, Array]
-    """What it holds, if that is damaged."""
-    counters: Array | None = None
-    """What it adds to the counters, if it is whole."""
 
 
 class _Check:
@@ -337,12 +326,10 @@ class _Check:
         # Threads wait for a store together; of files they would wait for each other, at more than twice the CPU.
         each = in_threads if self._cube.is_trusted else map
         receipts = [self._newest[region] for region in sorted(self._newest)]
-        compared = each(partial(self._compare_region, counts=counts), receipts)
-        done = 0
-        for model, group in groupby(compared, lambda compared: compared.receipt.region.model):
+        compared = enumerate(each(partial(self._compare_region, counts=counts), receipts), 1)
+        for model, group in groupby(compared, lambda numbered: numbered[1][0].region.model):
             regions, counted = [], []
-            for receipt, problems, arrays, counters in group:
-                done += 1
+            for done, (receipt, problems, arrays, counters) in group:
                 self._tick("regions compared", done)
                 if problems:
                     self._keep_damage(receipt, problems, arrays)
@@ -351,13 +338,16 @@ class _Check:
             if len(counted) == len(regions):
                 self._sums[model] = sum_regions(self._cube, regions, counted)
 
-    def _compare_region(self, receipt: Receipt, *, counts: bool) -> _Compared:
+    def _compare_region(
+        self, receipt: Receipt, *, counts: bool
+    ) -> tuple[Receipt, dict[str, str], Mapping[str, Array], Array | None]:
+        """A receipt, what is wrong with its region, its arrays if anything is, and else its counters."""
         problems, arrays = stored_problems(self._cube, receipt)
         if problems or not counts:
-            return _Compared(receipt, problems, arrays if problems else {})
+            return receipt, problems, arrays if problems else {}, None
         price = self._prices[receipt.region.model]
         counters = count_read(self._cube, receipt.region, arrays, self._planned, price)
-        return _Compared(receipt, problems, {}, counters)
+        return receipt, problems, {}, counters
 
     def _keep_damage(self, receipt: Receipt, problems: dict[str, str], arrays: Mapping[str, Array]) -> None:
         """Keep what is wrong with a region, and make it again if that is wanted."""
