@@ -33,7 +33,7 @@ from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.share.publish.publish import publish_cube
 from evalcube.flows.share.publish.pull import pull_cube
-from evalcube.flows.state.recording import count_arrays, summed
+from evalcube.flows.state.recording import count_arrays, sum_pairwise
 from evalcube.flows.state.store import SweepStore, open_store
 from evalcube.stages.score.counters import add_counters
 from evalcube.storage import object_stores
@@ -180,7 +180,7 @@ def _build(folder: Path, regions: int) -> str:
             _, digest, counters, planned = known
             counted.setdefault(region.model, []).append(counters)
             ledger.append(Receipt(region, 1, shape[2], shape[3], planned, True, 0, 0, {}, digest))
-    cube.write_counters({model: summed(parts, add_counters) for model, parts in counted.items()})
+    cube.write_counters({model: sum_pairwise(parts, add_counters) for model, parts in counted.items()})
     return str(config["cube"])
 
 
