@@ -160,7 +160,7 @@ STATUS = {
 
 # The same without a simulator that could cause it: what happens, tried again, end, cause
 ELSEWHERE = {
-    "nobody listens at the address, or no connection comes about within 30 seconds or the `timeout`": (
+    "nothing listens at the address, or no connection is made within 30 seconds or the `timeout`": (
         True,
         f"{ERROR}, endpoint given up",
         "connect",
@@ -168,11 +168,11 @@ ELSEWHERE = {
     "the host has no address": (True, f"{ERROR}, endpoint given up", "dns"),
     "TLS fails": (True, f"{ERROR}, endpoint given up", "tls"),
     "the certificate is not accepted": (False, f"{ERROR}, endpoint given up", "tls"),
-    "a proxy refuses the way there, with HTTP 403 or 407": (False, f"{ERROR}, endpoint given up", "proxy"),
-    "the address is no HTTP address": (False, f"{ERROR}, endpoint given up", "address"),
+    "a proxy refuses to connect to the endpoint, with HTTP 403 or 407": (False, f"{ERROR}, endpoint given up", "proxy"),
+    "the address is not an HTTP address": (False, f"{ERROR}, endpoint given up", "address"),
     "the finish reason is `error`, `abort` or another error": (True, ERROR, "broken off"),
-    "the finish reason is a filter's": (False, "refused", ""),
-    "the finish reason is a limit's": (False, "truncated", ""),
+    "the finish reason names a content filter": (False, "refused", ""),
+    "the finish reason names a limit": (False, "truncated", ""),
     "the finish reason is a word that nobody knows": (False, "answer, `unknown end: WORD`", ""),
     "a whole reply without a finish reason, of an endpoint that never gave one": (
         False,
@@ -181,15 +181,15 @@ ELSEWHERE = {
     ),
     "a whole reply without a finish reason, of any other endpoint": (True, ERROR, "cut reply"),
     "a stream that ends without a reason and without its closing event": (True, ERROR, "cut reply"),
-    "an event that is no piece of a reply, before its end": (False, "passed over", ""),
-    "an event that is no piece of a reply, and no end with a reason after it": (
+    "an event that is not part of a reply, before the reply's end": (False, "passed over", ""),
+    "an event that is not part of a reply, with no finish reason after it": (
         True,
         ERROR,
         "cut reply`, or `http STATUS",
     ),
     "`event: error`, or an object with `error`": (True, ERROR, "http STATUS"),
     "more refusals than a fifth of a model's trials": (False, ERROR, "more than a fifth refused"),
-    "headers that are no HTTP, or too large": (True, ERROR, "cut reply"),
+    "headers that are not valid HTTP, or too large": (True, ERROR, "cut reply"),
     "a mistake in evalcube itself": (False, ERROR, "client"),
 }
 
