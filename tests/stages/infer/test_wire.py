@@ -181,7 +181,7 @@ ELSEWHERE = {
     ),
     "a whole reply without a finish reason, of any other endpoint": (True, ERROR, "cut reply"),
     "a stream that ends without a reason and without its closing event": (True, ERROR, "cut reply"),
-    "an event that is not part of a reply, before the reply's end": (False, "passed over", ""),
+    "an event that is not part of a reply, before the reply's end": (False, "ignored", ""),
     "an event that is not part of a reply, with no finish reason after it": (
         True,
         ERROR,
