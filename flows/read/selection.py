@@ -258,7 +258,7 @@ def with_labels(opened: Cube | Dataset, *, trials: bool, lazy: bool = False) -> 
     if isinstance(opened, Cube):
         # There are no composites without the layers of single trials, nor sums by cluster.
         more = trials or {"fact", "cluster", SECOND} & set(opened.trial_arrays)
-        dataset = _trials(opened, lazy=lazy) if more else opened.summary()
+        dataset = read_trials(opened, lazy=lazy) if more else opened.summary()
         if "counter" in dataset.coords and axes.names(dataset, "counter")[: len(COUNTERS)] != list(COUNTERS):
             raise CubeDamagedError(
                 "the labels in `counter` are no counters of evalcube", opened.url, heal(opened.url)
@@ -271,7 +271,7 @@ def with_labels(opened: Cube | Dataset, *, trials: bool, lazy: bool = False) -> 
     return with_design(with_question_moments(opened))
 
 
-def _trials(opened: Cube, *, lazy: bool) -> Dataset:
+def read_trials(opened: Cube, *, lazy: bool = False) -> Dataset:
     """A cube with its trial arrays, in memory where they are small and whole."""
     group = opened.group
     size = sum(math.prod(group.shape(name)) * group.dtype(name).itemsize for name in opened.trial_arrays)

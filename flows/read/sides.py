@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from evalcube._arrays import Dataset
+from evalcube._arrays import Dataset, PlainDataset
 from evalcube.flows.cube_like import need_addresses
 from evalcube.flows.errors import SweepError, need_number, no_bare_text
 from evalcube.flows.plan.evaluations import evaluation_place
@@ -45,7 +45,7 @@ class Side:
     label: str
     """What it is called beside the other."""
     eval_id: str
-    dataset: xr.Dataset
+    dataset: Dataset
     """Of this evaluation alone, dims ``model`` of length 1, ``task``, ``params``, ``trial``, ``repeat``."""
 
     @cached_property
@@ -82,7 +82,7 @@ class SideBySide:
     warnings: tuple[str, ...]
     points: tuple[tuple[SidePoint, ...], ...]
     """By task; a task's points fill the beginning of ``params``."""
-    dataset: xr.Dataset
+    dataset: PlainDataset
     """``status`` (model, task, params, trial, repeat), the two sides along ``model``, ``planned_trials``, the points'
     weights, and ``cluster`` if questions have any."""
     planned: npt.NDArray[np.bool_]
@@ -122,13 +122,13 @@ class SideBySide:
 
     def cut(self, cells: npt.NDArray[np.bool_], trials: int | None = None) -> SideBySide:
         """The same with some of the points, (task, params), and the first so many trials of each."""
-        import xarray as xr
-
-        dataset, inside = self.dataset.isel(trial=slice(trials)), xr.DataArray(cells, dims=CELL)
-        asked = dataset["planned_trials"].where(inside, 0).clip(max=dataset.sizes["trial"])
-        status = dataset["status"].where(inside, np.uint8(Status.MISSING))
-        dataset = dataset.assign(status=status, planned_trials=asked)
-        planned = self.planned[..., :trials, :] & cells[..., np.newaxis, np.newaxis]
+        dataset, inside = self.dataset.isel(trial=slice(trials)), cells[..., np.newaxis, np.newaxis]
+        asked, status = dataset["planned_trials"], dataset["status"]
+        dataset = dataset.assign(
+            status=(status.dims, np.where(inside, status.values, np.uint8(Status.MISSING))),
+            planned_trials=(asked.dims, np.where(cells, asked.values, 0).clip(max=dataset.sizes["trial"])),
+        )
+        planned = self.planned[..., :trials, :] & inside
         return replace(self, dataset=dataset, planned=planned)
 
 
@@ -221,10 +221,10 @@ def _chosen(cubes: Sequence[str], opened: Sequence[OpenPart], models: Sequence[s
     single = len(opened) == 1
     pair = list(opened) * (1 + single)
     names = list(models) * 2 if len(models) == 1 and not single else list(models)
-    labels = [axes.evaluation_labels(side.dataset) for side in pair]
+    labels = [axes.evaluation_labels(side.arrays) for side in pair]
     both = [label for label in labels[0] if label in labels[1]]
     if names and len(names) == 2:
-        places = [_place(name, side.dataset) for name, side in zip(names, pair, strict=True)]
+        places = [_place(name, side.arrays) for name, side in zip(names, pair, strict=True)]
     elif not names and len(labels[0]) == 2 and single:
         places = [0, 1]
     elif not names and len(labels[0]) == len(labels[1]) == 1 and not single:
@@ -244,7 +244,7 @@ def _chosen(cubes: Sequence[str], opened: Sequence[OpenPart], models: Sequence[s
     if shown[0] == shown[1]:
         shown = [f"{name} ({end})" for name, end in zip(shown, cube_names(cubes), strict=True)]
     first, second = (
-        _side(cube, side.dataset, row, name)
+        _side(cube, side.arrays, row, name)
         for cube, side, row, name in zip(list(cubes) * (1 + single), pair, places, shown, strict=True)
     )
     return first, second
@@ -263,7 +263,7 @@ def cube_names(addresses: Sequence[str]) -> list[str]:
     return [name if names.count(name) == 1 else f"{name} ({number})" for number, name in enumerate(names, 1)]
 
 
-def _side(cube: str, dataset: xr.Dataset, row: int, label: str) -> Side:
+def _side(cube: str, dataset: Dataset, row: int, label: str) -> Side:
     evaluation = dataset.isel(model=[row])
     return Side(cube, axes.plain(label), axes.names(evaluation, "eval_id")[0], evaluation)
 
@@ -310,17 +310,17 @@ def _align(
         side = first if key in first.points else second
         params = side.dataset["params_json"].transpose(*CELL).values[side.points[key]]
         points[row].append(SidePoint(*key, str(params)))
-    import xarray as xr
-
-    dataset = xr.Dataset(
-        {
-            "status": (("model", *CELL, "trial", "repeat"), status),
-            "planned_trials": (("model", *CELL), asked),
-        },
-        {"model_name": ("model", [first.label, second.label]), "task": tasks, **_tiers(sides, places, shape)},
-    ).assign_coords({BASE: (("model", *CELL), base)})
+    trial_dims = ("model", *CELL, "trial", "repeat")
+    arrays = {"status": (trial_dims, status), "planned_trials": (("model", *CELL), asked)}
     if groups.any():  # what a question shares is in its cell's id: the two cannot contradict
-        dataset[CLUSTER] = (("model", *CELL, "trial", "repeat"), groups)
+        arrays[CLUSTER] = (trial_dims, groups)
+    labels = {
+        "model_name": (("model",), np.array([first.label, second.label])),
+        "task": (("task",), np.array(tasks)),
+        BASE: (("model", *CELL), base),
+        **_tiers(sides, places, shape),
+    }
+    dataset = PlainDataset(arrays, labels)
     return SideBySide(first, second, selection, warnings, tuple(map(tuple, points)), dataset, planned)
 
 
@@ -348,4 +348,4 @@ def _tiers(
         for key, position in side.points.items():
             for number, name in enumerate(own):
                 inside[(names.index(name), *places[key])] |= member[(number, *position)]
-    return {"tier": (("tier",), names), "in_tier": (("tier", *CELL), inside)}
+    return {"tier": (("tier",), np.array(names)), "in_tier": (("tier", *CELL), inside)}

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from evalcube import known_as
+from evalcube._arrays import Dataset
 from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.cube_like import CubeLike, Selected, address_and_part, listed, need_addresses, only
 from evalcube.flows.errors import SweepError, need_number, no_bare_text
@@ -20,6 +21,7 @@ from evalcube.flows.plan.plan import Plan
 from evalcube.flows.read.design import composite_settings
 from evalcube.flows.read.gold import rated_variant, scores_by_variant
 from evalcube.flows.read.reader import Reader
+from evalcube.flows.read.selection import read_trials
 from evalcube.flows.read.sides import refuse_altered
 from evalcube.stages.analyze.formulas.clustering import cluster_units
 from evalcube.stages.analyze.formulas.design import task_weights
@@ -34,9 +36,6 @@ from evalcube.stages.analyze.verdict.paired import Clusters, Method
 from evalcube.stages.analyze.verdict.rules import Thresholds
 from evalcube.stages.reply.status import FINISHED
 from evalcube.storage.errors import CubeDamagedError
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 Floats = npt.NDArray[np.floating[Any]]
 BoolArray = npt.NDArray[np.bool_]
@@ -195,19 +194,20 @@ def cube_verdict(
 
 def _open_cubes(
     cube: CubeLike,
-) -> tuple[list[str], xr.Dataset, Plan, Selected | None, _Settings, tuple[str, ...]]:
+) -> tuple[list[str], Dataset, Plan, Selected | None, _Settings, tuple[str, ...]]:
     """Addresses, arrays, the plan, which part of it is meant, weights and control, and what to know of them."""
     if len(listed(cube)) == 1:
         address, part = address_and_part(only(cube))
         reader = Reader(address)
-        return [str(address)], reader.cube.dataset(), reader.plan, part, composite_settings(reader.notes), ()
+        trials, settings = read_trials(reader.cube), composite_settings(reader.notes)
+        return [str(address)], trials, reader.plan, part, settings, ()
     from evalcube.flows.read.merged.dataset import open_joined  # with much that one cube needs nothing of
 
     cubes = [str(address) for address in need_addresses(cube)]
     joined = open_joined(cubes, trials=True)
-    settings = [composite_settings(Reader(address).notes) for address in cubes]
-    if all(own == settings[0] for own in settings):
-        return cubes, joined.dataset, joined.plan, None, settings[0], joined.warnings
+    declared = [composite_settings(Reader(address).notes) for address in cubes]
+    if all(own == declared[0] for own in declared):
+        return cubes, joined.dataset, joined.plan, None, declared[0], joined.warnings
     text = "the cubes declare other weights of layers, or another control: here none of these holds"
     return cubes, joined.dataset, joined.plan, None, (None, None), (*joined.warnings, text)
 
@@ -236,7 +236,7 @@ class _Data:
 
     def __init__(
         self,
-        dataset: xr.Dataset,
+        dataset: Dataset,
         plan: Plan,
         models: Sequence[int],
         rows: Sequence[int],
@@ -270,7 +270,7 @@ class _Data:
 
     def array(self, name: str) -> npt.NDArray[Any]:
         """An array of the part."""
-        return np.asarray(self._part[name].to_numpy())
+        return np.asarray(self._part[name].values)
 
     def runs(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """An array (variant, task, params, trial, repeat, ...) as (run, variant, unit, ...)."""
