@@ -12,6 +12,7 @@ import zipfile
 from collections import Counter
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from pkgutil import resolve_name
 
 import grimp
 import pytest
@@ -297,6 +298,20 @@ def test_modules__a_class_name_stands_once_and_functions_are_short():
 
     assert [name for name, count in names.items() if count > 1] == []
     assert long <= LONG
+
+
+def test_benchmarks__import_what_exists():
+    names = [
+        f"{node.module}.{name.name}"
+        for path in sorted((ROOT / "benchmarks").glob("*.py"))
+        for node in ast.walk(ast.parse(path.read_bytes()))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in ("evalcube", "tests")
+        for name in node.names
+    ]
+
+    assert names
+    for name in names:  # a module, or what one has; an error names it
+        resolve_name(name)
 
 
 def lines_of(function):
