@@ -1,4 +1,4 @@
-"""The command line: arguments in, one call of `flows`, its result printed. Exit codes: see `EPILOG`."""
+"""The command line: arguments in, one call of `flows`, its result printed. Exit codes: see `OWN_CODES`."""
 
 from __future__ import annotations
 

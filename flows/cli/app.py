@@ -21,18 +21,24 @@ from evalcube.flows.cli.output import EXIT_CODES, ExitStatus, Messages, Output, 
 
 
 def _epilog(own: Mapping[int, str]) -> str:
-    """What exit codes mean, some of them for one command only."""
-    meanings = {**{int(code): text for code, text in EXIT_CODES.items()}, **own}
-    return "Exit codes: " + "; ".join(f"{code} {meanings[code]}" for code in sorted(meanings)) + "."
+    """What exit codes mean, some of them for one command only; 1 has no meaning where a command declares none."""
+    meanings = {code: text for code, text in EXIT_CODES.items() if code != ExitStatus.INCOMPLETE} | dict(own)
+    return "Exit codes: " + "; ".join(f"{int(code)} {meanings[code]}" for code in sorted(meanings)) + "."
 
 
-EPILOG = _epilog({})
+_SWEEP = {
+    1: "the sweep ended with transport errors left, run it again to resume",
+    130: "stopped by Ctrl-C, by `evalcube stop` or by the bound under spend:; run it again to resume",
+}
 OWN_CODES = {
+    "run": _SWEEP,
+    "upsample": _SWEEP,
     "gate": {0: "GO", 1: "NO-GO", 3: "INCONCLUSIVE"},
-    "probe": {1: "a vice was found"},
-    "verdict": {0: "PROGRESS, or the gate is passed", 1: "any other verdict"},
-    "diff": {0: "equal", 1: "they differ"},
-    "forget": {1: "replies stay"},
+    "probe": {1: "the endpoint misbehaves"},
+    "verdict": {0: "PROGRESS, or SOLO with each layer at the threshold", 1: "any other verdict"},
+    "diff": {0: "the cubes are equal", 1: "they differ"},
+    "import": {1: "logs or samples were left out, see the list"},
+    "forget": {1: "some replies are kept"},
 }
 """By command, what exit codes mean there and nowhere else."""
 
@@ -43,7 +49,7 @@ app = typer.Typer(
     cls=CommandGroup,
     name="evalcube",
     help="Measures how well language models reason: sweeps of parametric tasks, kept in a labelled cube.",
-    epilog=EPILOG,
+    epilog=_epilog(EXIT_CODES),
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,

@@ -11,9 +11,7 @@ from evalcube.flows.cli import options
 from evalcube.flows.cli.options import Command, CommandGroup
 from evalcube.flows.cli.output import exclusive, print_rows, safe, show, show_json, warn
 
-local = typer.Typer(
-    cls=CommandGroup, help="The local model that `local:` endpoints serve.", no_args_is_help=True
-)
+local = typer.Typer(cls=CommandGroup, help="Set up the model of `local:` endpoints.", no_args_is_help=True)
 
 
 def init(
@@ -23,14 +21,14 @@ def init(
     plugin: str | None = None,
     force: Annotated[bool, typer.Option("--force")] = False,
 ) -> None:
-    """Write a commented config to start from, one for a file of questions, a copy to edit, or a package for own tasks.
+    """Write a config to start from, commented or for your questions, a copy of one, or a package for your own tasks.
 
     Parameters
     ----------
     path
-        The file or folder to write; default: sweep.yaml, or what the file, suite, cube or plugin is called.
+        The file or folder to write; default: sweep.yaml, or the name of the file, suite, cube or plugin.
     questions : FILE
-        Write a config that asks the questions of this file (CSV, JSONL or Parquet); its columns are guessed.
+        Write a config that asks the questions in FILE (CSV, JSONL or Parquet); their columns are guessed.
     source : SUITE|CUBE
         Write a copy of a suite (quick, m12, m15, gsm8k, ...), or the config that a cube was made with.
     plugin : NAME

@@ -41,20 +41,22 @@ def gate(
     as_json: options.Json = False,
     markdown: options.Markdown = False,
 ) -> None:
-    """Decide whether a treatment may replace the control: GO (exit code 0), NO-GO (1) or INCONCLUSIVE (3).
+    """Decide by accuracy, with the margins of a policy, whether a treatment may replace the control.
+
+    The decision is GO, NO-GO or INCONCLUSIVE. To compare composite scores, use `evalcube verdict`.
 
     Parameters
     ----------
     policy
         YAML file with a section `policy`; it may be the sweep's config.
     cubes : [CUBE] [CUBE] [CONTROL] [TREATMENT]
-        One cube with both, or the control's and the treatment's, or none with --run; then their labels or numbers,
-        if there are others.
+        One cube with both variants, or the control's cube and the treatment's, or none with --run; then their labels or
+        numbers, if a cube has more evaluations.
     treatment
-        What might replace it.
+        The variant that might replace the control.
     config : CONFIG
-        Ask what it takes: look at 40, 55, 70, 85 and 100% of this sweep's trials, and stop as soon as the decision
-        is certain, or a critical line is unlikely to be shown or refuted with all of them.
+        Run this sweep, but only as far as the decision needs: look at 40, 55, 70, 85 and 100% of its trials, and stop
+        as soon as the decision is certain, or all trials are unlikely to decide a critical line of the policy.
     to_the_end
         With --run: stop early only once the decision is certain.
     """
@@ -144,26 +146,30 @@ def verdict(
     tasks: Annotated[list[str] | None, typer.Option("--task")] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Tell whether a treatment may replace the control. Exit code 0: it may (PROGRESS, or a gate passed alone).
+    """Judge by composite scores, from assertions and judges, whether a treatment is better than the control.
+
+    The verdict is PROGRESS, CAUTIOUS, REGRESS, NOISE or UNDERPOWERED; or SOLO, without a treatment. To decide by right
+    and wrong answers, use `evalcube gate`.
 
     Parameters
     ----------
     more : [CUBE]... [TREATMENT]
         More cubes, read as if they were merged; then further treatments.
     treatments
-        What might replace it; more may follow. None: all others if the config declares this control, else its gate.
+        A variant that might replace the control; may be given again. Default: all others if the config declares this
+        control; else the control is only held against the threshold.
     threshold
-        Lowest mean of a layer that passes the gate.
+        Lowest mean that each layer must reach.
     trivial
-        Smallest difference of composites that matters, for gains, harm and advice.
+        Smallest difference of composite scores that matters, for gains, harm and advice.
     weights
-        Weights of the layers, such as fact=2,judge=1; default: all the same.
+        Weights of the layers, such as fact=2,judge=1; default: equal weights.
     gold_variant
-        The variant whose answers they rated, where rows name none; default: the control.
+        The variant whose answers people rated, if rows name none; default: the control.
     missing
         Largest share of a variant's scores that may be missing; default: 0.1.
     holdout
-        Share of the questions, such as 0.3, on which a gain is to hold that the others show.
+        Share of the questions, such as 0.3, that are held out: a gain on the others must hold on these, too.
     tasks
         Name of a task; may be given again.
     """

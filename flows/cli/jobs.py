@@ -28,14 +28,14 @@ def submit(
     only: list[str] | None = None,
     dry_run: Annotated[bool, typer.Option("--dry-run")] = False,
 ) -> None:
-    """Hand a sweep to a Dask cluster (--scheduler), where its driver goes on when this command has ended, or to Slurm.
+    """Hand a sweep to a Dask cluster (--scheduler), where it keeps running after this command has ended, or to Slurm.
 
-    On Slurm one job runs it, and queues itself again while there is work left.
+    On Slurm, one job runs it, and queues itself again while there is work left.
 
     Parameters
     ----------
     dry_run
-        Print the script of Slurm's job, and submit nothing.
+        Print the script of the Slurm job, and submit nothing.
     """
     from evalcube.flows.config.cluster import SlurmSection
     from evalcube.flows.config.load import as_config, cluster_section
@@ -75,12 +75,12 @@ def submit(
 def stop(cube: options.Cube) -> None:
     """Cleanly stop the run that works on a cube, from any machine that can write to it.
 
-    What is in flight ends, everything is recorded, and the same command goes on later.
+    Requests in flight are finished and recorded; the same command resumes the run later.
     """
     from evalcube.flows.run.stopping import stop_run
 
     stop_run(cube)
-    show("stopping: what is in flight ends first, and everything is recorded")
+    show("stopping: requests in flight are finished and recorded first")
 
 
 _LOOK_SECONDS = 1.0
@@ -221,7 +221,7 @@ def status(
     Parameters
     ----------
     watch
-        Go on showing it until the sweep is complete, or Ctrl-C.
+        Keep showing it until the sweep is complete or you press Ctrl-C.
     """
     from evalcube.flows.errors import SweepError
     from evalcube.flows.read.status import cube_status

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from evalcube.stages.generate.dataset.hub.shelf import FetchedRows
 
 
-cache_commands = typer.Typer(cls=CommandGroup, help="Look after a response cache.", no_args_is_help=True)
+cache_commands = typer.Typer(cls=CommandGroup, help="Manage a response cache.", no_args_is_help=True)
 
 
 @cache_commands.command(cls=Command)
@@ -89,7 +89,7 @@ def gc(
     cubes : CUBE
         A cube whose replies stay; give it again for more.
     yes
-        Delete. Without it, the command only tells what it would delete.
+        Delete. Without it, the command only shows what it would delete.
     """
     from evalcube.flows.keep.cache import collect
 
@@ -156,7 +156,7 @@ def import_entries(cache: options.Cache, file: Path, as_json: options.Json = Fal
         show(f"{transfer.entries} entries read, {transfer.new} of them new")
 
 
-cube_commands = typer.Typer(cls=CommandGroup, help="Look after a cube.", no_args_is_help=True)
+cube_commands = typer.Typer(cls=CommandGroup, help="Verify or repair a cube.", no_args_is_help=True)
 
 
 @cube_commands.command(cls=Command)
@@ -166,12 +166,12 @@ def verify(
     cache: str | None = None,
     as_json: options.Json = False,
 ) -> None:
-    """Compare all of a cube with what was recorded of it; exit code 2 if something is damaged and not healed.
+    """Compare all of a cube with its records; exit code 2 if something is damaged and not healed.
 
     Parameters
     ----------
     heal
-        Make what is damaged again from the cache; no request is sent.
+        Restore what is damaged from the cache; no request is sent.
     """
     from evalcube.flows.state.verify import verify_cube
 
@@ -200,7 +200,7 @@ def rescore(
     cache: str | None = None,
     as_json: options.Json = False,
 ) -> None:
-    """Grade every reply of a cube again from the cache, without asking; shows old and new counts.
+    """Grade every reply of a cube again, from the cache, without sending a request; shows old and new counts.
 
     Parameters
     ----------

@@ -190,10 +190,10 @@ def run(
     Parameters
     ----------
     fresh : WHAT
-        all: answer nothing from the cache, replies go into a new one beside it; refused: ask refused trials again,
-        whose replies are forgotten.
+        all: use no cached replies; new ones go into a separate cache beside it. refused: delete the replies of refused
+        trials, and ask these again.
     wait : SECONDS
-        How long to wait for another run to end.
+        How long to wait for another run of the same cube to end.
     """
     from evalcube.flows.config.suites import load_sweep
     from evalcube.flows.plan.part import Only
@@ -259,28 +259,28 @@ def upsample(
     grader: options.Grader = "current",
     as_json: options.Json = False,
 ) -> None:
-    """Add trials or repeats to a sweep, everywhere or where you say; only what is new is asked.
+    """Add trials or repeats to a sweep, to all cells or to those that you select; only new ones are asked.
 
     Parameters
     ----------
     source
         The sweep's config, or its cube.
     trials
-        Trials of each selected cell in the end.
+        Number of trials that each selected cell has afterwards, including those it has now.
     repeats
-        Times that each question is asked in the end.
+        Number of times that each question has been asked afterwards.
     precision
         low, medium or high: as many trials as each selected cell needs, instead of --trials.
     budget
-        2M (tokens) or 5USD: spend so much where it helps most, instead of --trials.
+        2M (tokens) or 5USD: spend this much where it helps most, instead of --trials.
     purpose
         What a budget is for: ranking (order of the models) or intervals.
     config : FILE
-        The config of a cube that you did not run.
+        For a cube that you did not run: its config.
     endpoints : [NAME=]URL
-        Whom to ask for more of a cube that you did not run: the address of its models, or of one.
+        For a cube that you did not run: the address of its models, or of the one model NAME.
     key_envs : [NAME=]VARIABLE
-        Environment variable with the key of those addresses, or of one.
+        Environment variable with the API key for these addresses, or for that of the one model NAME.
     """
     from evalcube.flows.run.stopping import RunInterrupted
     from evalcube.flows.run.upsample import upsample as add_trials
@@ -312,7 +312,7 @@ def upsample(
 
 
 def probe(model: str, key_envs: options.Keys = None, as_json: options.Json = False) -> None:
-    """Find out what an endpoint really does, in at most 40 requests: exit code 1 where it has a vice.
+    """Find out what an endpoint really does, in at most 40 requests; exit code 1 if it misbehaves.
 
     Parameters
     ----------
@@ -344,5 +344,5 @@ def _print_probe(result: ProbeResult) -> None:
         Column("seen", text, right=False, name=True),
     )
     show_table(TableSpec(columns, list(result.findings)))
-    vices = [f"! {text}" for text in result.vices] or ["No vice was found."]
+    vices = [f"! {text}" for text in result.vices] or ["No misbehaviour was found."]
     show(safe("\n".join(["", *vices, "", *result.config])))

@@ -42,8 +42,8 @@ AskedTrials = Annotated[
         "--trials",
         "--limit",
         metavar="[A:]B",
-        help="Ask only the trials from A to B - 1 of each cell now, counted from 0; each cell is planned with B. The "
-        "first 100 of a data set are a random sample of its rows.",
+        help="Ask only the trials from A to B - 1 of each cell now, counted from 0; B becomes each cell's planned "
+        "number of trials. The first 100 of a data set are a random sample of its rows.",
     ),
 ]
 ByTask = Annotated[bool, typer.Option("--by-task")]
@@ -88,35 +88,36 @@ def _shared() -> None:
     Parameters
     ----------
     where : NAME=VALUE
-        Only this: task=sort,letters, tier=hard, model=NAME, template=, sampler=, a facet, or a task's parameter as in
-        param_length=4..16 (or 4.. or ..16). Give it again for more conditions; all must hold.
+        Only these results: task=sort,letters, tier=hard, model=NAME, template=NAME, sampler=NAME, a facet, or a task's
+        parameter, as in param_length=4..16 (or 4.. or ..16). Give it again for more conditions; all must hold.
     view : NAME
-        Only a view of the sweep's config.
+        Only the results in this view, a selection that the sweep's config names.
     trials
-        Only the first so many trials of each cell.
+        Only the first N trials of each cell.
     unique_only
-        Only trials whose question is new in its cell.
+        Only trials whose question did not occur earlier in its cell.
     clip_tokens : TOKENS
-        As if the limit of completion tokens had been this: longer answers count as truncated.
+        Compute as if the limit of completion tokens had been TOKENS: longer answers count as truncated.
     reader : ours|theirs
-        Who says what is right: evalcube, or the second reader of the tasks that have one.
+        Which reading of the replies counts: evalcube's (ours), or that of the second reader (theirs), another way of
+        extracting the answer that some tasks have.
     mode
-        Estimator: E_I, E_P, E_O (share right) or C_I, C_P, C_O (guesses taken out); truncated trials as the others
-        (I), as wrong (P), as right (O). A board's auto is C_P, and accuracy (E_P) where all is of data sets.
+        Estimator: E_I, E_P, E_O (share right) or C_I, C_P, C_O (corrected for guessing). Truncated trials are left out
+        (I), wrong (P) or right (O). On a leaderboard, auto is C_P, or accuracy (E_P) if all tasks are data sets.
     version
-        auto: ReasonScore, or accuracy where trials are few. v1 (upper bounds) or v2 (what was measured): that score,
-        however few there are.
+        auto: ReasonScore, or accuracy if there are few trials. v1 (from upper bounds) or v2 (from measured rates):
+        always that version of ReasonScore, however few trials there are.
     weigh
-        What weighs the same: tasks (the points of a task weighing as in the first plan), points, or trials (their
-        plain sum).
+        What has equal weight: tasks (a task's points are weighted by their trials in the sweep's first plan), points,
+        or trials.
     by
-        What to group by: model, task, tier, a facet, a parameter as param_length, difficulty; several with commas.
+        What to group by: model, task, tier, a facet, a parameter such as param_length, difficulty; several with commas.
     by_task
-        Tell tasks apart.
+        A row for each task.
     output
-        The folder to write; nothing may be there.
+        The folder to write; it must not exist yet.
     gold
-        File of ratings by people: how judges agree with them, and scores as they correct them.
+        File of ratings by people: shows how well judges agree with them, and corrects scores by them.
     as_json
         Print JSON.
     markdown
@@ -124,12 +125,12 @@ def _shared() -> None:
     as_csv
         Print CSV with all digits; a text that a spreadsheet would take for a formula begins with an apostrophe.
     control
-        The variant in use: a model's label, or an evaluation's name or number.
+        The variant in use: a model's label, or an evaluation's label or number.
     only : NAME=VALUE
         Ask only this part of the plan now: model=NAME, task=sort,letters, tier=hard, length=4..16. Give it again for
         more conditions; all must hold. The rest stays pending.
     repeats
-        Times that each question is asked; default: the config's.
+        How often each question is asked; default: the config's.
     quiet
         No progress display.
     log : FILE
@@ -139,21 +140,22 @@ def _shared() -> None:
         several suites as one sweep.
     models : [NAME=]ENDPOINT
         A model to measure: sim:, local:smollm2, local:/path/model.gguf or https://host/v1#MODEL. Give it again for
-        more. Takes the place of the config's models.
+        more. Replaces the config's models.
     judges : [NAME=]ENDPOINT
         Judge model, given as for --model; not ranked. Needs --model, and replaces the config's judges. Repeat it for
         more judges, with a NAME each.
     key_envs : [NAME=]VARIABLE
-        Environment variable with the API key of the models at http(s) endpoints, or of one.
+        Environment variable with the API key of all models at http(s) endpoints, or of the one model NAME.
     grader
-        Replies that an older version graded: current grades them again from the cache, pinned keeps them.
+        For replies that an older version graded: current grades them again from the cache, pinned keeps their grades.
     cache
         Address of the response cache; default: the config's.
     scheduler
         Address of a running Dask scheduler, such as tcp://host:8786; default: that of DASK_SCHEDULER_ADDRESS, else
         this machine.
     cluster : local|ADDRESS|FILE
-        Where to work: local, a scheduler's address, or a YAML file that describes a cluster; default: the config's.
+        Where workers run: local, a scheduler's address, or a YAML file that describes a cluster; default: the
+        config's.
     workers
         Local worker processes; default: none for few trials, else one per core, at most eight.
     """

@@ -37,10 +37,10 @@ class ExitStatus(IntEnum):
 
 EXIT_CODES = {
     ExitStatus.OK: "done",
-    ExitStatus.INCOMPLETE: "the sweep ended with transport errors left, run it again to resume",
+    ExitStatus.INCOMPLETE: "something is left, or a negative result: see the command's --help",
     ExitStatus.REFUSED: "error, see the message (config, cube, disk, memory, cluster, key)",
     ExitStatus.BUG: "internal error, a traceback is printed",
-    ExitStatus.STOPPED: "stopped by Ctrl-C, by `evalcube stop` or at the bound under spend:, run it again to resume",
+    ExitStatus.STOPPED: "stopped by Ctrl-C",
 }
 
 

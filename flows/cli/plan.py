@@ -212,21 +212,22 @@ def plan(
     cluster: str | None = None,
     as_json: options.Json = False,
 ) -> None:
-    """Show what a run would ask and cost, without asking anything.
+    """Show what a run would ask and cost, without sending a request.
 
     Parameters
     ----------
     task
-        List the points of this task instead.
+        List the points of this task instead of the plan.
     check
-        Ask each worker instead what a run asks it before its first request.
+        Instead of the plan, check each worker as a run does before its first request.
     detect : POINTS
-        Instead, how many questions tell two models apart that differ by so many percentage points.
+        Instead of the plan, show how many questions it takes to detect a difference of POINTS percentage points between
+        two models.
     power
-        With --detect: chance to tell it; default: 0.8.
+        With --detect: probability of detecting the difference; default: 0.8.
     against : CUBE|SHARE
-        With --detect: a cube in which two models answered such questions, or the share of questions that only one
-        of two gets right; default: the sweep's own cube, else 0.2.
+        With --detect: a cube in which two models answered such questions, or the share of questions that only one of
+        two models gets right; default: the sweep's own cube, else 0.2.
     """
     from dataclasses import asdict
 

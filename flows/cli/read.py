@@ -32,17 +32,18 @@ def leaderboard(
     part: Part,
     form: str = "",
 ) -> None:
-    """Rank the models of a cube, or of several as if merged, by ReasonScore; by accuracy where trials are few.
+    """Rank the models of a cube, or of several as if merged, by ReasonScore, or by accuracy if there are few trials.
 
     Parameters
     ----------
     sort : COLUMN
-        Order the rows by this column, the best first: score/token, tokens, USD/1000, a tier, ...; default: by
-        score, or where trials are few by accuracy.
+        Order the rows by this column, the best first: score/token, tokens, USD/1000, a tier, ...; default: score, or
+        accuracy if there are few trials.
     weigh : WHAT
-        tasks: the points of a task as in the first plan; trials: by their trials, the plain sum.
+        How a task's points are weighted: by their trials in the sweep's first plan (tasks), or by all their trials
+        (trials).
     plot : FILE.svg
-        Draw what the board ranks by, with its intervals, too.
+        Also draw what the leaderboard ranks by, with its intervals.
     """
     from evalcube.flows.read.outputs import check_picture, write_output
     from evalcube.flows.read.statistics import leaderboard_of, rated_part
@@ -69,7 +70,7 @@ def report(
     weigh: str = "tasks",
     part: Part,
 ) -> None:
-    """Write a report of a cube, or of several as if merged: one HTML file that needs nothing else.
+    """Write a report of a cube, or of several as if merged: one self-contained HTML file.
 
     Parameters
     ----------
@@ -112,13 +113,13 @@ def show_trial(
     task
         Name of the task.
     model
-        Label or number of the evaluation.
+        Label or number of the evaluation (one model with its template and sampler).
     params
-        Point of the task: length=4,max_depth=0, or its number, or JSON, which values with commas need.
+        Point of the task: length=4,max_depth=0, or its number, or JSON (necessary if values contain commas).
     trial
         Number of the trial, from 0; default: 0.
     row : ID
-        The trial that asks this row of a data set, by its id, or by its number where rows have none.
+        The trial that asks this row of a data set, by the row's id, or by its number if rows have no ids.
     repeat
         Number of the repeat, from 0.
     """
@@ -130,7 +131,9 @@ def show_trial(
     if row is not None:
         number, slot, trial = reader.row(row, task, params)
     elif task is None:
-        raise SweepError("no trial is named", "Give --task, and maybe --trial; or --row of a data set")
+        raise SweepError(
+            "no trial is named", "Give --task, and --trial for one other than 0; or --row of a data set"
+        )
     else:
         number, slot = reader.point(task, params)
     view = reader.view(reader.plan.evaluation_index(model), number, slot, trial or 0, repeat)
@@ -220,11 +223,11 @@ def explore(
     Parameters
     ----------
     host : ADDRESS
-        Where it listens; anything but this machine itself asks for a token.
+        Address to listen on; with any other than this machine's own, the page asks for a token.
     port
-        Default: any that is free.
+        Port to listen on; 0 takes a free one.
     token
-        Ask for a token here too, as on a machine with other users.
+        Ask for a token even on this machine, such as one with other users.
     browser
         Open it in a browser.
     """
@@ -259,7 +262,7 @@ def bundle(
     trials : WHICH
         Single trials with their texts: sample (some of each outcome), wrong, all, none.
     most : N
-        Most trials, shared out evenly to models and tasks.
+        Maximum number of trials, divided evenly among models and tasks.
     """
     from evalcube.flows.explore.bundle import bundle as write
 

@@ -26,17 +26,17 @@ def merge(
     rename: list[str] | None = None,
     as_json: options.Json = False,
 ) -> None:
-    """Make one cube of several: all models, tasks, points, trials and repeats of any of them, joined by identity.
+    """Make one cube of several, with all their models, tasks, points, trials and repeats; the same ones are joined.
 
     Parameters
     ----------
     output : OUT
-        Address of the merged cube; nothing may be there.
+        Address of the merged cube; it must not exist yet.
     prefer
-        Whose outcome stays where two cubes have finished the same trial differently: fail refuses to choose, first
-        takes that of the cube named first, newer that which was written later.
+        Which outcome to keep if two cubes have different ones of the same trial: fail keeps neither and writes no cube,
+        first keeps that of the cube named first, newer keeps the one that was written later.
     rename : CUBE:LABEL=NEW
-        Another name for a model or a task of one cube. Give it again for more.
+        New name for a model or a task of one cube; may be given again.
     """
     from evalcube.flows.share.merge import ConflictError, merge_cubes
 
@@ -87,7 +87,7 @@ def _print_conflicts(conflicts: Sequence[Conflict]) -> None:
 
 
 def diff(first: options.Cube, second: options.Cube, as_json: options.Json = False) -> None:
-    """Compare two cubes: what they ask, how far they are planned, how trials ended; exit code 1 if they differ."""
+    """Compare two cubes: their questions, planned numbers and outcomes of trials; exit code 1 if they differ."""
     from evalcube.flows.share.difference import diff_cubes
 
     difference = diff_cubes(first, second)
@@ -118,7 +118,9 @@ def _print_difference(difference: Difference) -> None:
     show("equal" if difference.equal else "different")
 
 
-_TAG = typer.Option("--tag", metavar="NAME", help="Name of this state, such as v1, which goes below URL.")
+_TAG = typer.Option(
+    "--tag", metavar="NAME", help="Name of this version, such as v1, in its address URL/NAME."
+)
 _BYTES_OF_GB = 10**9
 
 
@@ -133,7 +135,7 @@ def publish(
     allow: list[str] | None = None,
     as_json: options.Json = False,
 ) -> None:
-    """Make an immutable, verified copy for others; what looks secret or private is refused.
+    """Make an immutable, verified copy for others; refused if something in it looks secret or private.
 
     Parameters
     ----------
@@ -144,11 +146,11 @@ def publish(
     cache
         Address of the cache with the replies; default: that of your own run.
     licence
-        Such as CC-BY-4.0.
+        Licence of the copy, such as CC-BY-4.0.
     by : NAME
         Who publishes it.
     allow : ID|KIND
-        A finding that is no secret, by its id, or all of a kind. Give it again for more.
+        Permit a finding that is not secret, by its id, or all findings of a kind. Give it again for more.
     """
     from evalcube.flows.share.publish.check_secrets import SecretsError
     from evalcube.flows.share.publish.publish import publish_cube
@@ -190,18 +192,18 @@ def pull(
     most_bytes: Annotated[float, typer.Option("--most", min=0.001, max=1e6)] = 64.0,
     as_json: options.Json = False,
 ) -> None:
-    """Copy a publication, every byte compared with its digest, so that it can be measured further and merged back.
+    """Copy a publication and compare each file with its digest; the copy can be measured further and merged back.
 
     Parameters
     ----------
     url : URL
         Address of a publication: s3://..., https://..., or a directory.
     directory : DIR
-        Address of the copy; nothing may be there.
+        Address of the copy; it must not exist yet.
     cache
-        A cache that gets the replies; default: one of its own beside the copy.
+        Cache to put the replies into; default: a new one beside the copy.
     most_bytes : GB
-        Refuse what claims to be larger.
+        Refuse a publication that is larger.
     """
     from evalcube.flows.share.publish.pull import pull_cube
 
@@ -231,29 +233,29 @@ def import_command(
     correct_from: float | None = None,
     as_json: options.Json = False,
 ) -> None:
-    """Read logs of Inspect, lm-eval or your own into a cube, replies and all; nothing is asked.
+    """Read logs of Inspect, lm-eval or your own into a cube, with their replies; no request is sent.
 
     Parameters
     ----------
     logs : LOG...
         Logs: .eval and .json of Inspect, samples_*.jsonl of lm-eval, JSONL of your own; or directories of logs.
     into : CUBE
-        Address of the new cube; nothing may be there.
+        Address of the new cube; it must not exist yet.
     cache
         Where the replies go; default: beside the cube.
     data : DIR
         Where the questions go; default: beside the cube.
     map : NAME=FIELD,...
-        Names that your own JSONL has for prompt, response, correct, id, model, repeat, reference, ...; of any log
-        cluster=FIELD, what questions have in common.
+        Fields of your own JSONL that hold prompt, response, correct, id, model, repeat, reference, ...; for any log,
+        cluster=FIELD: the field with what related questions share.
     model
-        Name of the model, in place of the logs'.
+        Name of the model, instead of the logs'.
     task
-        Name of the task, in place of the logs'.
+        Name of the task, instead of the logs'.
     score
-        Which of several scores counts, of lm-eval METRIC or METRIC,FILTER; default: the log's first.
+        Which of several scores counts; for lm-eval, METRIC or METRIC,FILTER; default: the log's first.
     correct_from : X
-        Least score of a right answer, from 0 to 1.
+        Scores of at least X count as right, from 0 to 1.
     """
     from evalcube.flows.share.imports.logs import import_logs
 

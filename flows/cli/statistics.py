@@ -26,7 +26,7 @@ def table(
     part: Part,
     form: str = "",
 ) -> None:
-    """Success rates with intervals, of any groups."""
+    """Show success rates with intervals, for any groups."""
     from evalcube.flows.read.statistics import table as estimate_groups
 
     estimates = estimate_groups(cube, part, by=names_of(by), mode=mode, weigh=weigh)  # type: ignore[arg-type]
@@ -65,16 +65,16 @@ def compare(
     Parameters
     ----------
     models
-        More cubes, read as if they were merged; then labels or numbers of two models or more; default: all.
+        More cubes, read as if they were merged; then labels or numbers of two or more evaluations; default: all.
     repeats
-        Only the first so many answers to each question.
+        Only the first N answers to each question.
     truncated
-        wrong: a truncated trial is a failure. drop: leave out trials that either truncated.
+        wrong: a truncated answer counts as wrong. drop: leave out trials in which either model's answer was truncated.
     flips
-        The questions that two models, or the same model in two cubes, answered differently, with both answers. Of
+        Show the questions that two models, or the same model in two cubes, answered differently, with both answers. For
         two cubes: A.zarr B.zarr [MODEL [MODEL OF B]].
     limit
-        With --flips: most questions that are shown; default: 20, with --json and --csv all.
+        With --flips: maximum number of questions to show; default: 20, with --json and --csv all.
     """
     from evalcube.flows.errors import SweepError
 
@@ -129,18 +129,19 @@ def metrics(
     part: Part,
     as_json: options.Json = False,
 ) -> None:
-    """Pass@k and related metrics, from several answers to each question.
+    """Compute pass@k and related metrics, from several answers to each question.
 
     Parameters
     ----------
     k
-        Numbers of draws, such as 1,4,8; default: powers of two up to the repeats.
+        Values of k, such as 1,4,8; default: powers of two up to the number of repeats.
     names
         pass_at_k, pass_hat_k, g_pass_at_k_tau, mg_pass_at_k, auc_at_k, bayes, avg, ...; each also as NAME_ci, a
         Bayesian estimate.
     settings
         An argument of the metrics, such as tau=0.5, confidence=0.9, alpha0=0.5, pass_power=1, weights=0.2,0.8,
-        bounds=0,1, w=-1,1 (worth of a wrong and a right answer), R0=0,1 (answers before the first); may be given again.
+        bounds=0,1, w=-1,1 (worth of a wrong and a right answer), R0=0,1 (outcomes assumed before the
+        first answer); may be given again.
     """
     from evalcube.flows.read.statistics import metrics as evaluate
 
@@ -171,7 +172,7 @@ analyze = typer.Typer(
 def compression(
     *, cube: options.Cube, by_task: options.ByTask = False, part: Part, as_json: options.Json = False
 ) -> None:
-    """How well reasoning traces compress, by outcome: traces that loop compress well."""
+    """Show how well reasoning traces compress, by outcome: traces that loop compress well."""
     from evalcube.flows.read.forensics import compression as measure
 
     _answer("compression", measure(cube, part, by_task=by_task), as_json)
@@ -187,12 +188,12 @@ def hazard(
     part: Part,
     as_json: options.Json = False,
 ) -> None:
-    """When answers come: of the trials that still think at so many tokens, how many end right or wrong.
+    """Show when answers come: how many of the trials that still think after N tokens then end right or wrong.
 
     Parameters
     ----------
     width
-        Tokens in a line of the table.
+        Number of tokens that each line of the table covers.
     """
     from evalcube.flows.read.forensics import hazard as measure
 
@@ -213,7 +214,7 @@ def clip(
     part: Part,
     as_json: options.Json = False,
 ) -> None:
-    """What the models would have scored with smaller token limits; nothing is asked again.
+    """Show what the models would have scored with smaller token limits; no request is repeated.
 
     Parameters
     ----------
@@ -231,7 +232,7 @@ def clip(
 def cost(
     *, cube: options.Cube, by_task: options.ByTask = False, part: Part, as_json: options.Json = False
 ) -> None:
-    """What trials and right answers cost, and which models give most for it."""
+    """Show what trials and right answers cost, and which models are on the Pareto front."""
     from evalcube.flows.read.forensics import cost as measure
 
     _answer("cost", measure(cube, part, by_task=by_task), as_json)

@@ -57,24 +57,25 @@ def trials(
     Parameters
     ----------
     where : NAME=VALUE
-        Only this: as for leaderboard, and what single trials have: trial=0..9, tokens=1000.., latency=..2, repeat,
-        prompt_tokens, fact, judge, ..., row_id=NAME of a data set, or disagree: where a second reader differs from
-        evalcube's. Give it again for more conditions; all must hold.
+        Only these trials: the conditions of `evalcube leaderboard`, and those of single trials: trial=0..9,
+        tokens=1000.., latency=..2, repeat, prompt_tokens, fact, judge, ..., row_id=NAME of a data set; or disagree:
+        trials that a second reader, another way of extracting the answer, grades differently. Give it again for more
+        conditions; all must hold.
     status : NAMES
-        Only these outcomes: correct, incorrect, answered (where there is no reference), truncated, invalid,
-        refused; transport and missing, which are no trials, only if they are named.
+        Only these outcomes: correct, incorrect, answered (if there is no reference), truncated, invalid, refused;
+        transport and missing, which are not trials, are shown only if you name them.
     grep : TEXT
-        Only trials with this text in what --in names.
+        Only trials with this text in one of the texts named by --in.
     regex : R
-        Only trials with this regular expression in what --in names.
+        Only trials in which this regular expression matches one of the texts named by --in.
     within : NAMES
-        Texts that are searched, out of prompt, response, reasoning, answer, reference.
+        Texts to search: prompt, response, reasoning, answer, reference.
     sort : COLUMN
         Sort by a column; -COLUMN for the largest first.
     limit
-        Most rows; default: 20 where a table is shown, else all.
+        Maximum number of rows; default: 20 if a table is shown, else all.
     columns : NAMES
-        Columns, or `all`; default: a few where a table is shown, else all.
+        Columns, or `all`; default: a few if a table is shown, else all.
     count : NAMES
         Count the trials that have the same values in these columns, as in model,status or model,fault.
     jsonl
@@ -163,7 +164,7 @@ def _show_brief(table: Trials, columns: str | None, *, markdown: bool, counted: 
     if not count:
         notes.insert(0, "No trial fulfils all of this.")
     elif count > len(rows):
-        notes.insert(0, f"{len(rows)} of {count:,} trials; --limit says how many are shown.")
+        notes.insert(0, f"{len(rows)} of {count:,} trials; use --limit to show more.")
     shown = table.columns if columns else with_values(table.columns, rows)
     print_table(brief_table(shown, rows, notes, _width(markdown), table.varying), markdown=markdown)
 
@@ -200,7 +201,7 @@ def export(
     Parameters
     ----------
     organization : NAME
-        Who measured.
+        The organization that measured.
     """
     from evalcube.flows.share.export import export as write
 

@@ -53,9 +53,9 @@ class ViewConfig(Section):
         Coordinate (task, tier, model_name, template, sampler, a facet, param_<name>) -> a value, a list of
         values, or {min: 4, max: 8}.
     trials
-        Use the first so many trials of each cell; default: all.
+        Number of trials to use of each cell, from the first; default: all.
     unique_only
-        Use a trial only if its question is new in its cell.
+        Use a trial only if its question did not occur earlier in its cell.
     """
 
     where: dict[Name, Annotated[Any, PlainValidator(values.criterion)]] = Field(default={})
