@@ -114,10 +114,20 @@ def _table(model: type[BaseModel], links: Links | None = None) -> str:
                 f"{model.__name__}.{key} has no description: give its Field one, with what it means and its unit"
             )
         kind = ", ".join(
-            part for part in (_kind(field.rebuild_annotation(), links or {}), _range(field)) if part
+            part
+            for part in (
+                "mapping" if _is_mapping(field) else _kind(field.rebuild_annotation(), links or {}),
+                _range(field),
+            )
+            if part
         )
         rows.append(f"| `{key}` | {_cell(kind)} | {_default(field)} | {_cell(field.description)} |")
     return "\n".join(rows)
+
+
+def _is_mapping(field: FieldInfo) -> bool:
+    """Whether a config has a mapping where the program has something else, such as pairs."""
+    return any(getattr(rule, "json_schema", None) == {"type": "object"} for rule in field.metadata)
 
 
 def _kind(annotation: Any, links: Links) -> str:
@@ -299,7 +309,7 @@ def _row(path: str, parameter: Any) -> str:
 def suite_sizes() -> str:
     """How many points each suite has, and how many its corners have."""
     rows = [
-        "| suite | tasks | points | per task and tier | with `density: corner` |",
+        "| suite | tasks | points | points per task and tier | points with `density: corner` |",
         "|---|---|---|---|---|",
     ]
     for name in sorted(set(suite_names()) - set(recipe_names()), reverse=True):
@@ -326,7 +336,7 @@ def floors() -> str:
 def recipes() -> str:
     """Where the known suites are from, and how far to trust them."""
     rows = [
-        "| suite | rows | answers | licence | pinned as in | verified | follows, departs from |",
+        "| suite | rows | answers | licence | revision pinned by | verified | follows, departs from |",
         "|---|---|---|---|---|---|---|",
     ]
     for name in recipe_names():
@@ -338,7 +348,7 @@ def recipes() -> str:
             f"{recipe['rows']:,}",
             how,
             recipe.get("licence") or "as the hub says",
-            recipe.get("revision") or "the first fetch finds it",
+            recipe.get("revision") or "your first fetch",
             "yes" if recipe["verified"] else "no",
             _cell("; ".join(recipe["sources"])),
         )

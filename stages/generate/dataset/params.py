@@ -131,7 +131,7 @@ class DatasetParams(TaskParams):
         "assertions or a rubric alone.",
     )
     answer_after: str = Field(
-        "", description="The reference is what follows the last one of these marks in the answer field."
+        "", description="A mark in the answer field; the reference is what follows its last occurrence."
     )
     answer_is: Literal["auto", "text", "letter", "index", "number"] = Field(
         "auto", description="How the answer names an option; index counts from 0, number from 1."
@@ -156,11 +156,11 @@ class DatasetParams(TaskParams):
         "they share with the question, as: text | turns, reply: a text with {fields}, stop: texts that end a reply}.",
     )
     order: Literal["shuffled", "file"] = Field(
-        "shuffled", description="Trials are the rows in an order that the seed gives, or in the file's order."
+        "shuffled", description="Order of the rows as trials: shuffled by the seed, or as in the file."
     )
-    tolerance: float = Field(0.0, ge=0, le=1e9, description="Largest difference of a right number.")
+    tolerance: float = Field(0.0, ge=0, le=1e9, description="Largest error of a right number.")
     relative_tolerance: float = Field(
-        0.0, ge=0, le=1, description="The same as a share of the reference; the larger one counts."
+        0.0, ge=0, le=1, description="The same, as a share of the reference; the larger of the two counts."
     )
     exact: Annotated[tuple[Strictness, ...], BeforeValidator(_sorted_texts)] = Field(
         (),
@@ -168,9 +168,9 @@ class DatasetParams(TaskParams):
     )
     match: Match = Field(
         "auto",
-        description="How a text answer is read: auto takes the answer line, exact that or else the whole reply, "
-        "contains and prefix look for an accepted answer, regex reads it with `pattern`, number is kind number, math "
-        "compares what the answers mean, with math-verify (extra `math`), judge leaves it to the sweep's judges.",
+        description="How a text answer is read: auto takes the answer line, exact the answer line or else the whole "
+        "reply; contains and prefix look for an accepted answer; regex reads it with `pattern`; number is the same as "
+        "kind: number; math compares what answers mean (extra `math`); judge leaves it to the sweep's judges.",
     )
     pattern: str = Field(
         "",
@@ -187,26 +187,26 @@ class DatasetParams(TaskParams):
         max_length=1000,
         description="Which tool, task and scorer graded the replies; only `evalcube import` writes it.",
     )
-    id: str = Field("", description="Field with a name of the row, carried along.")
+    id: str = Field("", description="Field with a name for the row, kept with its results.")
     cluster: str = Field(
         "",
         description="Field with what questions share, such as their passage, template or language: intervals "
-        "take those that share it as one draw.",
+        "treat questions with the same value as one draw.",
     )
-    assertions: str = Field("", description="Field with a list of assertions, carried along.")
-    rubric: str = Field("", description="Field with a rubric for judges, carried along.")
+    assertions: str = Field("", description="Field with the row's own list of assertions.")
+    rubric: str = Field("", description="Field with the row's own rubric for judges.")
     sha256: str = Field(
         "",
         pattern="^([0-9a-f]{64})?$",
-        description="Digest of the file; found when the sweep is planned, checked if given.",
+        description="Digest of the file; computed when the sweep is planned, and checked if you give it.",
     )
     rows: int = Field(
-        0, ge=0, le=10**12, description="Number of selected rows; found when the sweep is planned."
+        0, ge=0, le=10**12, description="Number of selected rows; counted when the sweep is planned."
     )
     draws: Literal["place", "row"] = Field(
         "place",
-        description="What, with the seed, decides the order of rows and options: each row's content or, in "
-        "cells of earlier versions, its place and the file; found when the sweep is planned.",
+        description="What decides, with the seed, the order of rows and options: each row's content (row) or, in "
+        "cells of earlier versions, the file and the row's place in it (place); set when the sweep is planned.",
     )
 
     @model_validator(mode="before")

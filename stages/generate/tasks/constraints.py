@@ -56,7 +56,9 @@ class Constraints(Task[ConstraintsParams]):
     name = "constraints"
     version = 1
     summary = "a text that keeps several rules, each checked by counting"
-    guess_rule = "1/40 with two rules, if the word is used: 40 lengths are equally frequent; 0 with more"
+    guess_rule = (
+        "1/40 with two rules if the required word is used, as 40 lengths are equally frequent; else 0"
+    )
     Params = ConstraintsParams
 
     def generate(self, params: ConstraintsParams, stream: Stream) -> Trial:

@@ -145,8 +145,8 @@ class TablesParams(TaskParams):
         1,
         0,
         4,
-        "Conditions on the rows, all to hold; each is a check per row, but leaves fewer rows: sums and "
-        "means get easier. A lookup names its row and ignores this.",
+        "Conditions that a row must all meet; each is one more check per row, but leaves fewer rows, so that "
+        "sums and means get easier. A lookup names its row and ignores this.",
     )
     target_tokens: int = param(
         0,

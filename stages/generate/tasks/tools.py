@@ -81,15 +81,13 @@ class ToolsParams(TaskParams):
     """Params of `Tools`."""
 
     tools: int = param(4, 1, 16, "Tools that have no word in common; more to choose from.")
-    distractors: int = param(
-        0, 0, 32, "Tools beside them whose name differs from a needed one's in one word."
-    )
+    distractors: int = param(0, 0, 32, "More tools, each named like a needed one but for one word.")
     nesting: int = param(0, 0, 3, "Levels of objects within the arguments; more to place.")
-    calls: int = param(1, 1, 6, "Calls that the request takes, in any order; more to keep.")
+    calls: int = param(1, 1, 6, "Calls that the request needs, in any order; more to keep in mind.")
     call: Literal["text", "api"] = Field(
         "text",
-        description="How tools are offered and called: text has both in prompt and reply, as JSON, for every model; "
-        "api uses the fields that APIs have for it, which the model's server must support.",
+        description="How tools are offered and called: text writes tools into the prompt and calls into the reply, as "
+        "JSON, for every model; api uses the fields that APIs have for it, which the model's server must support.",
     )
 
     def drawn_by(self) -> dict[str, object]:
