@@ -108,7 +108,7 @@ class Supervisor:
 
     def _give_up(self, problem: str, said: str) -> None:
         self.over = reason = f"{problem}: {said}" if said else problem
-        self._note(f"{problem}: it is given up", said)
+        self._note(f"{problem}: no further restart", said)
         if self.given_up is not None:
             with suppress(OSError):  # those who wait do so in vain, and only for some time
                 # Whole or not at all: whoever reads it reads the reason.

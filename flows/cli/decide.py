@@ -202,8 +202,8 @@ def _print_verdict(comparison: CubeVerdict) -> None:
     from evalcube.stages.analyze.render.verdicts import BADGES
 
     result = comparison.verdict
-    pair = "" if result.representative is None else ": {1} against {0}".format(*result.representative)
-    show(f"{result.verdict} ({result.branch}){safe(pair)}")
+    pair = "" if result.representative is None else ": '{1}' against '{0}'".format(*result.representative)
+    show(f"{result.verdict}{safe(pair)} (rule {result.branch})")
     for reason in result.reasons:
         show(f"  {safe(reason)}")
     show(f"next: {result.next_step}")
@@ -213,19 +213,21 @@ def _print_verdict(comparison: CubeVerdict) -> None:
         _print_intervals(pair_result)
         _print_robustness(pair_result)
     show("badges")
-    for field, (name, _) in BADGES.items():
-        show(f"  {name:22}  {getattr(result.badges, field)}")
+    for field, (name, meaning) in BADGES.items():
+        show(f"  {name:22}  {getattr(result.badges, field):7}  {meaning}")
     if result.gold is not None:
         gold = result.gold
         bounds = f"{number(gold.low)} to {number(gold.high)}"
-        show(f"gold: alpha {number(gold.alpha)} ({bounds}), {gold.units} units")
+        show(
+            f"judges and people: Krippendorff's alpha {number(gold.alpha)} ({bounds}), {gold.units} rated questions"
+        )
     for arm in result.arms:
         if arm.by_people is not None:
             low, high = map(number, arm.by_people)
             rated = f"{number(arm.composite)} ({low} to {high})"
-            show(f"  {safe(arm.name)}: composite and judge as people rate, {rated}")
+            show(f"  '{safe(arm.name)}': composite corrected by people's ratings, {rated}")
     for name, units in result.to_rate.items():
-        show(f"  rate next of {safe(name)}: {safe(', '.join(units[:5]))} (--json has {len(units)})")
+        show(f"  rate next, of '{safe(name)}': {safe(', '.join(units[:5]))} (--json lists all {len(units)})")
     for note in result.notes:
         show(f"note: {safe(note)}")
 
@@ -234,9 +236,9 @@ def _print_arms(comparison: CubeVerdict) -> None:
     rows = []
     for arm in comparison.verdict.arms:
         layers = (number(arm.layers.get(name, math.nan)) for name in _LAYERS)
-        rows.append((arm.name, arm.shown, *layers, "passed" if arm.gate_passed else "failed"))
+        rows.append((arm.name, arm.shown, *layers, "reached" if arm.gate_passed else "missed"))
     title = f"{comparison.units} questions of {', '.join(comparison.tasks)}"
-    print_rows(("variant", "composite", *_LAYERS, "gate"), rows, title)
+    print_rows(("variant", "composite", *_LAYERS, "threshold"), rows, title)
 
 
 def _print_intervals(pair: PairResult) -> None:
@@ -250,12 +252,11 @@ def _print_intervals(pair: PairResult) -> None:
         p_value += "" if math.isnan(interval.e) else f", e {e_text(interval.e)}"
         show(f"  {name:9} {number(interval.estimate, sign=True)}  ({level}: {bounds}{p_value})")
     if pair.composite.method == "people":
-        show("  composite and judge as people rate, at this look")
+        show("  composite and judge are corrected by people's ratings; intervals are for this look only")
         return
-    enough = f"e from {1 / pair.composite.alpha:.4g} on holds however often you look"
     always = pair.composite.method == "anytime"
-    holds = "intervals hold at all looks together" if always else "p and intervals hold for this look only"
-    show(f"  {holds}; {enough}")
+    valid = "intervals are for all looks together" if always else "p and intervals are for this look only"
+    show(f"  {valid}; an e of {1 / pair.composite.alpha:.4g} or more is significant however often you look")
 
 
 def _print_robustness(pair: PairResult) -> None:
@@ -269,13 +270,13 @@ def _print_robustness(pair: PairResult) -> None:
         weights = zip(_LAYERS, pair.sensitivity.weights, strict=True)
         shares = ", ".join(f"{name} {100 * weight:.3g}%" for name, weight in weights)
         share = 100 * pair.sensitivity.same_result
-        parts.append(f"weights {shares}; {share:.0f}% of other weights agree")
+        parts.append(f"weights {shares}; with {share:.0f}% of other weights, the result is the same")
     if pair.joint is not None and not math.isnan(pair.joint.p_value):
-        parts.append(f"any layer changed (T²): p {pair.joint.p_value:.3g}")
+        parts.append(f"test for a change in any layer (Hotelling's T²): p {pair.joint.p_value:.3g}")
     if pair.standardised is not None and not math.isnan(pair.standardised.estimate):
         effect = pair.standardised
         bounds = f"{number(effect.low, sign=True)} to {number(effect.high, sign=True)}"
-        parts.append(f"in standard deviations {number(effect.estimate, sign=True)} ({bounds})")
+        parts.append(f"composite of standardised layers {number(effect.estimate, sign=True)} ({bounds})")
     if pair.missing is not None:
         lacking = ", ".join(
             f"{safe(gap.what)} {gap.control} of {gap.control_expected} and {gap.treatment} of {gap.treatment_expected}"
@@ -283,6 +284,6 @@ def _print_robustness(pair: PairResult) -> None:
         )
         parts.append(f"missing (control and treatment): {lacking}")
         failed, worst = difference_text(pair.missing.if_failed), difference_text(pair.missing.worst)
-        parts.append(f"had all of that failed {failed}; at worst {worst}")
+        parts.append(f"if all of that failed {failed}; at worst {worst}")
     for part in parts:
         show(f"  {part}")

@@ -145,20 +145,20 @@ def _line(document: dict[str, Any], *, watched: bool = False) -> str:
     """Return all of it in a line."""
     (done, trials), live, spent = _trials_done(document), document["live"], document["spent"]
     begun = trials or document["complete"] or live is not None
-    parts = [f"{done} of {trials} trials done" if begun else "not begun: no run has got to its first request"]
+    parts = [f"{done} of {trials} trials done" if begun else "not begun: no run has sent its first request"]
     if live is not None:
         parts += [f"{document['done']} recorded", *_live_parts(live)]
     if document["damaged"]:
-        parts.append(f"{document['damaged']} regions damaged, which a run does again from the cache")
+        parts.append(f"{document['damaged']} regions damaged: the next run restores them from the cache")
     if document["damaged_lines"]:
         lines = document["damaged_lines"]
-        parts.append(f"{lines} lines of the ledger damaged: run the sweep again, which asks nothing twice")
+        parts.append(f"{lines} lines of the ledger damaged: run the sweep again; no request is repeated")
     if spent is not None and spent["usd"]:
         parts.append(f"{spent['usd']:.2f} USD spent")
     if document["running"]:
         parts.append(safe(document["running"]))
     elif watched and not document["complete"]:
-        parts.append("nobody works on it now")
+        parts.append("no run is working on it now")
     return "; ".join(parts)
 
 
@@ -207,7 +207,7 @@ def _render(document: dict[str, Any], *, watched: bool = False) -> RenderableTyp
     causes += [*document["refused"], *_driver_lines(document["driver"])]
     if document["unnamed"] is not None:
         causes.append(str(Unnamed(**document["unnamed"])))
-    table = rich_rows(("evaluation", "trials", done, "transport errors", missing, "regions"), rows)
+    table = rich_rows(("evaluation", "trials", done, "transport errors", missing, "regions written"), rows)
     return Group(table, *(Text(safe(cause)) for cause in causes), Text(_line(document, watched=watched)))
 
 

@@ -40,10 +40,12 @@ def print_points(task: str, points: Sequence[PlannedPoint]) -> None:
 
 def print_estimate(result: SweepEstimate) -> None:
     """Print what a sweep would ask and cost."""
+    from evalcube.stages.analyze.labelled.axes import count_text
+
     per_cell = f"{result.trials} trials" + (f" × {result.repeats} repeats" if result.repeats > 1 else "")
-    show(safe(f"{result.name}: {result.cells} cells × {per_cell} per evaluation"))
+    show(safe(f"{result.name}: {count_text(result.cells, 'point')} × {per_cell} for each evaluation"))
     if result.most_trials > result.trials:
-        show(f"then rounds of more trials where they are needed, up to {result.most_trials} per cell")
+        show(f"then rounds of more trials where they are needed, up to {result.most_trials} for each point")
     for line in (f"cube {result.cube}, cache {result.cache}", *result.notes, ""):
         show(safe(line))
     show_table(_points(result))
@@ -69,10 +71,10 @@ def _sums(result: SweepEstimate) -> list[str]:
     ]
     basis = {row.completion_basis for row in result.rows if row.to_send}
     if basis:
-        lines.append(f"tokens out: {'; '.join(sorted(basis))}")
+        lines.append(f"tokens out, estimated from: {'; '.join(sorted(basis))}")
     lines += _ways(result)
     most = "at most " if any(row.to_send for row in result.judges) else ""  # equal answers are judged once
-    return [*lines, f"{most}{result.to_send} requests to send, {about(result)}"]
+    return [*lines, f"{most}{result.to_send:,} requests to send{about(result)}"]
 
 
 def _ways(result: SweepEstimate) -> Iterator[str]:
@@ -96,9 +98,9 @@ def _detectable(result: SweepEstimate) -> str:
 
     questions = min(row.requests for row in result.evaluations) // max(result.repeats, 1)
     points = 100 * told_difference(result.worth, Spread.of_discordance(ASSUMED))
-    difference = "no difference" if math.isnan(points) else f"a true difference of {points:.2g} points"
+    gap = "no difference" if math.isnan(points) else f"a true difference of {points:.2g} percentage points"
     return (
-        f"with {questions:,} questions per model, {difference} is detected with 80% power (assuming that two models "
+        f"with {questions:,} questions per model, {gap} is detected with 80% power (assuming that two models "
         f"disagree on {100 * ASSUMED:g}% of questions; see --detect){_limited(result)}"
     )
 
@@ -107,18 +109,18 @@ def _limited(result: SweepEstimate | Detection) -> str:
     """Why many questions tell little, where a task has few of them."""
     if not result.limiting:
         return ""
-    limit = f"with as few as '{safe(result.limiting)}' has, they are worth {result.worth:,.0f}"
-    return f": tasks weigh the same, and {limit}"
+    few = f"'{safe(result.limiting)}' has so few that all are worth {result.worth:,.0f}"
+    return f": tasks have equal weight, and {few}"
 
 
 def about(result: SweepEstimate) -> str:
     """The cost of all, and what is left out of it because nobody declared its price."""
     asked = [row for row in result.rows if row.to_send]
     unpriced = sum(row.prompt_cost is None for row in asked)
-    if asked and unpriced == len(asked):
-        return "at no declared price"
-    cost = f"{_how_near(asked)} {_money(sum(_known_cost(row) for row in result.rows))} USD"
-    cost += f" and what {unpriced} of {len(asked)} without declared prices cost" if unpriced else ""
+    if unpriced == len(asked):
+        return "; cost unknown, as no prices are declared" if asked else ""
+    cost = f", {_how_near(asked)} {_money(sum(_known_cost(row) for row in result.rows))} USD"
+    cost += f" and the cost of {unpriced} of {len(asked)} without declared prices" if unpriced else ""
     endless = [row.evaluation for row in asked if row.cost is None and row.prompt_cost is not None]
     if not endless:
         return cost
@@ -150,7 +152,7 @@ def _points(result: SweepEstimate) -> TableSpec:
     from evalcube.stages.analyze.render.table import Column, TableSpec
 
     columns = [
-        Column("points of", lambda row: safe(row[0]), right=False, name=True),
+        Column("points", lambda row: safe(row[0]), right=False, name=True),
         *(Column(safe(name), lambda row, name=name: str(row[1][name])) for name in result.totals),  # type: ignore[misc]
     ]
     return TableSpec(tuple(columns), [*result.points.items(), ("all tasks", result.totals)])
@@ -295,26 +297,26 @@ _DOUBTED = 0.1
 def _detection(study: Detection) -> Iterator[str]:
     """What it takes to tell a difference, in sentences."""
     asked = f", each asked {study.repeats} times" if study.repeats > 1 else ""
-    head = f"to tell {study.difference:g} points with power {study.power:g}: "
+    head = f"to detect a difference of {study.difference:g} percentage points with power {study.power:g}: "
     if study.questions is None:
-        needed = "more questions than anybody asks" if study.needed is None else f"{study.needed:,} questions"
+        needed = "too many questions to ask" if study.needed is None else f"{study.needed:,} questions"
         alike = " of equal weight" if study.limiting else ""
         yield f"{head}{needed}{alike} for each model{asked}; there are {study.most:,}"
         yield f"  {_with_repeats(study)}"
     else:
         yield f"{head}{study.questions:,} questions for each model{asked} (--trials {study.trials})"
         if study.estimate is not None:
-            yield f"  {study.estimate.to_send:,} requests to send, {about(study.estimate)}"
+            yield f"  {study.estimate.to_send:,} requests to send{about(study.estimate)}"
     if study.difference < _DOUBTED:
         share = study.difference / 100
         yield f"  {study.difference:g} percentage points are {share:g} of all: did you mean {100 * study.difference:g}?"
     yield f"  {study.basis}"
     if study.planned:
-        difference = "no difference" if math.isnan(study.told) else f"{study.told:.1f} points"
-        yield f"this sweep can tell {difference}: {study.planned:,} questions for each model{asked}{_limited(study)}"
+        difference = "no difference" if math.isnan(study.told) else f"{study.told:.1f} percentage points"
+        yield f"this sweep can detect {difference}: {study.planned:,} questions for each model{asked}{_limited(study)}"
     share = study.spread.share_within
     if math.isnan(share):
-        yield "how much repeats would help is not known: no question was asked twice"
+        yield "it is unknown how much repeats would help: no question was asked twice"
         return
     worth = _worth_of_repeat(study)
     much = f"{worth:.1f} times" if math.isfinite(worth) else "infinitely more than"
@@ -329,7 +331,7 @@ def _with_repeats(study: Detection) -> str:
         return "take another data set, or a larger difference"
     if study.again is None:
         return "asking them again does not help enough: take another data set, or a larger difference"
-    return f"asking each {study.again} times does it: `repeats: {study.again}`"
+    return f"asking each {study.again} times is enough: `repeats: {study.again}`"
 
 
 def _worth_of_repeat(study: Detection) -> float:

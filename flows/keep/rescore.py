@@ -84,7 +84,7 @@ def rescore_cube(
             if isinstance(error, EvalcubeError) or remembered_config(source) is not None:
                 raise  # its run took the same description
             problem = f"what cube '{cube}' says of its tasks does not go with what it holds ({error!r:.200})"
-            raise SweepError(problem, "Take the cube from whoever made it anew") from error
+            raise SweepError(problem, "Get a new copy of the cube from its owner") from error
 
 
 def _copy_to(url: str | Path, output: str | Path) -> str:

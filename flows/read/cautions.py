@@ -144,10 +144,8 @@ def _uncounted_trials(dataset: Dataset, receipts: Sequence[Receipt]) -> tuple[st
     if not names:
         return ()
     # Readers of single trials, such as compare and metrics, have them.
-    text = f"{late.sum():,} trials are recorded and not counted yet, of {first_few(names)}: boards, tables and costs"
-    return (
-        f"{text} lack them. A run counts them in a while; `evalcube cube verify --heal` does where none goes on.",
-    )
+    text = f"{late.sum():,} recorded trials of {first_few(names)} are not counted yet in leaderboards, tables and costs"
+    return (f"{text}. A run will count them; without one, `evalcube cube verify --heal` does.",)
 
 
 def _not_compared(dataset: Dataset) -> tuple[str, ...]:

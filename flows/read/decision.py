@@ -15,6 +15,7 @@ from evalcube.flows.read.design import composite_settings
 from evalcube.flows.read.gate import FUTILE, Decision, GateResult, PolicyLine, gate_of
 from evalcube.flows.read.reader import Reader
 from evalcube.flows.state.records import read_record
+from evalcube.stages.analyze.formulas.design import WEIGHING
 from evalcube.stages.analyze.formulas.margins import inside
 from evalcube.stages.analyze.labelled.axes import plain
 from evalcube.stages.analyze.render.table import Column, TableSpec
@@ -77,7 +78,7 @@ def shown_decisions(reader: Reader) -> tuple[list[ShownDecision], str]:
             in_use = labels[reader.plan.evaluation_index(control, "composite.control")]
             pairs = [(in_use, label) for label in labels if label != in_use]
         if policy and not pairs and recorded is None:
-            missing = f"of {len(labels)} evaluations the config says of none that it is in use"
+            missing = f"the config does not say which of {len(labels)} evaluations is in use"
             return [], f"There is a policy, and no decision by it: {missing} (composite: {{control: NAME}})."
         decisions = {} if recorded is None else {(recorded.control, recorded.treatment): recorded}
         for pair in pairs:
@@ -142,22 +143,22 @@ def _reason(line: PolicyLine) -> str:
     seen = f"changed by {points(line.change)} points (95%: {points(line.lower)} to {points(line.upper)})"
     if line.outcome == "refuted":
         return f"{seen}, shown not to hold"
-    return f"{seen}, open. {_what_it_takes(line)}"
+    return f"{seen}, not decided. {_what_it_takes(line)}"
 
 
 def _what_it_takes(line: PolicyLine) -> str:
     if line.lacking and inside(line.lower, line.upper, line.claim, line.margin):
         return (
-            f"{line.lacking:,} questions lack an answer, and at the worst it would be {points(line.lowest)} to "
+            f"{line.lacking:,} questions lack an answer; with these, the change might be {points(line.lowest)} to "
             f"{points(line.highest)}: `evalcube run` asks them again"
         )
     if 0 < line.look < line.looks:
         hopeless = max(line.chance, line.chance_refuted) < FUTILE
         return (
-            f"At look {line.look} of {line.looks}; at the last one it would be shown in {percent(line.chance)} of "
-            f"cases{'' if line.claim == 'superior' else ' if nothing changed'}, and refuted in "
+            f"At look {line.look} of {line.looks}; the last one would show it in {percent(line.chance)} of cases"
+            f"{'' if line.claim == 'superior' else ' if nothing changed'}, and refute it in "
             f"{percent(line.chance_refuted)} if this is the true change"
-            f"{': it is asked no further, but to the end' if hopeless else ''}"
+            f"{': it is asked no further, unless --to-the-end is given' if hopeless else ''}"
         )
     if line.more is None:
         return "If this is the true change, no number of questions can show it"
@@ -187,26 +188,24 @@ def decision_table(result: GateResult) -> TableSpec:
         Column("", lambda row: row.outcome, right=False),
     )
     words = (
-        "change: the treatment's share right less the control's, in percentage points, of the questions that both "
-        "answered; truncated answers count as wrong; tasks weigh the same, and their points as in the first plan."
+        "change: accuracy of the treatment minus that of the control, in percentage points, on the questions that both "
+        f"answered; truncated answers count as wrong; {WEIGHING['tasks']}."
     )
     levels = (
-        "shown: the whole 95% interval, which holds at all looks together, is inside the margin; refuted: outside, "
-        "at a level that the lines of a role share."
+        "shown: the whole 95% interval, valid for all looks together, is inside the margin; refuted: it is outside, at "
+        "an error level that the lines of a role share; open: not decided."
         if any(row.looks for row in result.lines)
-        else "shown: the whole 95% interval is inside the margin; refuted: outside, by Holm over the lines of a role."
+        else "shown: the 95% interval is inside the margin; refuted: outside (Holm over a role's lines); open: neither."
     )
     lacking = (
-        "lacking: questions without both answers, taken at their worst before a line is shown, and at their best "
-        "before it is refuted."
+        "lacking: questions that not both answered; a line is only shown if it holds with these at their worst, and "
+        "only refuted if it fails with them at their best."
     )
-    e = "e: what speaks against the change being the margin itself, however often one looks: 20 is 5%."
+    e = "e: e-value against a change equal to the margin, valid however often you look: from 20 on significant at 5%."
     notes = [words, levels, *([lacking] if any(row.lacking for row in result.lines) else []), e]
     floor = dict.fromkeys(_place(row) for row in result.lines if row.control == 0)
     if floor:
-        notes.append(
-            f"The control has no right answer at all ({', '.join(floor)}): nothing could drop there."
-        )
+        notes.append(f"The control has no right answer in {', '.join(floor)}: it could not drop there.")
     if result.selection:
         notes.append(f"Part of the cube ({result.selection}).")
     return TableSpec(

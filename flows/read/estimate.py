@@ -48,7 +48,7 @@ SMALLEST_SAMPLE = 200
 
 LIMITED = "max_tokens"
 """Basis of an estimate that takes each answer for as long as it may be."""
-_UNLIMITED = "unknown: the sampler sets no max_tokens"
+_UNLIMITED = "nothing, as the sampler sets no max_tokens"
 _CHARACTERS_PER_TOKEN = 4.0
 
 

@@ -60,7 +60,7 @@ def hazard(cube: str | Path, part: Part | None = None, *, width: int = 256, by_t
             "no finished trial has its tokens counted",
             "Run the sweep first, with an endpoint that counts them",
         )
-    notes = (*_notes(opened), "Trials weigh the same here; on boards the points of a task do.")
+    notes = (*_notes(opened), "All trials have equal weight here, unlike on leaderboards.")
     return opened, table_specs.hazard_spec(rows, ["model", "task"][: 1 + by_task], notes), rows
 
 
@@ -107,7 +107,9 @@ def cost(cube: str | Path, part: Part | None = None, *, by_task: bool = False) -
     rows = cost_rows(table, labels, dict(zip(label_rows(board.rows), front, strict=True)))
     notes = _notes(opened)
     if all(math.isnan(row["total"]) for row in rows):
-        notes += ("No price is known: give `prices` in the config and run it again; nothing is asked twice.",)
+        notes += (
+            "No prices are declared: add `prices` to the config and run it again; no request is repeated.",
+        )
     return opened, table_specs.cost_spec(rows, ["model", "task"][: 1 + by_task], notes), rows
 
 
@@ -137,8 +139,8 @@ def _clip_rows(limit: int | None, board: Leaderboard, most: Leaderboard) -> list
 
 def _lead(board: Leaderboard) -> str:
     """Which score this is, and what ranks go by."""
-    kind = "of what the rates may be" if board.version == "auto" else board.version
-    return f"score: ReasonScore {kind}; ranks go by {'it' if board.lead == 'score' else board.mode}."
+    kind = "" if board.version == "auto" else f" {board.version}"
+    return f"score: ReasonScore{kind}; ranks are by {'it' if board.lead == 'score' else board.mode}."
 
 
 def _default_limits(dataset: Dataset) -> list[int]:

@@ -233,14 +233,14 @@ def decide(lines: Sequence[PolicyLine]) -> tuple[Decision, str]:
     """
     there = {role: [line.outcome for line in lines if line.role == role] for role in LEVELS}
     if "refuted" in there["critical"]:
-        return "NO-GO", "a critical line is shown not to hold"
+        return "NO-GO", "a critical line is refuted"
     if not there["critical"] or set(there["critical"]) != {"shown"}:
-        return "INCONCLUSIVE", "not every critical line is shown to hold, and none is shown not to"
+        return "INCONCLUSIVE", "not every critical line is shown, and none is refuted"
     if "refuted" in there["supporting"]:
-        return "INCONCLUSIVE", "a supporting line is shown not to hold: a person has to decide"
+        return "INCONCLUSIVE", "a supporting line is refuted: a person has to decide"
     if "not measured" in there["supporting"]:
         return "INCONCLUSIVE", "a supporting line was not measured: a person has to decide"
-    return "GO", "every critical line is shown to hold, and no supporting one is shown not to"
+    return "GO", "every critical line is shown, and no supporting line is refuted"
 
 
 def judge(sides: SideBySide, policy: Policy, role: str) -> list[PolicyLine]:

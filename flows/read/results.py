@@ -188,10 +188,10 @@ class TableResult(_Grouped):
 
         attrs = self.arrays.attrs
         notes = [f"Part of the cube ({self.part.selection})."] if self.part.selection else []
-        notes.append(f"By {attrs['weigh']}: {WEIGHING[attrs['weigh']]}.")
+        notes.append(f"Weights: {WEIGHING[attrs['weigh']]}.")
         notes += attrs["points_told"]
         if axes.most_repeats(self.part.arrays) > 1:
-            notes.append("Questions were asked several times: intervals go by question.")
+            notes.append("Questions were asked several times: intervals treat repeats as one draw.")
         return group_spec(self.records(), self.by, attrs["mode"], attrs["confidence"], tuple(notes))
 
     def records(self) -> list[dict[str, Any]]:

@@ -68,13 +68,13 @@ class Part:
     view: View | str | None = None
     """A view, or the name of one of the config that the cube was made with."""
     trials: int | None = None
-    """The first so many trials of each cell."""
+    """The number of trials of each cell that count, from the first."""
     unique_only: bool = False
     """Only questions that are new in their cell."""
     clip_tokens: int | None = None
     """As if the limit of completion tokens had been this."""
     reader: str = "ours"
-    """Who says what is right: "ours", or "theirs", the second reader of the tasks that have one."""
+    """Which reading of the replies counts: "ours", or that of the second reader, "theirs", where tasks have one."""
 
     def __post_init__(self) -> None:
         """Refuse what is no number, no condition, or no reader, before a cube is opened."""
@@ -239,7 +239,9 @@ def _several(
     layered = [cube for cube in map(Cube.open, cubes) if "fact" in cube.trial_arrays]
     settings = [composite_settings(read_notes(cube.records))[0] for cube in layered]
     alike = all(weights == settings[0] for weights in settings)
-    unlike = () if alike else ("The cubes weigh the layers of outputs differently; here all weigh the same.",)
+    unlike = (
+        () if alike else ("The cubes weight the layers of outputs differently; here all have equal weight.",)
+    )
     return replace(
         opened,
         warnings=(*joined.warnings, *opened.warnings, *unlike),

@@ -83,7 +83,7 @@ def leaderboard(
         File of ratings by people, see `evalcube.flows.read.gold.read_gold`: scores correct composites from 50 of a row
         on, and answers called right or wrong the accuracy, from 100 on. Of one cube only.
     weigh
-        "tasks": the points of a task weigh as in the first plan; "trials": by their trials, the plain sum.
+        How a task's points are weighted: "tasks", by their trials in the first plan; "trials", by all their trials.
 
     Returns
     -------
@@ -179,8 +179,8 @@ def table(
     mode
         Estimator: E_I, E_P, E_O, C_I, C_P or C_O.
     weigh
-        "tasks": tasks weigh the same, and a task's points weigh as in the first plan, however many trials were added;
-        "points": points weigh alike; "trials": the plain sum of all trials.
+        "tasks": tasks have equal weight, and a task's points are weighted by their trials in the first plan, however
+        many trials were added; "points": points have equal weight; "trials": all trials have.
     confidence
         Level of the intervals, within 0 and 1.
 

@@ -61,7 +61,7 @@ class CubeVerdict:
 
     @property
     def exit_code(self) -> int:
-        """0 for PROGRESS, and for SOLO with the gate passed; else 1."""
+        """0 for PROGRESS, and for SOLO with each layer at the threshold; else 1."""
         return self.verdict.exit_code
 
     def to_dict(self) -> dict[str, object]:
@@ -103,7 +103,7 @@ def cube_verdict(
         A cube, or several in a list, read as if merged. Of a dataset that is a part of its cube, the questions and
         evaluations of that part.
     control, treatments
-        Evaluations, by the model's label, the full label or the number; without a treatment, the control's gate, or
+        Evaluations, by the model's label, the full label or the number; without a treatment, the control alone, or
         all others where the config says that this control is in use. It may be left out then, or if there is one only.
     tasks
         Labels of tasks; default: all with assertions or a rubric.
@@ -112,12 +112,12 @@ def cube_verdict(
         looks together err in 5%: by "sign-flip", or by "anytime" where more was asked than in the cube's first plan,
         as it was looked at before, then.
     threshold
-        Lowest mean of a layer that passes the gate.
+        Lowest mean that each layer must reach.
     trivial
         Smallest difference of composites that matters, above 0 and up to 4.
     weights
         Declared weights by layer, such as {"fact": 2, "judge": 1}; a layer that is not named has none. Default: those
-        of the config, else all weigh the same.
+        of the config, else equal weights.
     gold
         File of ratings by people, see `evalcube.flows.read.gold.read_gold`; 50 of a variant correct its scores.
     gold_variant
@@ -329,13 +329,13 @@ class _Data:
             imported = all(evaluation.is_imported for evaluation in self.plan.evaluations)
             remedy = "the logs lack them" if imported else "run the sweep again, and compare then"
             notes.append(
-                f"{left} planned trials are not finished: {remedy}. compare and gate pair answers one by one, and "
-                "keep each point's weight: their differences may be a little other than those of fact"
+                f"{left} planned trials are not finished: {remedy}. Differences may deviate a little from those of "
+                "`compare` and `gate`, which pair answers one by one"
             )
         if lost:
             notes.append(f"{lost} of {asked} judge readings are missing: cut, refused, or without a score")
         if self.grown:
-            notes.append("more was asked here than in the first plan: the cube counts as looked at before")
+            notes.append("more was asked than in the first plan, so this cube counts as looked at before")
         repeated = int(((self.array("duplicate") == 1) & self._mask).sum())
         if repeated:
             notes.append(

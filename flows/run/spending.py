@@ -166,7 +166,7 @@ def spent_on(counters: Counters, unit: Unit) -> npt.NDArray[np.float64]:
 def _nothing_to_go_by(unit: Unit, any_trials: bool) -> tuple[str, str]:
     if not any_trials:
         return (
-            "`budget`: nothing is measured yet that would tell where to spend",
+            "`budget`: nothing is measured yet that would show where to spend",
             "Run the sweep with a few trials per cell first, such as trials: 16",
         )
     if unit == "usd":

@@ -279,7 +279,7 @@ def lines_of(summary: RunSummary) -> list[str]:
     sent = f"{summary.sent}" if summary.sent_exactly else f"at least {summary.sent}"
     paid = usd(summary.usd)
     if summary.estimated_tokens:
-        paid += f" (and an estimate of {summary.estimated_tokens:,} tokens that nobody counted)"
+        paid += f" (and an estimated {summary.estimated_tokens:,} tokens that no endpoint counted)"
     lines = [
         f"{summary.done} of {summary.trials} trials done; this run: {summary.graded} in {seconds:.1f} s, {rate:.1f}/s",
         f"{sent} requests sent, {summary.cached} answers from the cache",
@@ -303,7 +303,7 @@ def lines_of(summary: RunSummary) -> list[str]:
     lines += summary.refused
     if summary.pending:
         asked_for = "done with the part that was asked for; " if summary.reason == "complete" else ""
-        lines.append(f"{asked_for}{summary.pending:,} of the plan are pending")
+        lines.append(f"{asked_for}{summary.pending:,} trials of the plan are pending")
     if summary.unnamed is not None:
         lines.append(f"{summary.unnamed}: kept{', and not asked' if summary.unnamed.unasked else ''}")
     return [*lines, f"cube: {summary.cube}"]
@@ -345,10 +345,10 @@ def usd(amount: float | None) -> str:
     Examples
     --------
     >>> usd(12.3), usd(0.0021), usd(None)
-    ('12.30 USD', '0.0021 USD', 'at no declared price')
+    ('12.30 USD', '0.0021 USD', 'cost unknown, as no prices are declared')
     """
     if amount is None:
-        return "at no declared price"
+        return "cost unknown, as no prices are declared"
     return f"{amount:.2f} USD" if amount >= 1 or not amount else f"{amount:.2g} USD"
 
 

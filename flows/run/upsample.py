@@ -98,7 +98,7 @@ def _asked_notes(source: object, opened: Cube) -> Mapping[str, Any]:
     notes = read_notes(opened.records)
     if IMPORTED in notes:
         raise SweepError(
-            f"cube '{source}' was imported from the logs of another tool: there is nobody to ask for more",
+            f"cube '{source}' was imported from the logs of another tool: it has no endpoint to ask for more",
             "Ask with that tool, and import its new log, too; or measure with a config and a cube of your own",
         )
     return notes
@@ -357,7 +357,7 @@ def _budget(settings: Sweep, amount: Amount | str, purpose: Purpose, selection: 
     store = existing_store(build_plan(settings), settings.cube)
     if store is None:
         raise SweepError(
-            f"`budget`: there is no cube '{settings.cube}' yet that would tell where to spend",
+            f"`budget`: there is no cube '{settings.cube}' yet that would show where to spend",
             "Run the sweep with a few trials per cell first, such as trials: 16",
         )
     before = float(spent_on(store.counters(), wanted.unit).sum())

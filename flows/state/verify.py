@@ -292,7 +292,7 @@ class _Check:
         if problem is None and self._lacks_flags(counted=counted):
             problem = "is gone"
         if problem is None and not np.isin(self._cube.read_duplicates(), DUPLICATE.allowed).all():
-            problem = "holds values that nobody writes"
+            problem = "holds values that no evalcube writes"
         self._uncompared = problem is not None and not self._heals
         if problem is not None:
             self._damages.append(Damage(DUPLICATE.name, problem, healed=self._heals))

@@ -316,7 +316,7 @@ class _Publishing:
         if "config" not in self._shared:
             found.append("Who wants to measure more of it needs a config of his own.")
         if not self._licence:
-            found.append("No licence was given: nobody knows what he may do with it.")
+            found.append("No licence was given: others do not know what they may do with it.")
         return tuple(found)
 
 

@@ -233,7 +233,7 @@ class _Pulling:
         if verified.damages or verified.lines:
             first = next(map(str, verified.damages), "lines of its ledger")
             what = f"the publication is damaged, although its digests are right: {first}"
-            raise _damaged(what, self._source, "It was published so: ask whoever did.")
+            raise _damaged(what, self._source, "It was published like this: ask the publisher.")
 
     def _put(self, draft: Space, key: str, cache: str | None) -> None:
         data = self._object(key)

@@ -29,9 +29,9 @@ Weigh = Literal["tasks", "points", "trials"]
 """What has the same weight in a mean: each task, with points in it as in the base design; each point; each trial."""
 
 WEIGHING: dict[str, str] = {
-    "tasks": "tasks weigh the same, and a task's points weigh as in the first plan",
-    "points": "every point weighs the same",
-    "trials": "every trial weighs the same",
+    "tasks": "tasks have equal weight; a task's points are weighted by their trials in the sweep's first plan",
+    "points": "all points have equal weight",
+    "trials": "all trials have equal weight",
 }
 
 

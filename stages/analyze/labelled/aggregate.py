@@ -65,8 +65,8 @@ def aggregate(
     mode
         One of `evalcube.stages.analyze.formulas.estimators.MODES`.
     weigh
-        "tasks": every task weighs the same, and a task's points weigh as in the first plan (``base_trials``), however
-        many trials they have. "points": every point weighs the same. "trials": the formula on the plain sum of
+        "tasks": tasks have equal weight, and a task's points are weighted by their trials in the first plan
+        (``base_trials``). "points": points have equal weight. "trials": the formula on the plain sum of
         counters, as the reference has it, so that points with more trials weigh more.
     confidence
         Level of the intervals in (0, 1); 0.95 uses z = 1.96.

@@ -80,6 +80,11 @@ def plain(text: str) -> str:
     return reveal_unseen(" ".join(text.split()))
 
 
+def count_text(count: int, noun: str) -> str:
+    """A number of things, such as "1 point" or "1,280 trials"."""
+    return f"{count:,} {noun if count == 1 else f'{noun}s'}"
+
+
 def reveal_unseen(text: str, allowed: str = "") -> str:
     r"""The text with unseen characters by their numbers: they do nothing, and it differs from one without them.
 

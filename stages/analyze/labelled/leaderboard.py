@@ -132,7 +132,7 @@ def _with_weights(ds: Dataset, weigh: BoardWeigh) -> tuple[Dataset, Labelled]:
 def _weighing_remarks(board: Leaderboard, weigh: BoardWeigh) -> tuple[str, ...]:
     """Return what a reader should know of the weights of points."""
     if weigh == "trials":
-        return ("Points weigh by their trials: adding some moves what is shown.",)
+        return ("Points are weighted by all their trials: adding trials to some changes the results.",)
     differ = board.uneven or bool(board.weighed)
     return weighing_notes(differ=differ, unclustered=0 if board.clustered else board.repeats)
 

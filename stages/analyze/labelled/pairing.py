@@ -95,7 +95,7 @@ class Pair:
     @property
     def weighing(self) -> str:
         """How points and tasks weigh, in words."""
-        end = f"; in {', '.join(self.alike)}, where the first plans of the two contradict, points weigh alike"
+        end = f"; in {', '.join(self.alike)}, points have equal weight, as the two first plans contradict each other"
         return WEIGHING[self.weigh] + (end if self.alike else "")
 
 

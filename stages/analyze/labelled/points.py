@@ -17,7 +17,7 @@ from evalcube._arrays import Dataset, DatasetT, variable
 from evalcube.stages.analyze.formulas import design
 from evalcube.stages.analyze.formulas.arguments import column
 from evalcube.stages.analyze.formulas.intervals import Floats
-from evalcube.stages.analyze.labelled.axes import CELL_DIMS, base_design, names, plain
+from evalcube.stages.analyze.labelled.axes import CELL_DIMS, base_design, count_text, names, plain
 from evalcube.stages.analyze.labelled.counters import counter_cells, members
 from evalcube.stages.analyze.labelled.remarks import first_few, label_rows
 from evalcube.stages.analyze.labelled.results import Row
@@ -126,7 +126,7 @@ def told_of_points(words: Mapping[str, Any], labels: Sequence[str]) -> list[str]
     """Return the warnings about points to read before comparing estimates, a sentence each."""
     sentences = []
     if words["left_out"]:
-        sentences.append(f"Left out, as only some of those compared were asked: {words['left_out']}.")
+        sentences.append(f"Left out, as not all of those compared were asked: {words['left_out']}.")
     if words["lacking"]:
         named = ", ".join(labels[model] for model in words["lacking"])
         sentences.append(f"Not comparable with the others, as not asked all of their points: {named}.")
@@ -140,11 +140,9 @@ def _having(planned: Points, points: Points) -> Points:
 def _words(chosen: Points, points: Points, tasks: Sequence[str], verb: str) -> str:
     named = []
     for task, row, common in zip(tasks, chosen, points, strict=True):
-        count = int(row.sum())
-        if count:
+        if row.any():
             whole = not (common & ~row).any()
-            some = f"{count} point{'s' if count > 1 else ''} of "
-            named.append(f"{'' if whole else some}{plain(task)}")
+            named.append(("" if whole else f"{count_text(row.sum(), 'point')} of ") + plain(task))
     if not named:
         return ""
     return f"{verb}{', '.join(named[:-1])}{' and ' if len(named) > 1 else ''}{named[-1]}"
@@ -214,23 +212,23 @@ def cautions(rows: Sequence[Row], left_out: str, apart: Sequence[str]) -> tuple[
     notes = []
     if left_out:
         notes.append(
-            f"Ranked on the points that all ranked ones were asked; left out, as only some were: {left_out}."
+            f"Ranked on the points that all ranked models were asked; left out, as only some were: {left_out}."
         )
     if thin := [f"{label} ({row.thin})" for row, label in named if row.thin]:
         notes.append(
-            "Not ranked (*), as points, whose number is in brackets, have less than half of their planned trials "
-            f"here: {first_few(thin)}."
+            "Not ranked (*), as some points have less than half of their planned trials (in brackets, how many): "
+            f"{first_few(thin)}."
         )
     if bounds := [
         f"{label} {100 * row.bounds[0]:.1f}–{100 * row.bounds[1]:.1f}%" for row, label in named if row.bounds
     ]:
         notes.append(
-            f"More than {100 * LOST:g}% of some points' trials were lost. Accuracy, with all lost ones wrong and with "
-            f"all right: {first_few(bounds)}. These stand first only if they would with all of them wrong."
+            f"More than {100 * LOST:g}% of some points' trials were lost. Accuracy, if all lost ones were wrong and if "
+            f"all were right: {first_few(bounds)}. These rank first only if they do with all lost ones wrong."
         )
     if apart:
         notes.append(
-            f"The first plans of rows contradict in {', '.join(apart)}: each row weighs points by its own."
+            f"The first plans of rows contradict in {', '.join(apart)}: each row's points are weighted by its own."
         )
     return tuple(notes)
 
@@ -240,12 +238,12 @@ def weighing_notes(*, differ: bool, unclustered: int) -> tuple[str, ...]:
     notes = []
     if differ:
         notes.append(
-            "Points differ in their numbers of trials: tasks weigh the same, and the points of a task as in the first "
-            "plan; `evalcube leaderboard --weigh trials` gives the plain mean over trials that papers print."
+            f"Numbers of trials differ: {design.WEIGHING['tasks']}. `evalcube leaderboard --weigh trials` gives the "
+            "plain mean over trials that papers print."
         )
     if unclustered > 1:
         notes.append(
-            f"Questions were asked up to {unclustered} times. Intervals here take answers as independent, since the "
+            f"Questions were asked up to {unclustered} times. Intervals here treat answers as independent, since the "
             "dataset has no outcomes of trials."
         )
     return tuple(notes)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evalcube.stages.analyze.labelled.axes import distinguishing, plain
+from evalcube.stages.analyze.labelled.axes import count_text, distinguishing, plain
 
 if TYPE_CHECKING:
     from evalcube.stages.analyze.labelled.pairing import PairedDifference
@@ -70,8 +70,8 @@ def named_readers(readers: Mapping[str, str], tasks: Collection[str]) -> str:
 def reader_sentence(readers: Mapping[str, str], tasks: Collection[str]) -> str:
     """Explain the columns of a second reader; parameters as of `named_readers`."""
     return (
-        f"theirs: right as read by {named_readers(readers, tasks)}; gap: how much more is right as evalcube reads the "
-        "same replies, in percentage points. evalcube trials CUBE --where disagree lists where they differ."
+        f"theirs: accuracy if the second reader extracts the answers ({named_readers(readers, tasks)}); gap: accuracy "
+        "by evalcube's reader minus theirs, in percentage points. See `evalcube trials CUBE --where disagree`."
     )
 
 
@@ -90,15 +90,15 @@ def remarks_of(board: Leaderboard) -> list[str]:
     lead, by_token = board.heads
     remarks += board.places_text
     if board.sort and board.sort != lead:
-        remarks.append(f"Sorted by {board.sort}; # is the place by {lead}.")
+        remarks.append(f"Sorted by {board.sort}; # is the rank by {lead}.")
     if board.sort != by_token:
         remarks += _by_token(board)
     if any(row.composite is not None for row in board.rows):
         shares = ", ".join(f"{name} {weight:g}" for name, weight in board.layer_weights.items() if weight)
-        how = f"weighed {shares}" if shares else "all weighing the same"
+        how = f"weights {shares}" if shares else "equal weights"
         remarks.append(
-            f"composite: mean of the layers in brackets, {how}, from 1 to 5. It compares answers to the same questions "
-            "and is no absolute level."
+            f"composite: mean of the layers ({how}), from 1 to 5; in brackets, how many layers there are. Use it to "
+            "compare answers to the same questions, not as an absolute level."
         )
     if board.readers:
         remarks.append(reader_sentence(board.readers, board.tasks))
@@ -118,37 +118,37 @@ def _by_token(board: Leaderboard) -> list[str]:
     if order == there:
         return []
     measure = "score per token" if board.lead == "score" else "correct answers per 1000 tokens"
-    return [f"By {measure} the order is another one: {first_few([label for _, label in order], ', ')}."]
+    return [f"The order by {measure} differs: {first_few([label for _, label in order], ', ')}."]
 
 
 def notes_of(board: Leaderboard) -> list[str]:
     """Return the warnings to read before comparing rows, a sentence each."""
     notes = [f"Part of the cube ({board.selection})."] if board.selection else []
     if board.lead == "rate" and not board.data_sets and not math.isnan(board.size):
-        have = "those here are worth" if board.worth else "here are"
+        have = "these trials are worth" if board.worth else "there are"
         notes.append(
-            f"ReasonScore needs about {board.enough} trials per task and tier, {have} {board.size:.0f}"
-            f"{' independent ones' if board.worth else ''}: so this is ordered by {board.rate_name}."
+            f"ReasonScore needs about {board.enough} trials per task and tier; {have} {board.size:.0f}"
+            f"{' independent ones' if board.worth else ''}, so models are ranked by {board.rate_name}."
         )
     notes += _truncation(board)
     short = len(board.incomplete)
     if short:
         notes.append(
-            f"Incomplete evaluations (*): {short} of {len(board.rows)}. Tasks or points have no trial yet: they rest "
-            "on other questions than complete rows do, are not comparable with them, and are not ranked."
+            f"Incomplete evaluations (*): {short} of {len(board.rows)}. Some tasks or points have no trial yet, so "
+            "they are not comparable with complete rows and not ranked."
         )
     notes += _apart(board)
     missing = sum(row.missing for row in board.rows)
     if missing:
         notes.append(
-            f"Planned trials that are not counted: {missing:,}; they have not run, or a run counts them later. Scores "
-            "rest on those that are."
+            f"Planned trials that are not counted: {missing:,}. They have not run, or a run will count them later; "
+            "scores rest on the others."
         )
     transport = sum(row.transport for row in board.rows)
     if transport:
         notes.append(
             f"Trials without a reply after the last retry: {transport:,}. They count neither as right nor as "
-            "wrong; the next run tries them again, of imported ones the tool that they are from."
+            "wrong; the next run tries them again (imported ones: the tool that they come from)."
         )
     if board.mode.endswith("_I") and any(row.truncated > 0 for row in board.rows):
         notes.append(
@@ -169,20 +169,16 @@ def _apart(board: Leaderboard) -> list[str]:
     rows = _rows_with_labels(board)
     if unlike := [f"{label} {row.others}" for row, label in rows if row.others]:
         notes.append(
-            f"Asked other questions than most (*), not comparable with them, and not ranked: {first_few(unlike)}. "
-            "Rank a part that all were asked, such as one task, with `where`."
+            f"Not ranked (*), as asked other questions than most: {first_few(unlike)}. To rank them, select what all "
+            "were asked, such as one task, with `where`."
         )
     rows = [(row, label) for row, label in rows if not row.incomplete]
     if begun := [_has(row, label) for row, label in rows if row.behind]:
-        notes.append(
-            f"Begun (*), far behind the others by trials that were planned, and not ranked: {first_few(begun)}."
-        )
+        notes.append(f"Not ranked (*), as far behind the others with the planned trials: {first_few(begun)}.")
     partial = [(row, label) for row, label in rows if row.partial and not row.behind]
     partial.sort(key=lambda named: named[0].trials / named[0].planned)
     if parts := [_has(row, label) for row, label in partial]:
-        notes.append(
-            f"Partly measured (*), by trials that were planned: {first_few(parts)}. Their places may change."
-        )
+        notes.append(f"Partly measured (*), by planned trials: {first_few(parts)}. Their ranks may change.")
     return notes
 
 
@@ -202,7 +198,7 @@ def _truncation(board: Leaderboard) -> list[str]:
     if worst.truncated == 1 and not worst.tokens_per_trial > 0:
         # Nothing was said that could have been cut, and more max_tokens leave even less room for the prompt.
         limit = ", without a token of an answer: the prompts do not fit the context that the server has"
-    more = f" ({len(cut) - 1} more above {100 * CUT:g}%)" if len(cut) > 1 else ""
+    more = f" ({count_text(len(cut) - 1, 'other model')}: above {100 * CUT:g}%)" if len(cut) > 1 else ""
     share = max(round(100 * worst.truncated), 1)
-    right = "accuracy counts them as wrong" + (", v1 takes off their share" if board.version == "v1" else "")
+    right = "accuracy counts them as wrong" + (", v1 subtracts their share" if board.version == "v1" else "")
     return [f"{name}: {share}% truncated{limit}{more}; {right}."]

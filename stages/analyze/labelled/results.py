@@ -283,8 +283,8 @@ class Leaderboard:
         if not self.ceiling < SCALE - 0.5:  # nor where there is none
             return ""
         return (
-            f"A model that is always right scores {self.ceiling:.0f} with as many trials: the score is the middle of "
-            f"what the rates may be. v1, of upper bounds, gives it {SCALE:,} at any size."
+            f"With this many trials, a model that is always right scores {self.ceiling:.0f}: the score is a posterior "
+            f"median. v1, from upper bounds, gives it {SCALE:,} with any number."
         )
 
     def to_dict(self) -> dict[str, object]:

@@ -130,5 +130,5 @@ def sorted_by(board: Leaderboard, column: str) -> Leaderboard:
         rows = _in_order(board.rows, there[name])
     else:
         listed = ", ".join([MODEL, *there])
-        raise ArgumentError(f"`sort`: the board has no column '{column}' with a value; it has: {listed}")
+        raise ArgumentError(f"`sort`: no column '{column}' has a value; the leaderboard has: {listed}")
     return replace(board, rows=tuple(rows), sort=name)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from evalcube.stages.analyze.formulas.estimators import PLAIN
-from evalcube.stages.analyze.labelled.axes import plain
+from evalcube.stages.analyze.labelled.axes import count_text, plain
 from evalcube.stages.analyze.labelled.ranking import RankedRow, Ranking
 from evalcube.stages.analyze.labelled.remarks import CUT, ReaderGap, label_rows
 from evalcube.stages.analyze.labelled.results import Composite, Leaderboard, Row, TierEstimate
@@ -151,8 +151,8 @@ def leading_text(board: Leaderboard, row: Row) -> tuple[str, str]:
 
 
 _RATING = (
-    "They add up to 1: {:.3f} each, if all were alike. Each is taken to have drawn one game beforehand, which "
-    "ReasonScape does not count."
+    "Ratings add up to 1: {:.3f} each, if all models were equal. Each model starts with one drawn game, unlike in "
+    "ReasonScape."
 )
 
 MOST_MET = 12
@@ -169,7 +169,7 @@ def matrix_spec(standing: Ranking) -> TableSpec | None:
         return lambda item: ABSENT if item is standing.rows[index] else percent(lines[id(item)][index], 0)
 
     columns = [Column(f"> {shorten(row.label, 16)}", cell(index)) for index, row in enumerate(standing.rows)]
-    note = "> NAME: the chance to be truly better than it in a task, the mean over tasks; a row's sum is its wins."
+    note = "> NAME: chance that the row's model is truly better than NAME, mean over tasks; a row's sum is its wins."
     names = Column("model", lambda item: item.label, right=False, name=True)
     return TableSpec((names, *columns), standing.rows, (note,))
 
@@ -189,11 +189,11 @@ def ranking_spec(standings: Ranking, board: Leaderboard) -> TableSpec:
         Column("rating", lambda item: number(item.rating, 3), 2),
     ]
     ranked = sum(item.row.rank is not None for item in standings.rows)
-    met = max(ranked - 1, 0)
     notes = (
         "groups: models that share a letter may be equally good.",
-        f"wins: expected against the {met} {'other that is' if met == 1 else 'others that are'} ranked.",
-        "rating: a/(a + b) is a's chance against b. " + _RATING.format(1 / max(ranked, 1)),
+        f"wins: expected number of wins against {count_text(max(ranked - 1, 0), 'other ranked model')}.",
+        "rating: a model rated a beats one rated b with chance a/(a + b). "
+        + _RATING.format(1 / max(ranked, 1)),
         *board.notes,
         *board.places_text,
     )

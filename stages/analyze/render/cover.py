@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evalcube.stages.analyze.labelled.axes import plain
+from evalcube.stages.analyze.labelled.axes import count_text, plain
 from evalcube.stages.analyze.labelled.ranking import Ranking
 from evalcube.stages.analyze.labelled.remarks import first_few
 from evalcube.stages.analyze.labelled.results import Leaderboard, Row
@@ -38,9 +38,9 @@ def cover(
 
 def _measured_lines(board: Leaderboard) -> list[str]:
     trials, planned = (sum(getattr(row, name) for row in board.rows) for name in ("trials", "planned"))
-    tasks = f"{len(board.tasks)} task{'s' * (len(board.tasks) != 1)}"
+    tasks = count_text(len(board.tasks), "task")
     sentences = [
-        f"{len(board.rows)} evaluation{'s' * (len(board.rows) != 1)} on {tasks}, {_points(board)}.",
+        f"{count_text(len(board.rows), 'evaluation')} on {tasks}, {_points(board)}.",
         f"{trials:,} finished trials" + (f" of {planned:,} planned." if planned > trials else "."),
     ]
     if board.repeats > 1:
@@ -54,7 +54,7 @@ def _points(board: Leaderboard) -> str:
         max((row.tiers[index].cells_expected for row in board.rows), default=0)
         for index in range(len(board.tiers))
     ]
-    first = f"{most[0]} point{'s' * (most[0] != 1)}" if most else "no points"
+    first = count_text(most[0], "point") if most else "no points"
     if len(most) < 2:
         return first
     harder = [f"{count} in {plain(tier)}" for count, tier in zip(most[1:], board.tiers[1:], strict=True)]
@@ -72,19 +72,17 @@ def _sure(board: Leaderboard, standings: Ranking | None) -> list[str]:
         middle = 100 * float(np.median(halves))
         sentences.append(f"The {level} of {board.rate_name} is ±\u00a0{middle:.1f} percentage points.")
     if not math.isnan(board.size):
-        each = (
-            "Of what is ranked, each" if any(row.incomplete or row.behind for row in board.rows) else "Each"
-        )
+        each = "Of ranked models, each" if any(row.incomplete or row.behind for row in board.rows) else "Each"
         size = number(board.size)
         basis = f"trials worth at least {size} independent ones" if board.worth else f"at least {size} trials"
         sentences.append(f"{each} task has {basis} in each tier.")
     ranked = sum(row.rank is not None for row in board.rows)
     if standings is not None and len(standings.clusters) == 1 and ranked > 1:
-        sentences.append("All intervals overlap: they alone do not tell any two apart.")
+        sentences.append("All intervals overlap: they alone do not separate any two models.")
     elif standings is not None and len(standings.clusters) > 1:
-        sentences.append(f"Intervals tell {len(standings.clusters)} groups of models apart.")
+        sentences.append(f"Intervals separate {len(standings.clusters)} groups of models.")
     if board.clustered and board.repeats > 1:
-        sentences.append("Answers to one question are taken as alike: intervals go by question.")
+        sentences.append("Intervals treat the answers to one question as one draw.")
     return sentences
 
 
@@ -92,7 +90,7 @@ def _doubts(board: Leaderboard, labels: Sequence[str]) -> list[str]:
     doubts = [note for note in board.notes if not note.startswith("Part of the cube")]
     if board.lead == "score" and board.version != "auto" and board.size < board.enough:
         doubts.append(
-            f"Few trials: a score needs about {board.enough} in each task and tier, and here are as few as "
+            f"Few trials: a score needs about {board.enough} in each task and tier; some have only "
             f"{number(board.size)}."
         )
     named = list(zip(board.rows, labels, strict=True))
@@ -107,8 +105,8 @@ def _doubts(board: Leaderboard, labels: Sequence[str]) -> list[str]:
     whole = [row.trials for row in board.rows if row.rank is not None and row.trials]
     if whole and max(whole) > 1.5 * min(whole):
         doubts.append(
-            f"Unequal sampling: ranked evaluations have from {min(whole):,} to {max(whole):,} trials each, and the "
-            "fewer they are the wider is the interval."
+            f"Unequal sampling: ranked evaluations have from {min(whole):,} to {max(whole):,} trials each; with fewer "
+            "trials, intervals are wider."
         )
     return doubts
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from evalcube.stages.analyze.formulas.design import WEIGHING
 from evalcube.stages.analyze.labelled.axes import plain
 from evalcube.stages.analyze.labelled.pairing import Pair
 from evalcube.stages.analyze.render.rows import PlainRow
@@ -23,32 +24,32 @@ def totals(pair: Pair | None, counts: Sequence[PlainRow], names: tuple[str, str]
     }
     first, second = names
     if pair is None:
-        sentences = [f"No question was answered by both, {first} and {second}."]
+        sentences = [f"No question was answered by both '{first}' and '{second}'."]
     else:
         changed = f"{total['lost'] + total['won']:,} of {total['questions']:,} questions changed"
         sentences = [
-            f"{changed} from {first} to {second}: {total['lost']:,} lost, {total['won']:,} won.",
+            f"{changed} from '{first}' to '{second}': {total['lost']:,} lost, {total['won']:,} won.",
             pair_conclusion(pair),
         ]
         if pair.overall.questions < total["questions"]:
             unrated = total["questions"] - pair.overall.questions
             sentences.append(
-                f"{unrated:,} of the questions are in no tier: the test over all tasks leaves them out."
+                f"{unrated:,} of the questions are in no tier, and left out of the overall test."
             )
         matched = min(total["lost"], total["won"])
         if matched:
             sentences.append(
-                f"Noise flips either way alike: {matched:,} lost are matched by {matched:,} won, so read single flips "
-                "as examples, and the p value for whether there is more to it."
+                f"Chance flips questions both ways: {matched:,} lost offset {matched:,} won. Read single flips as "
+                "examples; the p-value says whether the difference is more than chance."
             )
     gaps = [
-        (total["first_alone"], f"only {first} was asked"),
-        (total["second_alone"], f"only {second} was asked"),
-        (total["unanswered"], "were asked of both, and not yet answered by both"),
+        (total["first_alone"], f"asked only of '{first}'"),
+        (total["second_alone"], f"asked only of '{second}'"),
+        (total["unanswered"], "asked of both, and not yet answered by both"),
     ]
     uncompared = [f"{count:,} {words}" for count, words in gaps if count]
     if uncompared:
-        sentences.append(f"Not compared: questions that are not answered by both: {'; '.join(uncompared)}.")
+        sentences.append(f"Not compared, as not answered by both: {'; '.join(uncompared)}.")
     return sentences
 
 
@@ -62,15 +63,15 @@ def task_spec(rows: Sequence[PlainRow], names: tuple[str, str]) -> TableSpec:
         Column("first", lambda row: percent(row["first_rate"]), 1),
         Column("second", lambda row: percent(row["second_rate"]), 1),
         Column("p (Holm)", lambda row: p_text(row["p_holm"])),
-        Column("not in both", lambda row: number(_alone(row)) if _alone(row) else ABSENT, 2),
+        Column("not compared", lambda row: number(_alone(row)) if _alone(row) else ABSENT, 2),
     ]
     first, second = names
     notes = (
         (
-            f"lost: {first} was right more often, won: {second} was. p: that the shares right are the same, adjusted "
-            "for all tasks."
+            f"lost: '{first}' was right more often; won: '{second}' was. p: p-value for equal shares of right answers, "
+            "adjusted for all tasks (Holm)."
         ),
-        f"first: share right of {first}, second: of {second}; points weighed as in the first plan.",
+        f"first: share of right answers of '{first}'; second: of '{second}'; {WEIGHING['tasks'].partition('; ')[2]}.",
     )
     return TableSpec(tuple(columns), rows, notes, lambda row: not row["questions"], {notes[1]: "first"})
 

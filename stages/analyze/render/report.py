@@ -107,7 +107,6 @@ def render_report(
         ranking=figures.tracks(board),
         initials=figures.initials(board.tiers),
         **_by_task(tasks),
-        weigh=weigh,
         weighing=WEIGHING[weigh],
         mode_words=MODES_IN_WORDS[board.mode],
         standings=standings,

@@ -25,15 +25,15 @@ _FOUND = 2.8 / 1.96
 _WIDE = 4
 """Metrics that stand side by side; more, or ones with intervals, stand below each other."""
 
-_REPEATED = "Questions were asked several times: intervals and p go by question, not by trial."
+_REPEATED = "Questions were asked several times: intervals and p treat repeats as one draw."
 
-_ONLY = "first, second only: trials that only that model got right."
+_ONLY = "first only, second only: trials that only this model got right."
 
 _ALONE = "95%: each row's own interval, not adjusted."
 
 _EXPLAINS = {_ONLY: "first only", _ALONE: "95%"}
 
-_E = "e: the same for any number of looks: 20 or more is 5% (of N rows, 20 × N)."
+_E = "e: e-value for a difference, valid however often you look: from 20 on significant at 5% (with N rows: 20 × N)."
 
 _BAYESIAN = (
     "_ci: Bayesian, drawn to even rates; with few samples far from the metric where rates are near 0 or 1."
@@ -113,7 +113,7 @@ def _difference_notes(which: str, weighing: str, tests: str, *, repeated: bool) 
     return (
         f"difference: {which}, in percentage points; {weighing}.",
         _ONLY,
-        f"p: p-value of no difference, for one look, by Holm over all {tests}.",
+        f"p: p-value for no difference, valid if you look once; adjusted for all {tests} (Holm).",
         _E,
         _ALONE,
         *([_REPEATED] if repeated else []),
@@ -132,23 +132,23 @@ def pair_in_words(pair: Pair) -> str:
     if overall.p_holm < _LEVEL:
         better, worse = (pair.first, pair.second) if gap > 0 else (pair.second, pair.first)
         ends = sorted((abs(low), abs(high)))
-        more = "was right more often in what came" if pair.open else "is right more often"
+        more = "was right more often in the answers that arrived" if pair.open else "is right more often"
         head = (
-            f"{better} {more} than {worse}: by {abs(gap):.1f} points ({ends[0]:.1f} to {ends[1]:.1f}), "
+            f"'{better}' {more} than '{worse}', by {abs(gap):.1f} points ({ends[0]:.1f} to {ends[1]:.1f}), "
             f"{_p_equals(overall.p_holm)}. Minimum detectable difference: "
             f"{_FOUND * (high - low) / 2:.1f} points (80% power)."
         )
         if overall.e < 1 / _LEVEL:
-            head += f" That is for one look: with looks before, e would have to be 20, and is {e_text(overall.e)}."
+            head += f" This p assumes a single look; with repeated looks, e must reach 20, and is {e_text(overall.e)}."
     else:
         head = (
-            f"No significant difference between {pair.first} and {pair.second} in {overall.trials:,} trials: "
+            f"No significant difference between '{pair.first}' and '{pair.second}' in {overall.trials:,} trials: "
             f"{gap:+.1f} points (95% CI {low:+.1f} to {high:+.1f}), {_p_equals(overall.p_holm)}. "
             f"Minimum detectable difference: {_FOUND * (high - low) / 2:.1f} points (80% power)."
         )
         if overall.p < _LEVEL:
             head += (
-                " The interval leaves 0 out, as it is of this pair alone: p is adjusted for all pairs (Holm)."
+                " The interval excludes 0, as it is for this pair alone; p is adjusted for all pairs (Holm)."
             )
     return head + lost_in_words(pair)
 
@@ -158,8 +158,8 @@ def lost_in_words(pair: Pair) -> str:
     if pair.bounds is None:
         return ""
     low, high = (100 * end for end in pair.bounds)
-    depends = ": which is right more often depends on them" if pair.open else ""
-    return f" With lost answers at their worst and best it is from {low:+.1f} to {high:+.1f} points{depends}."
+    depends = ", and so does which of the two is right more often" if pair.open else ""
+    return f" The difference depends on the lost answers: from {low:+.1f} to {high:+.1f} points{depends}."
 
 
 def _tasks_in_words(pair: Pair) -> str:
@@ -167,10 +167,10 @@ def _tasks_in_words(pair: Pair) -> str:
     for name, sign in ((pair.first, 1), (pair.second, -1)):
         ahead = [row.task for row in pair.tasks if row.p_holm < _LEVEL and sign * row.difference.value > 0]
         if ahead:
-            parts.append(f"{name} is ahead in {', '.join(ahead)}")
+            parts.append(f"'{name}' is ahead in {', '.join(ahead)}")
     if not parts:
-        return "No single task tells them apart, all tasks being tested together (Holm)."
-    return "; ".join(parts) + " (Holm over all tasks)."
+        return "In no single task is the difference significant (p adjusted for all tasks, Holm)."
+    return "; ".join(parts) + " (p adjusted for all tasks, Holm)."
 
 
 def _p_equals(p: float) -> str:
@@ -200,7 +200,7 @@ def e_text(e: float) -> str:
     return ABSENT if np.isnan(e) else ">9999" if e > 9999 else f"{e:.2g}" if e < 10 else f"{e:.0f}"
 
 
-_QUESTIONS = "Mean over tasks of the means over points{}; a question counts once, from k answers on."
+_QUESTIONS = "Mean over tasks of the means over points{}; each question with at least k answers counts once."
 _INCOMPLETE_QUESTIONS = "Questions with fewer than k answers are left out."
 _FEWER_POINTS = (
     "* Some points have no question with k answers: not comparable with rows that rest on all points."
@@ -233,7 +233,7 @@ def metric_spec(
         ]
     columns.append(Column("questions", lambda row: number(row["questions"]) + _fewer(row), 1))
     notes = (f"Part of the cube ({selection}).",) if selection else ()
-    notes = (*notes, _QUESTIONS.format(", weighed as in the first plan" if weighed else ""), *more)
+    notes = (*notes, _QUESTIONS.format(", weighted by trials in the first plan" if weighed else ""), *more)
     if any(name.endswith("_ci") for name in names):
         notes = (*notes, _BAYESIAN)
     if any(row["questions_incomplete"] for row in rows):
@@ -300,7 +300,7 @@ def compression_spec(rows: Sequence[PlainRow], by: Sequence[str], notes: tuple[s
     return TableSpec(tuple(columns), rows, notes)
 
 
-_COSTS = f"USD: all that was spent; per trial and per right answer: {WEIGHING['tasks']}."
+_COSTS = f"USD: total spent. Per trial and per right answer: {WEIGHING['tasks']}."
 
 
 def cost_spec(rows: Sequence[PlainRow], by: Sequence[str], notes: tuple[str, ...] = ()) -> TableSpec:
@@ -316,7 +316,7 @@ def cost_spec(rows: Sequence[PlainRow], by: Sequence[str], notes: tuple[str, ...
         columns += [
             Column("score", lambda row: number(row["score"])),
             Column("tokens", lambda row: number(row["tokens"]), 2),
-            Column("front", _fronts),
+            Column("Pareto front", _fronts),
         ]
     return TableSpec(tuple(columns), rows, (*notes, _COSTS))
 
@@ -340,7 +340,7 @@ def clip_spec(rows: Sequence[PlainRow], notes: tuple[str, ...] = ()) -> TableSpe
     return TableSpec(tuple(columns), rows, notes).without_empty()
 
 
-_OPEN = "C_P 95%: up to all being right that were cut before the limit, as nobody knows what they would have said."
+_OPEN = "C_P 95%: at the upper end, answers cut before the limit count as right, as they might have been."
 
 
 def _names(by: Sequence[str]) -> list[Column]:

@@ -12,21 +12,21 @@ from evalcube.stages.analyze.verdict.composite import HIGHEST, LOWEST, decimal
 from evalcube.stages.analyze.verdict.result import PairResult, Verdict
 
 MEANINGS: Mapping[str, str] = {
-    "PROGRESS": "the composite rose, every layer passes its gate, none fell",
-    "CAUTIOUS": "it rose with a reservation, or only a layer moved",
-    "REGRESS": "it fell, or a gate that the control passes is broken",
-    "NOISE": "not told apart, which does not show that there is no harm",
-    "UNDERPOWERED": "too few answers to tell",
+    "PROGRESS": "the composite rose, every layer reaches the threshold, none fell",
+    "CAUTIOUS": "the composite rose with a reservation, or only a layer changed",
+    "REGRESS": "the composite fell, or the treatment misses a threshold that the control reaches",
+    "NOISE": "no difference was found, which does not show that there is no harm",
+    "UNDERPOWERED": "too few answers to detect a difference",
     "SOLO": "nothing to compare with",
 }
 
 BADGES: Mapping[str, tuple[str, str]] = {
     "judges_agree": (
         "judges agree",
-        "Judges order answers alike, or rate them closely; unknown with fewer than two.",
+        "Judges order answers in the same way, or rate them closely; unknown with fewer than two judges.",
     ),
-    "significant": ("difference significant", "The interval of the composite's difference leaves 0 out."),
-    "saturated": ("saturated", "More repeats would not move the composite; unknown with fewer than five."),
+    "significant": ("difference significant", "The interval of the composite's difference excludes 0."),
+    "saturated": ("saturated", "More repeats would not change the composite; unknown with fewer than five."),
     "human_aligned": (
         "human-aligned",
         "Judges rate as people do; unknown without enough ratings by people (evalcube verdict --gold).",

@@ -207,13 +207,13 @@ class JudgeBias:
     def text(self) -> str:
         """The same in a sentence."""
         if self.unsure > HIGHEST - LOWEST:
-            return "no bias of the judge between the two can make up this gain"
+            return "no bias of the judges towards the treatment can explain this gain"
         limit = (
-            f"a judge {decimal(self.unsure)} points kinder to the treatment makes the gain insignificant, and "
-            f"{decimal(self.erased)} points erase it"
+            f"the gain would lose significance if judges favoured the treatment by {decimal(self.unsure)} points, and "
+            f"vanish at {decimal(self.erased)}"
         )
         if math.isnan(self.high):
-            return f"{limit}; {LEAST_RATED} ratings by people of each variant measure its bias"
-        bounds = f"it is kinder by {decimal(self.low, sign=True)} to {decimal(self.high, sign=True)}"
+            return f"{limit}; to measure this bias, give {LEAST_RATED} ratings by people of each variant"
+        bounds = f"they favour it by {decimal(self.low, sign=True)} to {decimal(self.high, sign=True)}"
         end = "which excludes it" if self.high < self.unsure else "which does not exclude it"
         return f"{limit}; by people's ratings {bounds}, {end}"

@@ -90,12 +90,14 @@ def decide_pair(evidence: Evidence, limits: Thresholds | None = None) -> Decisio
     unseen: list[str] = []
     if held is not None:
         gap = f"only a gap of {decimal(held.detectable)} is detected with 80% power"
-        unseen.append(f"held-out units show no smaller gain, but {gap}")
+        unseen.append(f"the gain on held-out questions is not smaller, but {gap}")
     if not evidence.control_gate.passes:
         lifted = ", ".join(evidence.control_gate.failed) or "which had no layer at all"
-        text = f"the treatment passes a gate that the control failed ({lifted})"
+        text = f"the treatment reaches the threshold that the control missed ({lifted})"
         return Decision("PROGRESS", "positive_recovers_broken_control", (gain, text, *unseen))
-    return Decision("PROGRESS", "positive_clean", (gain, "every layer passes its gate, none fell", *unseen))
+    return Decision(
+        "PROGRESS", "positive_clean", (gain, "every layer reaches the threshold, none fell", *unseen)
+    )
 
 
 def _gate_broken(evidence: Evidence, gain: str) -> Decision:
@@ -106,12 +108,12 @@ def _gate_broken(evidence: Evidence, gain: str) -> Decision:
     else:
         text = "the treatment has no measured layer"
         held = list(control.means) if control.passes else []
-    reasons = (f"the treatment fails its gate: {text}", gain)
+    reasons = (f"the treatment is below the threshold: {text}", gain)
     if evidence.composite.positive:
         return Decision("CAUTIOUS", "positive_gate_broken", reasons)
     if held:
-        return Decision("REGRESS", "gate_dropped", (*reasons, f"the control held it: {', '.join(held)}"))
-    return Decision("CAUTIOUS", "gate_broken_in_both", (*reasons, "the control did not hold it either"))
+        return Decision("REGRESS", "gate_dropped", (*reasons, f"the control reaches it: {', '.join(held)}"))
+    return Decision("CAUTIOUS", "gate_broken_in_both", (*reasons, "the control is below it, too"))
 
 
 def _nothing_moved(evidence: Evidence, limits: Thresholds, gain: str) -> Decision:
@@ -194,7 +196,10 @@ def _reservations(
         doubts.append(("positive_unstable", text))
     if evidence.holdout is not None and evidence.holdout.gap.positive:
         doubts.append(
-            ("positive_overfit", f"the gain is smaller on held-out units: {holdout_text(evidence.holdout)}")
+            (
+                "positive_overfit",
+                f"the gain is smaller on held-out questions: {holdout_text(evidence.holdout)}",
+            )
         )
     return doubts
 
@@ -257,14 +262,14 @@ def _bounds(missing: Missing | None) -> list[str]:
         return ["the gain rests on what is missing", *_bound_texts(missing)]
     if missing.failed_layers:
         return [
-            f"had what is missing failed, the treatment would miss its gate ({', '.join(missing.failed_layers)})"
+            f"if what is missing failed, layers would miss the threshold: {', '.join(missing.failed_layers)}"
         ]
     return []
 
 
 def _bound_texts(missing: Missing) -> list[str]:
     failed, worst = difference_text(missing.if_failed), difference_text(missing.worst)
-    return [f"had all that is missing failed, the difference would be {failed}; at worst {worst}"]
+    return [f"if all that is missing failed, the difference would be {failed}; at worst {worst}"]
 
 
 def _too_few(gain: Interval, limits: Thresholds) -> str:
@@ -275,7 +280,7 @@ def _too_few(gain: Interval, limits: Thresholds) -> str:
 def difference_text(interval: Interval) -> str:
     """A difference with its interval in words, such as "+0.40 [+0.20, +0.60] at 95%, 24 pairs"."""
     if interval.pairs == 0:
-        return "no unit has a composite in both arms"
+        return "no question has a composite of both variants"
     level = f"{100 * (1 - interval.alpha):.4g}%"
     if not math.isfinite(interval.low) or not math.isfinite(interval.high):
         few = f"too few {interval.noun} ({interval.size})"
@@ -335,14 +340,9 @@ class Power:
         """The same in a sentence."""
         least = Thresholds().min_pairs
         if self.units < least:
-            return (
-                f"composite: {self.units} questions for each variant, power band UNDERPOWERED: below {least} no gain "
-                "can be called PROGRESS"
-            )
-        return (
-            f"composite: {self.units} questions for each variant, power band {self.band}: differences from about "
-            f"{self.found:.2g} of 4 points up are detected with 80% power"
-        )
+            return f"composite: {self.units} questions per variant are UNDERPOWERED: PROGRESS takes {least} or more"
+        size = f"{self.band} (about {self.found:.2g} or more on the scale from 1 to 5)"
+        return f"composite: with {self.units} questions per variant, {size} are detected with 80% power"
 
 
 def power(units: int) -> Power:

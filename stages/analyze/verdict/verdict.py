@@ -282,16 +282,12 @@ def _solo(
     scored = lost <= (options.limits.missing + SLACK) * expected
     if not arm.gate_passed:
         branch = "solo_gate_fail"
-        text = (
-            f"below the gate of {options.threshold:g}: {', '.join(arm.failed_layers) or 'nothing measured'}"
-        )
+        text = f"below the threshold of {options.threshold:g}: {', '.join(arm.failed_layers) or 'nothing measured'}"
     elif not scored:
         branch = "solo_missing"
-        text = (
-            f"{lost} of {expected} answers lack {kind}: those that have it pass the gate, the others may not"
-        )
+        text = f"{lost} of {expected} answers lack {kind}: those that have it reach the threshold, others may not"
     else:
-        branch, text = "solo_gate_pass", "every layer passes its gate"
+        branch, text = "solo_gate_pass", "every layer reaches the threshold"
     return Verdict(
         verdict="SOLO",
         branch=branch,
@@ -363,16 +359,16 @@ def _notes(arms: Sequence[Arm], pairs: Sequence[PairResult], scores: Scores) -> 
     notes = silent_judges(scores)
     for pair, treatment in zip(pairs, arms[1:], strict=True):
         if pair.bias is not None and not pair.bias.is_shown:  # else it is among the reasons
-            notes.append(f"{pair.treatment}: {pair.bias.text}")
+            notes.append(f"'{pair.treatment}': {pair.bias.text}")
         if treatment.bits != arms[0].bits:
             notes.append(
-                f"{pair.control} was measured as {arms[0].shown}, {treatment.name} as {treatment.shown}: "
+                f"'{pair.control}' was measured as {arms[0].shown}, '{treatment.name}' as {treatment.shown}: "
                 f"they are compared as {pair.shown[0]} and {pair.shown[1]}"
             )
         lost = len(scores.units) - pair.complete_pairs
         if lost:
             notes.append(
-                f"{lost} of {len(scores.units)} units have no composite in {pair.control} or {pair.treatment}"
+                f"{lost} of {len(scores.units)} questions lack a composite of '{pair.control}' or '{pair.treatment}'"
             )
     return tuple(notes)
 
@@ -381,10 +377,10 @@ def _of_looks(pairs: Sequence[PairResult], looks: Sequence[Options]) -> list[str
     """Which part of the error this look has, where it is not all of it."""
     for pair, look in zip(pairs, looks, strict=True):
         if look.alpha < look.planned:
-            share = f"half of the {100 * look.planned:.3g}% error"
+            share = f"half of the error level of {100 * look.planned:.3g}%; later looks share the rest"
             if look.method == "anytime":
-                return [f"the first look spent {share}; later looks share the rest"]
+                return [f"the first look used {share}"]
             gain, seen = pair.composite, pair.reach
-            fewer = f"{gain.amount}, fewer than the {seen.pairs:,} {gain.noun} that find a difference of"
-            return [f"with {fewer} {seen.difference:g}, this look spends {share}; later looks share the rest"]
+            fewer = f"{gain.amount} are fewer than the {seen.pairs:,} {gain.noun} that detect a difference of"
+            return [f"{fewer} {seen.difference:g} with 80% power, so this look uses {share}"]
     return []

@@ -11,6 +11,7 @@ import evalcube as ec
 from evalcube.flows.errors import SweepError
 from evalcube.flows.read.selection import Part, open_part
 from evalcube.flows.read.statistics import compare, leaderboard, metrics, rank
+from evalcube.stages.analyze.formulas.design import WEIGHING
 from evalcube.stages.reply.status import Status
 from tests.flows.cli.made_up import REPEATS, TRIALS, document, run
 from tests.flows.support import evalcube, refused
@@ -127,13 +128,11 @@ def test_compare__words_and_all_pairs(cube):
     one = run("compare", cube, "strong", "weak", "--repeats", 1)
     several = document("compare", cube)
 
-    assert "strong is right more often than weak" in one
+    assert "'strong' is" in one
     assert len(several["pairs"]) == 3
     assert several["warnings"] == []
-    assert "go by question" in run("compare", cube)
-    assert "No significant difference between middle and weak" in run(
-        "compare", cube, "middle", "weak", "--trials", 2
-    )
+    assert "one draw" in run("compare", cube)
+    assert "No significant difference" in run("compare", cube, "middle", "weak", "--trials", 2)
 
 
 def test_metrics__of_repeats(cube):
@@ -299,8 +298,8 @@ def test_report__part_and_weights(cube, tmp_path):
 
     assert "Part of the cube (family=other)." in text
     assert text.index("Part of the cube") < text.index("What was measured")
-    assert "By points: every point weighs the same" in text
-    assert "Who can be told apart" in text
+    assert WEIGHING["points"] in text
+    assert "Which models differ" in text
     assert "questions that are new" in text
     assert ">weak<" not in text
 

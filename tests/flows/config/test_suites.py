@@ -286,7 +286,7 @@ def test_cli__no_price_is_no_cost_of_nothing(tmp_path) -> None:
     code, output, errors = evalcube("plan", "quick", "--model", "sim:", cwd=tmp_path)
 
     assert code == 0, errors
-    assert "requests to send, at no declared price" in output
+    assert "cost unknown" in output
     assert "0.00" not in output
 
 

@@ -262,7 +262,7 @@ def test_leaderboard__counters_that_are_gone_are_said_to_lack_what_is_recorded(s
     code, _, errors = evalcube("leaderboard", "cube.zarr", cwd=sweep)
 
     assert code == 0
-    assert "trials are recorded and not counted yet" in errors
+    assert "not counted yet" in errors
 
 
 def test_metrics__is_not_said_to_lack_what_is_not_counted_yet(sweep):
@@ -273,7 +273,7 @@ def test_metrics__is_not_said_to_lack_what_is_not_counted_yet(sweep):
 
     assert code == 0
     assert json.loads(output)["rows"] == json.loads(whole)["rows"]
-    assert "boards, tables and costs lack them" in errors
+    assert "not counted yet" in errors
 
 
 def test_counters__under_other_names_are_refused_until_they_are_healed(sweep):

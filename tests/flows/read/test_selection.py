@@ -147,6 +147,6 @@ def test_show__finds_a_trial_by_its_row(cube):
     for arguments, message in (
         (["--row", "n99"], "--row: no trials ask a row 'n99'"),
         (["--row", "n5", "--trial", "1"], "exclude each other"),
-        (["--trial", "1"], "Give --task, and maybe --trial; or --row"),
+        (["--trial", "1"], "Give --task,"),
     ):
         assert message in evalcube("show", cube, *arguments, cwd=".")[2]

@@ -4,7 +4,7 @@
   const { h, format } = explorer;
   const { lead, leadTitle, shown, byScore, errors } = explorer.board;
   const VALUES = {
-    lead: "what leads the board",
+    lead: "what leads the leaderboard",
     accuracy: "accuracy",
     score_per_token: "score/token",
     correct_per_1000_tokens: "right/1k tok",

@@ -165,7 +165,7 @@
   };
 
   const head = ({ cube, running, complete }) => {
-    const resting = complete ? "complete" : "nobody works on it now; run it again to go on";
+    const resting = complete ? "complete" : "no run is working on it now; run it again to continue";
     return h("h2", {}, cube, " ", running ? h("span.live", {}, running) : h("span.status", {}, resting));
   };
 

@@ -8,7 +8,7 @@
   const RANK_HINT = "Rank; a range such as 1–2 is a rank interval: too close to call. " +
     "Evaluations with other questions, or with missing ones, have no rank.";
   const COMPOSITE_HINT = "Mean of the layers in brackets, from 1 to 5, with its interval. " +
-    "It compares answers to the same questions and is no absolute level.";
+    "Use it to compare answers to the same questions, not as an absolute level.";
 
   // What a cell shows
 
@@ -180,8 +180,8 @@
   };
 
   const gateColumn = () => ({
-    ...name("gate", "gate", "Passed with a mean of at least 3.5 in each layer."),
-    value: (row) => (row.composite ? (row.composite.gate_passed ? "passed" : "failed") : null),
+    ...name("gate", "threshold", "Reached with a mean of at least 3.5 in each layer."),
+    value: (row) => (row.composite ? (row.composite.gate_passed ? "reached" : "missed") : null),
   });
 
   /** Columns of outputs that were scored in layers: the composite, the verdict, each layer, the gate. */

@@ -26,7 +26,7 @@
     [
       "budget",
       "budget",
-      "Share of right answers if the limit had been so many tokens: the line is sure, " +
+      "Share of right answers if this had been the limit of tokens: the line is sure, " +
       "the band reaches up to what cut trials could add",
     ],
     ["survival", "still at work", "Share of the trials that has not answered yet; truncated trials are censored"],

@@ -274,7 +274,7 @@
         columns: columnsOf(page, answer),
         rows: answer.rows,
         sorted: true,
-        empty: placeOf(page, answer).beyond ? "There are not so many trials." : null,
+        empty: placeOf(page, answer).beyond ? "There are fewer trials than that." : null,
         mark: (row) => (row.status === "correct" ? "right" : ""),
       });
       const notes = answer.notes.length ? h("ul.notes", {}, answer.notes.map((note) => h("li", {}, note))) : "";

@@ -272,7 +272,7 @@ def test_several_cubes__say_that_trials_have_several_rows(swept, judged, tmp_pat
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--limit", "0"), "0 of 80 trials; --limit says how many are shown."),
+        (("--limit", "0"), "0 of 80 trials;"),
         (("--where", "tokens=100000.."), "No trial fulfils all of this."),
         (("--columns", ""), "--columns: it names no column. There are: cube, model"),
         (

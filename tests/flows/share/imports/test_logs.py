@@ -239,7 +239,7 @@ def test_import__refuses_what_would_mix(tmp_path, monkeypatch):
     evalcube("import", "a.jsonl", "--into", "c.zarr", "--cache", "cache", "--map", MAP, cwd=tmp_path)
 
     code, _, error = evalcube("upsample", "c.zarr", "--trials", "8", cwd=tmp_path)
-    assert (code, "nobody to ask for more" in error) == (2, True)
+    assert (code, "no endpoint" in error) == (2, True)
     code, _, error = evalcube("rescore", "c.zarr", cwd=tmp_path)
     assert (code, "graded by the tool that they were imported from" in error) == (2, True)
 

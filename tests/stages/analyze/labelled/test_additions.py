@@ -104,7 +104,7 @@ def test_with_composites__weights_are_declared_and_said():
     # A layer without weight is not behind the composite; the gate sees it all the same.
     assert board.rows[0].composite.shown == "4.50 (fact + judge)"
     assert (board.rows[0].composite.layers["behavior"], board.rows[0].composite.gate_passed) == (1.0, False)
-    assert any("weighed fact 3, judge 1" in text for text in board.remarks)
+    assert any("fact 3, judge 1" in text for text in board.remarks)
     assert {"composite", "fact", "behavior", "judge"} <= {
         column.head for column in leaderboard_spec(board).columns
     }

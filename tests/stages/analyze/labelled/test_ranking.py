@@ -114,10 +114,10 @@ def test_compare_evaluations__lost_answers_bound_the_difference_and_may_leave_it
     assert unsure.bounds == pytest.approx((19 / 40, 1.0))
     assert both.bounds == pytest.approx((-2 / 40, 19 / 40))
     assert both.overall.difference.value == 1.0
-    assert "a is right more often than b" in pair_conclusion(sure)
+    assert pair_conclusion(sure).startswith("'a' is")
     assert "from +95.0 to +100.0 points." in pair_conclusion(sure)
-    assert "a was right more often in what came" in pair_conclusion(both)
-    assert "which is right more often depends on them" in pair_conclusion(both)
+    assert pair_conclusion(both).startswith("'a' was")
+    assert "from -5.0 to +47.5 points, and so does" in pair_conclusion(both)
 
 
 def test_compare_evaluations__points_of_unequal_size_are_parts_of_their_own():
@@ -160,7 +160,7 @@ def test_leaderboard__who_lost_many_is_not_first_by_what_came():
 
     assert [(row.model_name, row.rank) for row in board.rows] == [("b", 1), ("a", 2)]
     assert board.rows[1].accuracy.value == pytest.approx(0.8)
-    assert "stand first only if they would" in " ".join(board.notes)
+    assert any("lost ones" in note for note in board.notes)
 
 
 def test_compare_evaluations__counts_what_both_finished():
@@ -175,7 +175,7 @@ def test_compare_evaluations__counts_what_both_finished():
     assert task.difference.value == pytest.approx((0 / 3 + 2 / 5) / 2)
     assert pair.overall.trials == 16
     assert dropped.tasks[0].trials == 7
-    assert "No significant difference between a and b" in pair_conclusion(pair)
+    assert pair_conclusion(pair).startswith("No significant difference")
 
 
 def test_compare_evaluations__copies_of_answers_are_no_evidence():
@@ -249,11 +249,11 @@ def test_compare_evaluations__p_interval_and_words_say_the_same(seed, trials, ra
         assert (item.p < 0.05) == (gap.lower > 0 or gap.upper < 0)
         assert item.p_holm >= item.p
     words, gap = pair_conclusion(pair), pair.overall.difference.value
-    assert ("a is right more often" in words) == (pair.overall.p_holm < 0.05 and gap > 0)
-    assert ("b is right more often" in words) == (pair.overall.p_holm < 0.05 and gap < 0)
-    assert ("with looks before" in words) == (pair.overall.p_holm < 0.05 and pair.overall.e < 20)
+    assert words.startswith("'a' is") == (pair.overall.p_holm < 0.05 and gap > 0)
+    assert words.startswith("'b' is") == (pair.overall.p_holm < 0.05 and gap < 0)
+    assert ("repeated looks" in words) == (pair.overall.p_holm < 0.05 and pair.overall.e < 20)
     for name, sign in (("a", 1), ("b", -1)):
-        if f"{name} is ahead" in words:
+        if f"'{name}' is ahead" in words:
             assert all(sign * item.difference.value > 0 for item in pair.tasks if item.p_holm < 0.05)
 
 
@@ -263,5 +263,5 @@ def test_compare_evaluations__trials_that_are_added_turn_no_sign():
 
     assert pair.overall.first_only > pair.overall.second_only
     assert pair.overall.difference.upper < 0
-    assert "b is right more often than a" in pair_conclusion(pair)
+    assert pair_conclusion(pair).startswith("'b' is")
     assert pair.overall.e > 20

@@ -66,8 +66,8 @@ def test_headline__goes_by_the_questions_of_both_where_intervals_overlap():
     even = headline(near, ["a", "b"], replace(pair, overall=replace(gap, p_holm=0.4)))
 
     assert close_rows(near) == [0, 1]
-    assert "a is right more often than b: by 10.0 points (5.0 to 15.0), p < 0.0001" in ahead
-    assert "No significant difference between a and b in 96 trials" in even
+    assert "by 10.0 points (5.0 to 15.0), p < 0.0001" in ahead
+    assert "No significant difference" in even
     assert "open" not in ahead + even
 
 

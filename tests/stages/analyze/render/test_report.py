@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from evalcube.stages.analyze.formulas.design import WEIGHING
 from evalcube.stages.analyze.labelled import report_data
 from evalcube.stages.analyze.labelled.clustering import question_effects
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard
@@ -237,7 +238,7 @@ def test_render_report__says_on_each_board_what_a_star_means(gaps):
     partly = "".join(Page(render_report(ds, half, facts={})).text)
 
     assert (unranked in "".join(Page(gaps).text), unranked in partly, ranked in partly) == (True, False, True)
-    assert "Of what is ranked, each task has at least" in "".join(Page(gaps).text)
+    assert "Of ranked models, each" in "".join(Page(gaps).text)
     assert "Each task has at least" in partly
 
 
@@ -317,7 +318,7 @@ def test_render_report__names_weights_and_estimator_and_flags_incomplete_cells()
     text = render_report(ds, board, facts=FACTS, weigh="points")
 
     assert "C_P: with the share won by guessing taken out, truncated trials counting as wrong" in text
-    assert "By points: every point weighs the same" in text
+    assert f"Weights: {WEIGHING['points']}." in text
     assert "ReasonScore version 2" in text
     assert "Denominator" not in text
     assert "7 of 9 points" in text
@@ -326,8 +327,8 @@ def test_render_report__names_weights_and_estimator_and_flags_incomplete_cells()
 def test_render_report__says_who_can_be_told_apart(gaps):
     shown = "".join(Page(gaps).text)
 
-    assert "Who can be told apart" in shown
-    assert "Who can be told apart" not in make(PROFILES[:1])
+    assert "Which models differ" in shown
+    assert "Which models differ" not in make(PROFILES[:1])
     assert "Who beats whom" in shown
     assert "Who beats whom" not in make(PROFILES[:2])
 

@@ -215,7 +215,7 @@ def test_matrix_spec__says_nothing_of_two_and_is_left_out_for_many(board):
 
 
 def test_shown_notes__explain_no_column_that_gave_way(board):
-    only, alone = "first, second only: ", "95%: "
+    only, alone = "first only, second only: ", "95%: "
     tables = {
         "pair": (pair_spec(_pair()), [only, alone]),
         "pairs": (pairs_spec([_pair()]), [only, alone]),
