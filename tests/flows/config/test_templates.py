@@ -139,7 +139,7 @@ def test_render__bounds_the_size_of_all_messages_together() -> None:
     template = Template([{"role": "user", "content": "{{ prompt }}"}] * 3)
 
     assert len(template.render(prompt="x" * 1000)) == 3
-    with pytest.raises(TemplateError, match="renders more than 4,000,000 bytes"):
+    with pytest.raises(TemplateError, match="renders more than 4,000,000"):
         template.render(prompt="é" * (LARGEST_OUTPUT // 5))
 
 

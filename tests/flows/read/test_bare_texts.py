@@ -34,5 +34,5 @@ def test_analyses__refuse_a_text_where_several_belong(call, told, cube):
 
 def test_part__takes_a_single_condition_as_a_list_of_one():
     assert ec.Part("task=sort").where == ("task=sort",)
-    with pytest.raises(ec.SweepError, match="`where`: 7 is no list"):
+    with pytest.raises(ec.SweepError, match="`where`: 7 is no"):
         ec.Part(7)

@@ -48,11 +48,11 @@ def test_task_params__of_another_package_are_levels_and_settings():
     assert params["level"].allowed == "0 to 10"
     assert params["level_num_terms"].description.startswith("Level of num_terms, in order: 2; 3; 4")
     assert (params["min_terms"].allowed, params["min_terms"].default) == ("integer", None)
-    assert "2 where no level says otherwise" in params["min_terms"].description
+    assert "2 where no level" in params["min_terms"].description
 
 
 def test_sample_trials__of_another_package_say_what_an_optional_param_must_be():
-    with pytest.raises(TaskError, match="level must be a whole number from 0 to 10, got 99"):
+    with pytest.raises(TaskError, match="0 to 10, got 99"):
         sample_trials(TASKS["gym:chain_sum"], {"level": 99}, 1, 42)
 
 
@@ -81,7 +81,7 @@ def test_sample__is_what_a_sweep_asks():
 
 
 def test_find_task__suggests_the_nearest():
-    with pytest.raises(SweepError, match="Did you mean 'arithmetic'"):
+    with pytest.raises(SweepError, match="mean 'arithmetic'"):
         find_task("aritmetic")
 
 

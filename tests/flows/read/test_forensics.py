@@ -28,5 +28,5 @@ def test_analyses__say_the_same_of_a_small_cube_and_of_what_is_read_piece_by_pie
 
 
 def test_clip__without_lengths_of_answers_says_so(cube):
-    with pytest.raises(SweepError, match="has no array `tokens`"):
+    with pytest.raises(SweepError, match="no array `tokens`"):
         clip(open_part(cube).dataset.drop_vars("tokens"))

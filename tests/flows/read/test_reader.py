@@ -113,7 +113,7 @@ def test_show__of_a_publication_says_what_reads_its_replies(small_sweep, tmp_pat
     code, output, _ = evalcube("show", "shared/v1", *point, cwd=tmp_path)
 
     assert code == 0
-    assert "evalcube pull shared/v1 COPY.zarr" in " ".join(output.replace("│", " ").split())
+    assert "shared/v1 COPY.zarr" in " ".join(output.replace("│", " ").split())
     assert evalcube("pull", "shared/v1", "COPY.zarr", cwd=tmp_path)[0] == 0
     assert Reader(tmp_path / "COPY.zarr").view(0, 0, 0, 0).response is not None
 

@@ -99,7 +99,7 @@ def test_open_part__refuses_a_second_reader_that_is_not_there(made):
         leaderboard(made / "cube.zarr", THEIRS)
     with pytest.raises(SweepError, match="no task here has a second reader"):
         trials(made / "cube.zarr", where=["disagree"])
-    with pytest.raises(SweepError, match="there is no 'thiers'"):
+    with pytest.raises(SweepError, match="no 'thiers'"):
         Part(reader="thiers")
 
 

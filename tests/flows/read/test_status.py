@@ -40,9 +40,7 @@ def test_refusal_lines__others_keep_their_sampler():
 
     (line,) = refusal_lines(models, {1: ["http 422: temperature"]})
 
-    assert line.endswith(
-        "Add `samplers: {greedy-o4: {max_tokens: 200}}`, and name it under `evaluations` for o4 alone."
-    )
+    assert line.endswith("`evaluations` for o4 alone.")
 
 
 def test_refusal_lines__a_parameter_that_is_wanted_is_added():

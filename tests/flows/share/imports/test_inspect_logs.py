@@ -86,7 +86,7 @@ def test_read_inspect__takes_the_score_that_is_asked_for():
     assert list(wanted.notes) == ["task sums: score 'match' is taken; there is also includes"]
     found = samples("inspect", INSPECT / "alfa-sums.eval", score="includes")
     assert {sample.run.scorer for sample in found} == {"includes"}
-    with pytest.raises(SweepError, match="it has no score 'f1'"):
+    with pytest.raises(SweepError, match="no score 'f1'"):
         samples("inspect", INSPECT / "alfa-sums.eval", score="f1")
 
 

@@ -73,7 +73,7 @@ def test_grade__believes_the_tool_how_an_answer_ended_only_if_it_is_wrong():
 
 
 def test_scale__refuses_what_is_none():
-    with pytest.raises(SweepError, match="2 is not above 0 and at most 1"):
+    with pytest.raises(SweepError, match="2 is not above 0"):
         Scale(2)
 
 

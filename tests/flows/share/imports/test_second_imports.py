@@ -62,7 +62,7 @@ def test_rescore__says_what_it_leaves_to_the_other_tool(tmp_path):
 
     assert code == 0, errors
     assert "imported" not in output
-    assert "1 imported regions are left as the tool graded them" in errors
+    assert "1 imported regions" in errors
 
 
 def test_import__of_two_logs_of_one_eval_needs_no_caches(tmp_path):

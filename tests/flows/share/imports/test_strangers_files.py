@@ -75,7 +75,7 @@ def test_canonical__refuses_settings_that_no_tool_has():
         return {"a": json.loads("[" * levels + "]" * levels)}
 
     assert canonical(nested(98)) == '{"a":' + "[" * 98 + "]" * 98 + "}"
-    with pytest.raises(SweepError, match="nested deeper than 100 levels"):
+    with pytest.raises(SweepError, match="deeper than 100 levels"):
         canonical(nested(600))
 
 

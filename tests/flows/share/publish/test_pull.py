@@ -208,7 +208,7 @@ def test_pull__refuses_a_record_of_too_much(out, tmp_path, change, message):
 def test_pull__says_where_nothing_can_be_written(out, tmp_path):
     (tmp_path / "file").touch()
 
-    with pytest.raises(NotWritableError, match="cannot pull the publication"):
+    with pytest.raises(NotWritableError, match="pull the publication"):
         pull_cube(out, str(tmp_path / "file" / "mine.zarr"), tag="v1")
 
 
@@ -222,14 +222,14 @@ def test_pull__refuses_a_cube_that_was_damaged_before_it_was_published(out, tmp_
         document["objects"][key] = record.hashed(space_of(f"{out}/v1"), [key])[key].model_dump()
 
     rewritten(out, change)
-    with pytest.raises(CubeDamagedError, match="although its digests are right"):
+    with pytest.raises(CubeDamagedError, match="although its digests"):
         pull_cube(out, str(tmp_path / "mine.zarr"), tag="v1")
     assert not (tmp_path / "mine.zarr").exists()
 
 
 def test_pull__finds_no_other_publication(published, out, tmp_path):
     for tag in ("", "v3"):
-        with pytest.raises(CubeNotFoundError, match="nothing was published here"):
+        with pytest.raises(CubeNotFoundError, match="nothing was published"):
             pull_cube(out, str(tmp_path / "mine.zarr"), tag=tag)
     with pytest.raises(CubeNotFoundError):
         pull_cube(str(tmp_path / "nothing"), str(tmp_path / "mine.zarr"))

@@ -176,7 +176,7 @@ def test_stratified__large_counts_meet_the_normal_interval():
 
 @pytest.mark.parametrize("weights", [-1.0, math.nan, [1.0, -0.5]])
 def test_stratified__refuses_bad_weights(weights):
-    with pytest.raises(ValueError, match="`weights` must not be negative"):
+    with pytest.raises(ValueError, match="`weights` must not"):
         stratified([cell(4, 0, 2)] * 2, weights, **OPTIONS)
 
 

@@ -134,7 +134,7 @@ def test_with_composites__without_layers_the_board_stays():
 def test_with_composites__scores_off_the_scale_are_damage():
     ds = layered(np.full((3, 2, 4, 1), 9.0))
 
-    with pytest.raises(ValueError, match=r"not from 1 to 5: the cube is damaged"):
+    with pytest.raises(ValueError, match="1 to 5: the cube"):
         with_composites(board_of(ds), ds)
 
 

@@ -66,7 +66,7 @@ def test_leaderboard__flags_a_missing_task_and_missing_points(board):
     assert "truncated" in board.notes[1]
     assert "Incomplete evaluations (*): 2 of 5" in board.notes[2]
     assert "are not counted: 704" in board.notes[3]
-    assert "after the last retry: 3" in board.notes[4]
+    assert "last retry: 3" in board.notes[4]
 
 
 def test_leaderboard__numbers_of_one_row_by_hand(ds, board):

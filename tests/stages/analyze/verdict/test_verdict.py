@@ -79,7 +79,7 @@ def bounds_of(found):
 
 @pytest.mark.parametrize("clusters", [[1.5] * 24, [1] * 23, [-1] * 24])
 def test_verdict__refuses_clusters_that_are_no_numbers_of_them(clusters):
-    with pytest.raises(ValueError, match="`clusters` must be 24 whole numbers"):
+    with pytest.raises(ValueError, match="`clusters` must be 24"):
         ask(noisy(4.0, 4.5), clusters=clusters)
 
 
@@ -148,7 +148,7 @@ def test_verdict__a_trade_between_layers_is_named():
     found = ask(noisy([4.2, 4.2, 4.2], [4.7, 4.2, 3.7]))
 
     assert (found.verdict, found.branch) == ("CAUTIOUS", "layer_moved")
-    assert "fact rose, judge fell" in found.reasons[0]
+    assert "rose, judge fell" in found.reasons[0]
 
 
 def test_verdict__solo():
@@ -170,7 +170,7 @@ def test_verdict__one_unit_ships_nothing():
 
 @pytest.mark.parametrize(("variants", "units"), [(2, 0), (0, 3)])
 def test_verdict__refuses_to_compare_nothing(variants, units):
-    with pytest.raises(ValueError, match="is empty: there is nothing to compare"):
+    with pytest.raises(ValueError, match="nothing to compare"):
         verdict(np.empty((variants, units, 3)), ["a", "b"][:variants], UNITS[:units])
 
 

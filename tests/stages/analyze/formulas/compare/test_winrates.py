@@ -126,9 +126,9 @@ def test_win_rates__of_all_models_are_those_of_each_pair(counts):
 
 
 def test_win_rates__refuses():
-    with pytest.raises(ValueError, match="at least two models, got 1"):
+    with pytest.raises(ValueError, match="two models, got 1"):
         win_rates([[1]], [[2]])
     with pytest.raises(ValueError, match=r"must both be \(model, task\)"):
         win_rates([1, 2], [2, 3])
-    with pytest.raises(ValueError, match="exact, reference, got 'wald'"):
+    with pytest.raises(ValueError, match="reference, got 'wald'"):
         win_rates([[1], [1]], [[2], [2]], method="wald")
