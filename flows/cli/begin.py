@@ -76,7 +76,7 @@ def _config_text(folder: Path, questions: Path | None, source: str | None) -> tu
 
     config, addresses = config_of_cube(source)
     remarks = [
-        f"the cube says whom to ask, and not you: {address}; see that you mean it" for address in addresses
+        f"this endpoint is the cube's, not yours; check it before you run: {address}" for address in addresses
     ]
     warn(remarks)
     head = (f"# {' '.join(line.split())}\n" for line in (f"The config of {source}.", *remarks))

@@ -58,7 +58,7 @@ def submit(
         number = slurm_job.submit(job)
         show(safe(f"job {number}, whose script is {job.path}"))
         commands = f"squeue -j {number}; evalcube status {settings.cube}"
-        show(safe(f"how it goes: {commands}; to end it: scancel {number}"))
+        show(safe(f"progress: {commands}; to stop it: scancel {number}"))
         return
     if dry_run:
         raise SweepError("`dry_run` is for Slurm, and the sweep goes to a Dask cluster", "Leave it out")
@@ -69,7 +69,7 @@ def submit(
     state = submit_to(target, settings, only or (), lambda text: show(safe(text)))
     show(safe(f"{settings.cube}: {state}"))
     if state != "complete":
-        show(safe(f"how it goes: evalcube status {settings.cube}; to end it: evalcube stop {settings.cube}"))
+        show(safe(f"progress: evalcube status {settings.cube}; to stop it: evalcube stop {settings.cube}"))
 
 
 def stop(cube: options.Cube) -> None:

@@ -187,7 +187,7 @@ def verify(
             show(f"... and {len(report.damages) - MOST_ROWS} more")
     if report.lines:
         complain(
-            f"{report.lines} lines of the ledger are damaged: run the sweep again, which asks nothing twice"
+            f"{report.lines} lines of the ledger are damaged: run the sweep again; no request is repeated"
         )
     if not report.whole:
         complain(_remedy(heal, report.requests))
@@ -218,8 +218,8 @@ def rescore(
         complain(f"{done.lost} regions are left as they were: the cache lacks some of their replies")
     if done.imported:
         complain(
-            f"{done.imported} imported regions are left as the tool graded them that they come from; grade them again "
-            "with that tool, and import its new log into a new cube"
+            f"{done.imported} imported regions keep the grades of the tool that they come from; grade them again with "
+            "that tool, and import its new log into a new cube"
         )
 
 
@@ -241,9 +241,9 @@ def _print_recounts(done: Rescoring) -> None:
 
 def _remedy(heal: bool, requests: int) -> str:
     if not heal:
-        return "the cube is damaged; --heal makes it again from the cache"
+        return "the cube is damaged; --heal restores it from the cache"
     if requests:
-        return f"the cache lacks what the rest needs: running the sweep again asks {requests} requests"
+        return f"the cache lacks replies for the rest: running the sweep again sends {requests} requests"
     return "the rest needs the sweep's config: run the sweep again"
 
 
@@ -287,7 +287,7 @@ def forget(
         )
         raise typer.Exit(ExitStatus.INCOMPLETE)
     if not done.done and done.trials:
-        complain("nothing is forgotten yet: --yes takes these away")
+        complain("nothing is deleted yet: run again with --yes")
 
 
 def _print_forgetting(shown: Forgetting) -> None:
@@ -307,7 +307,7 @@ def _forgetting_notes(shown: Forgetting) -> list[str]:
     if not shown.trials:
         return []
     if not shown.cache:
-        return ["their replies stay in the cache, from where a run takes them: --cache deletes them, too"]
+        return ["their replies stay in the cache, where a run finds them: --cache deletes them, too"]
     batches = f", {shown.batches} batches under way" if shown.batches else ""
     cache = safe(shown.cache)
     return [

@@ -130,7 +130,7 @@ def _print_standing(cube: str) -> None:
 
 def _how_to_resume(summary: RunSummary) -> str:
     if summary.causes and _LASTING.issuperset(cause.partition(":")[0] for cause in summary.causes):
-        return "Mend what is said above; then run the same command again to resume."
+        return "Fix the causes above, then run the same command again to resume."
     return "Run the same command again to resume."
 
 
@@ -143,15 +143,15 @@ def tell_what_is_left(summary: RunSummary) -> None:
         complain(f"{count} trials: {cause}" + (f" ({detail})" if detail else ""))
     if _KILLED in summary.causes:
         complain(
-            "worker processes ended with these trials: by a crash, or for want of memory (at a worker's memory limit, "
-            "Dask's nanny ends it). Look at the workers' logs; give fewer workers (--workers), or more memory for each"
+            "worker processes ended with these trials: by a crash, or out of memory (Dask ends a worker at its memory "
+            "limit). Look at the workers' logs; use fewer workers (--workers), or give each more memory"
         )
     if summary.in_batches:
         complain(
             f"{summary.in_batches} requests are in batches at the endpoint; the same command collects their answers"
         )
     if summary.unrated:
-        complain(f"{summary.unrated} recorded trials are left that not all judges have rated")
+        complain(f"{summary.unrated} recorded trials still lack ratings of some judges")
     again = _how_to_resume(summary)
     if summary.reason == "stopped":
         if summary.ordered:

@@ -66,7 +66,7 @@ def _sums(result: SweepEstimate) -> list[str]:
         lines.append(_detectable(result))
     lines += [
         f"{task}: {count} of the easiest points {'repeats' if count == 1 else 'repeat'} a few problems "
-        "in more than half of the trials, which are no new evidence"
+        "in more than half of the trials, which add no evidence"
         for task, count in result.few_problems.items()
     ]
     basis = {row.completion_basis for row in result.rows if row.to_send}
@@ -350,6 +350,6 @@ def _check(sweep: Sweep, scheduler: str | None, cluster: str | None, *, as_json:
     else:
         for address, problem in problems.items():
             show(safe(f"{address}: {problem or 'ok'}"))
-        show(f"{fit} of {len(problems)} workers could take part")
+        show(f"{fit} of {len(problems)} workers are ready")
     if fit < len(problems):
         raise typer.Exit(ExitStatus.REFUSED)

@@ -61,12 +61,12 @@ def _print_merged(done: Merged) -> None:
     _print_conflicts(done.conflicts)
     sizes = done.sizes
     missing = done.planned - done.trials
-    left = f"; {missing:,} planned ones are missing, which a run asks" if missing else ""
+    left = f"; {missing:,} planned ones are missing: a run asks them" if missing else ""
     planned = f"{sizes['model']} evaluations, {sizes['task']} tasks"
     show(safe(f"{done.cube}: {planned}, {done.trials:,} trials from {len(done.cubes)} cubes{left}"))
     if done.conflicts:
         count = sum(conflict.trials for conflict in done.conflicts)
-        show(f"{count:,} trials had other outcomes in two cubes; decided by --prefer {done.prefer}")
+        show(f"{count:,} trials had different outcomes in two cubes; decided by --prefer {done.prefer}")
 
 
 def _print_conflicts(conflicts: Sequence[Conflict]) -> None:
@@ -79,10 +79,10 @@ def _print_conflicts(conflicts: Sequence[Conflict]) -> None:
         cubes = f"{conflict.kept}\n{conflict.hidden}"
         rows.append((conflict.model, conflict.task, conflict.trials, conflict.status_changes, cubes, example))
     names = ("model", "task", "trials", "other status", "cubes", "such as")
-    print_rows(names, rows, "the same trials with other outcomes", cut=True)
+    print_rows(names, rows, "the same trials with different outcomes", cut=True)
     natural = sum(conflict.trials for conflict in conflicts if conflict.by_nature)
     if natural:
-        why = "asked at a temperature above 0, where two answers to one trial differ by nature"
+        why = "asked at a temperature above 0, where two answers to one trial may differ"
         show(f"{natural:,} of them were {why}")
 
 
@@ -103,7 +103,7 @@ def _print_difference(difference: Difference) -> None:
     for text in difference.identity:
         show(safe(text))
     if difference.plan["cells"]:
-        show(f"{difference.plan['cells']:,} cells are planned otherwise")
+        show(f"{difference.plan['cells']:,} cells have different plans")
     for noun, counts in (("cells", difference.cells), ("trials", difference.trials)):
         show(
             f"{noun}: {counts.equal:,} equal, {counts.differing:,} differ, {counts.only_first:,} only in the first, "
@@ -114,7 +114,7 @@ def _print_difference(difference: Difference) -> None:
             (row.model, row.task, f"{row.first} → {row.second}", row.trials)
             for row in difference.status_changes
         ]
-        print_rows(("model", "task", "status", "trials"), rows, "trials that ended otherwise", cut=True)
+        print_rows(("model", "task", "status", "trials"), rows, "trials with different outcomes", cut=True)
     show("equal" if difference.equal else "different")
 
 

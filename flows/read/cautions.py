@@ -124,7 +124,7 @@ def _few_problems(dataset: Dataset) -> tuple[str, ...]:
     few = (trials >= FEW_TRIALS) & (repeats > trials / 2)
     return tuple(
         f"{task}: {here.sum()} of {(asked > 0).sum()} points repeat a few problems in more than half of their trials, "
-        "which are no new evidence; evalcube leaderboard CUBE --unique-only counts each problem once."
+        "which add no evidence; evalcube leaderboard CUBE --unique-only counts each problem once."
         for task, here, asked in zip(axes.names(dataset, "task"), few, trials, strict=False)
         if here.any()
     )

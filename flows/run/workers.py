@@ -324,7 +324,7 @@ class Workers:
         if before < _NOTED_LOSSES <= self._losses and not self._connection.replaces:
             self._emit(
                 Noted(
-                    f"{self._losses} worker processes have ended so far, by crashes or for want of memory (Dask ends "
+                    f"{self._losses} worker processes have ended so far, by crashes or out of memory (Dask ends "
                     "one at its memory limit): look at their logs, give fewer workers, or more memory for each"
                 )
             )

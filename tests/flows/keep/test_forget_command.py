@@ -19,7 +19,7 @@ def test_command__shows_what_would_go_until_it_is_told_to(sweep, tmp_path):
     before = statuses(sweep)
 
     code, output, errors = evalcube(*arguments, cwd=tmp_path)
-    assert (code, "nothing is forgotten yet: --yes" in errors) == (0, True)
+    assert (code, "nothing is deleted yet" in errors) == (0, True)
     assert "beta" in output
     assert "their replies stay in the cache" in output
     np.testing.assert_array_equal(statuses(sweep), before)

@@ -48,7 +48,7 @@ def test_run__says_that_a_cost_is_estimated_where_no_usage_is_reported(closing_w
 
 @pytest.mark.parametrize(
     ("status", "words"),
-    [(422, "Mend what is said above; then run the same command"), (500, ". Run the same command")],
+    [(422, "Fix the causes above"), (500, ". Run the same")],
 )
 def test_run__says_whether_it_is_enough_to_run_again(closing_words, status, words):
     code, _, errors = closing_words(kind="status", status=status)
