@@ -143,12 +143,8 @@ def _arrays(shape: tuple[int, ...], plan: Plan) -> dict[str, Any]:
 def _link(cube: Cube, source: Region, target: Region) -> None:
     """Give a region the chunks of another one."""
     for name in VARIABLES:
-        files = [
-            Path(cube.url, name, "c", str(one.model), "0", "0", str(one.trial), str(one.repeat))
-            for one in (source, target)
-        ]
-        files[1].parent.mkdir(parents=True, exist_ok=True)
-        os.link(*files)
+        indexes = [(one.model, 0, 0, one.trial, one.repeat) for one in (source, target)]
+        os.link(*(Path(cube.url, cube.group.chunk_key(name, index)) for index in indexes))
 
 
 def _measured(what: str, config: dict[str, Any]) -> Grown:

@@ -176,7 +176,7 @@ def _build(folder: Path, regions: int) -> str:
                 known = region, digest, count_arrays(arrays, flags, valid, plan.prices[0]), int(valid.sum())
             else:
                 for name in cube.trial_arrays:
-                    _link(Path(cube.url, name), known[0], region)
+                    _link(cube, name, known[0], region)
             _, digest, counters, planned = known
             counted.setdefault(region.model, []).append(counters)
             ledger.append(Receipt(region, 1, shape[2], shape[3], planned, True, 0, 0, {}, digest))
@@ -184,14 +184,11 @@ def _build(folder: Path, regions: int) -> str:
     return str(config["cube"])
 
 
-def _link(array: Path, source: Region, target: Region) -> None:
-    """Give a region the chunks of another one."""
-    files = [
-        array.joinpath("c", str(one.model), "0", "0", str(one.trial), str(one.repeat))
-        for one in (source, target)
-    ]
+def _link(cube: Cube, name: str, source: Region, target: Region) -> None:
+    """Give a region the chunk that an array has of another one."""
+    indexes = [(one.model, 0, 0, one.trial, one.repeat) for one in (source, target)]
+    files = [Path(cube.url, cube.group.chunk_key(name, index)) for index in indexes]
     if files[0].exists():
-        files[1].parent.mkdir(parents=True, exist_ok=True)
         os.link(*files)
 
 

@@ -70,9 +70,10 @@ class Explored:
                     marks.append(str(sum(1 for _ in cube.records.list(f"{key.partition('.')[0]}/"))))
                 else:
                     marks.append(version.mark)
-            # Counters are written behind the ledger, so that they change when it does not.
+            # Counters are written behind the ledger, so that they change when it does not, and anew when a cube grows.
+            cube.refresh()
             for chunk in range(min(-(-cube.sizes["model"] // cube.chunks_of_counters), _COUNTER_CHUNKS)):
-                version = cube.space.version(f"{COUNTERS.name}/c/{chunk}/0/0/0")
+                version = cube.space.version(cube.group.chunk_key(COUNTERS.name, (chunk, 0, 0, 0)))
                 marks.append("" if version is None else version.mark)
         self._seen, self._looked = "-".join(marks), now
         return self._seen

@@ -101,7 +101,7 @@ class SweepStore:
         extend(self.cube, self.plan)
         wanted = {"trial": self.plan.trials, "repeat": self.plan.repeats}
         same = all(self.cube.sizes[dim] == size for dim, size in wanted.items())
-        if not same or not self.cube.is_consolidated:
+        if not same or not self.cube.group.consolidated:
             self.cube.grow(**wanted)
             label_rows(self.cube, self.plan)
         if not self.grown:

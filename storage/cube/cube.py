@@ -247,11 +247,6 @@ class Cube(GrowingCube):
             self.whole_label(str(name), label.values)
         return dataset
 
-    @property
-    def is_consolidated(self) -> bool:
-        """Whether the cube's metadata are in one place, as `create` and `grow` leave them."""
-        return self.group.consolidated
-
     def sweep(self, older_than: float = 3600.0, *, delete: bool = True) -> int:
         """Remove, or count, temporary files that killed writers left."""
         if delete:

@@ -12,6 +12,7 @@ import shlex
 import struct
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -215,6 +216,10 @@ class CubeGroup:
                 damaged[name] = decoding_error(name, self.space.address, error)
                 damaged[name].__cause__ = error
 
+    def chunk_key(self, name: str, index: tuple[int, ...]) -> str:
+        """Key of an array's chunk."""
+        return self._chunks(name).key(index)
+
     def chunk_problem(self, name: str, index: tuple[int, ...]) -> str | None:
         """What is wrong with a chunk as far as its first bytes and its length tell; None if nothing is."""
         chunks = self._chunks(name)
@@ -315,14 +320,11 @@ class CubeGroup:
         document, _ = read_metadata(self.space)
         return dict((document.get("consolidated_metadata") or {}).get("metadata", {}))
 
-    def restore_index(self, name: str) -> None:
-        """Write an index anew that counts its cells."""
-        array = self._array(name)
-        # First, since zarr would read a damaged chunk to keep what is beyond the array's end.
-        for key in list(self.space.list(f"{name}/c/")):
-            self.space.delete(key)
-        array[...] = np.arange(array.shape[0])
-        self.space.sync([f"{name}/c/", *self.space.list(f"{name}/c/")])
+    def drop_chunks(self, name: str) -> None:
+        """Delete the chunks of an array, those of its earlier shapes included, whatever their keys are."""
+        keys = [key for key in self.space.list(f"{name}/") if key != f"{name}/{METADATA}"]
+        list(in_threads(partial(self.space.delete, durable=False), keys))
+        self.space.sync([f"{name}/"])
 
     def fence(self, names: Sequence[str], selection: tuple[slice, ...]) -> None:
         """Have the next writing of a selection fail if somebody else writes it meanwhile; see `Space.fence`."""

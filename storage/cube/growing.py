@@ -4,7 +4,7 @@ A cube only grows, and only at the ends of its dims, so that all that was writte
 others see changes in one step, when the consolidated metadata are replaced; the arrays' own follow.
 
 No chunk of a trial array is touched: their metadata alone change. Labels, counters and plans, which are small, are
-written anew under other keys (those with points in the place of slashes, or the other way round), and so beside the
+written anew under other keys (those with slashes in the place of points, or the other way round), and so beside the
 chunks that readers and a killed growth still need. The metadata say which of both are meant.
 """
 
@@ -25,6 +25,7 @@ from zarr.storage import MemoryStore
 from evalcube.storage.cube.group import CubeGroup
 from evalcube.storage.cube.layout import (
     MODELS_PER_COUNTER_CHUNK,
+    SEPARATOR,
     SHAPES,
     Coordinate,
     check_labels,
@@ -194,9 +195,8 @@ class Extension:
 
 def _other_separator(metadata: Mapping[str, Any] | None) -> str:
     """The separator that an array's chunk keys do not have now."""
-    if metadata is None:
-        return "/"
-    return "." if metadata["chunk_key_encoding"]["configuration"]["separator"] == "/" else "/"
+    now = metadata and metadata["chunk_key_encoding"]["configuration"]["separator"]
+    return "/" if now == SEPARATOR else SEPARATOR
 
 
 def _pad(old: NDArray[Any], shape: tuple[int, ...], fill: object = None) -> NDArray[Any]:

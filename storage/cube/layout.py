@@ -52,6 +52,9 @@ LABELS = "coordinates"
 """Attribute with the names of labels, as netCDF has it."""
 RESERVED_ATTRS = (LABELS, "evalcube_format", SHAPES)
 MODELS_PER_COUNTER_CHUNK = 25
+SEPARATOR = "."
+"""Between the numbers of a chunk's key: with a slash, as cubes of earlier versions have it, each region makes up to 28
+folders in a directory. Each array's metadata say which it has."""
 _INDEX_CHUNK = 4096
 ARRAY_CONFIG: ArrayConfigParams = {"write_empty_chunks": True}
 """A chunk of fills is written, too: else zarr would delete its object, and there would be nothing to sync."""
@@ -216,7 +219,7 @@ async def create_variable(
     variable: Variable,
     sizes: Mapping[str, int],
     chunks: Mapping[str, int],
-    separator: str = "/",
+    separator: str = SEPARATOR,
 ) -> zarr.AsyncArray[Any]:
     """Make one of the schema's arrays, which holds its fill."""
     return await group.create_array(
@@ -239,7 +242,7 @@ def _of_all(dims: Sequence[str], attributes: Mapping[str, object], separator: st
 
 
 async def create_coordinate(
-    group: zarr.AsyncGroup, coordinate: Coordinate, sizes: Mapping[str, int], separator: str = "/"
+    group: zarr.AsyncGroup, coordinate: Coordinate, sizes: Mapping[str, int], separator: str = SEPARATOR
 ) -> None:
     """Make the array of a coordinate, with its values; arguments are those of `create_variable`."""
     dims = coordinate.dims

@@ -86,10 +86,7 @@ class SharedArrays:
         """Delete the chunks of a shared array, which holds the fill then, to be written anew. For the driver only."""
         self._need_writable("mend")
         with guarded(self._where, f"clear {name}"):
-            self.space.clear(f"{name}/c/")
-            for key in list(self.space.list(f"{name}/")):
-                if key != f"{name}/zarr.json":  # chunks may have keys with points in the place of slashes
-                    self.space.delete(key)
+            self.group.drop_chunks(name)
 
     def restore_metadata(self) -> list[str]:
         """Write the metadata of arrays anew whose own are gone, or not what the cube's say; names of these arrays."""
@@ -99,9 +96,9 @@ class SharedArrays:
 
     def restore_index(self, name: str) -> None:
         """Write the index of trial or repeat anew, which counts its cells. For the driver only."""
-        self._need_writable("mend")
-        with guarded(self._where, f"write {name}"):
-            self.group.restore_index(name)
+        # First, since zarr would read a damaged chunk to keep what is beyond the array's end.
+        self.drop_chunks(name)
+        self.write_label(name, np.arange(*self.group.shape(name)))
 
     def read_label(self, name: str) -> NDArray[Any]:
         """Values of a coordinate."""

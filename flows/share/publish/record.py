@@ -25,7 +25,8 @@ KEY = f"_evalcube/{NAME}"
 README = "README.md"
 REPLIES = "_evalcube/replies/"
 
-FORMAT = 1
+FORMAT = 2
+"""Earlier versions do not know keys of chunks with points, and refuse them as strange."""
 MOST_RECORD_BYTES = 256 * 2**20
 MOST_OBJECTS = 2_000_000
 MOST_OBJECT_BYTES = 2**31
@@ -35,7 +36,7 @@ TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _DIGEST = "^[0-9a-f]{64}$"
 _KEY = re.compile(
     r"zarr\.json|README\.md"
-    r"|[^/\s\\.][^/\s\\]{0,199}/(?:zarr\.json|c(?:/\d{1,9}){0,8})"
+    r"|[^/\s\\.][^/\s\\]{0,199}/(?:zarr\.json|c(?:[/.]\d{1,9}){0,8})"
     r"|_evalcube/(?:zarr|sweep|merged)\.json"
     r"|_evalcube/ledger(?:\.jsonl|/\d{8}\.jsonl)"
     r"|_evalcube/questions/[0-9a-f]{64}\.zst"

@@ -1,5 +1,6 @@
 """What the explorer answers, held against what the library says of the same cube."""
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
@@ -166,6 +167,19 @@ def test_kept__is_made_anew_when_something_is_recorded(explored_cube, monkeypatc
     assert [explored.cached("x", make), explored.cached("x", make)] == [1, 1]
     monkeypatch.setattr(explored, "stamp", lambda: "later")
     assert explored.cached("x", make) == 2
+
+
+def test_stamp__changes_with_counters_that_a_growth_has_moved(explored_cube, tmp_path, monkeypatch):
+    monkeypatch.setattr("evalcube.flows.explore.explored._LOOK", 0.0)
+    explored = Explored([shutil.copytree(explored_cube, tmp_path / "cube.zarr")])
+    cube = Cube.open(tmp_path / "cube.zarr", writable=True)
+    counters, layers = cube.read_counters(), [layer.name for layer in cube.group.layers]
+    cube.extend(sizes={}, coordinates=[], attrs={}, layers=layers, shared={"counters": counters})
+    before = explored.stamp()
+
+    cube.write_counters({0: counters[0] + 1})
+
+    assert explored.stamp() != before
 
 
 def test_kept__two_who_ask_at_once_have_one_made_and_hold_up_nobody_else(explored_cube):

@@ -100,7 +100,7 @@ def kill(process):
 @pytest.mark.integration
 @pytest.mark.parametrize(
     "pattern",
-    ["zarr.json", "/status/c/", "/ledger/0", "/counters/c/"],
+    ["zarr.json", "/status/c.", "/ledger/0", "/counters/c."],
     ids=["make", "write", "record", "count"],
 )
 def test_run__killed_before_the_store_has_its_answer_is_resumed(
@@ -146,7 +146,7 @@ def elsewhere(name, *words, cwd, lease=2):
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("late", ["/status/c/", "/ledger/0"], ids=["write", "record"])
+@pytest.mark.parametrize("late", ["/status/c.", "/ledger/0"], ids=["write", "record"])
 def test_run__that_was_stopped_for_too_long_changes_nothing(store, config, tmp_path, undisturbed, late):
     path = write_config(tmp_path, config)
     store.settings(held=late)

@@ -227,7 +227,7 @@ def test_merge_cubes__a_place_that_is_taken_is_refused(pair: tuple[str, str]) ->
 
 
 def test_merge_cubes__damaged_regions_are_refused(pair: tuple[str, str], tmp_path: Path) -> None:
-    chunk = Path(pair[1], "tokens", "c", "1", "0", "0", "0", "0")  # of the model that the other cube has not
+    chunk = Path(pair[1], "tokens", "c.1.0.0.0.0")  # of the model that the other cube has not
     data = bytearray(chunk.read_bytes())
     data[-1] ^= 1
     chunk.write_bytes(data)

@@ -84,7 +84,7 @@ def content(cube):
 
 def chunks(cube):
     """All files with values."""
-    return sorted(path for path in Path(cube).glob("*/c/**/*") if path.is_file() and path.name[0] != ".")
+    return sorted(Path(cube).glob("*/c.*"))
 
 
 def truncate(path, place):
@@ -142,7 +142,7 @@ def test_heal__any_damage_of_a_chunk_to_the_very_bytes(made, made_content, damag
 def test_run__does_a_damaged_region_again_from_the_cache(sweep, simulator, array, damage):
     cube, config = sweep
     expected = content(cube)
-    damage(cube / array / "c" / "0" / "0" / "0" / "0" / "0", 47)
+    damage(cube / array / "c.0.0.0.0.0", 47)
 
     if damage is not flip:
         status = cube_status(cube)
@@ -205,7 +205,7 @@ def vars_of(host):
 def test_heal__says_what_it_would_cost_where_the_cache_lacks_replies(sweep, simulator):
     cube, config = sweep
     expected = content(cube)
-    truncate(cube / "status" / "c" / "1" / "0" / "0" / "0" / "0", 20)
+    truncate(cube / "status" / "c.1.0.0.0.0", 20)
     shutil.rmtree(cube.parent / "cache")
     open_cache(str(cube.parent / "cache")).close()
 
@@ -226,7 +226,7 @@ def test_heal__leaves_transport_errors_as_they_were(tmp_path, simulator):
     summary = run(config, cluster=SHARED)
     assert 0 < summary.transport < summary.trials
     expected = content(tmp_path / "cube.zarr")
-    flip(tmp_path / "cube.zarr" / "status" / "c" / "0" / "0" / "0" / "0" / "0", 30)
+    flip(tmp_path / "cube.zarr" / "status" / "c.0.0.0.0.0", 30)
 
     assert verify_cube(tmp_path / "cube.zarr", heal=True).whole
 
@@ -237,7 +237,7 @@ def test_verify__command(sweep):
     cube, config = sweep
     write_config(cube.parent, config)
     assert evalcube("cube", "verify", cube, cwd=cube.parent)[0] == 0
-    truncate(cube / "counters" / "c" / "0" / "0" / "0" / "0", 20)
+    truncate(cube / "counters" / "c.0.0.0.0", 20)
 
     code, output, errors = evalcube("cube", "verify", cube, "--json", cwd=cube.parent)
     assert (code, "--heal" in errors) == (2, True)

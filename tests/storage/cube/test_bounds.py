@@ -98,7 +98,7 @@ def read_all(cube):
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("part", ["zarr.json", "ledger", "/status/c/", "/params_json/c/"])
+@pytest.mark.parametrize("part", ["zarr.json", "ledger", "/status/c.", "/params_json/c."])
 @pytest.mark.parametrize("length", [MOST_OBJECT - 1, 2**62])
 def test_reading__ends_at_a_length_that_is_only_claimed(tmp_path, cube, part, length):
     with lying(tmp_path, claiming(part, length)) as url, pytest.raises(StorageError):
@@ -109,7 +109,7 @@ def test_reading__ends_at_a_length_that_is_only_claimed(tmp_path, cube, part, le
 
 @pytest.mark.cluster
 @pytest.mark.usefixtures("cube")
-@pytest.mark.parametrize("part", ["zarr.json", "ledger", "/status/c/"])
+@pytest.mark.parametrize("part", ["zarr.json", "ledger", "/status/c."])
 def test_reading__follows_no_redirect_to_another_origin(tmp_path, part):
     with serving(tmp_path) as (other, asked):
 
@@ -254,22 +254,22 @@ BOMBS = {
 @pytest.mark.parametrize("data", BOMBS.values(), ids=BOMBS)
 def test_refuse_bomb__by_what_the_header_says(data):
     with pytest.raises(CubeDamagedError, match="would decode to"):
-        refuse_bomb("label/c/0", data, "here")
+        refuse_bomb("label/c.0", data, "here")
 
     refuse_bomb("label/zarr.json", data, "here")
 
 
 @pytest.mark.parametrize("data", [b"", b"x", frame(MOST_DECODED), b"\x28\xb5\x2f\xfd"])
 def test_refuse_bomb__leaves_the_rest_to_the_decoder(data):
-    refuse_bomb("label/c/0", data, "here")
+    refuse_bomb("label/c.0", data, "here")
 
 
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
-        ("zstd", "params_json/c/0/0"),
-        ("zstd of untold length", "counters/c/0/0/0/0"),
-        ("blosc", "status/c/0/0/0/0/0"),
+        ("zstd", "params_json/c.0.0"),
+        ("zstd of untold length", "counters/c.0.0.0.0"),
+        ("blosc", "status/c.0.0.0.0.0"),
     ],
 )
 def test_reading__ends_at_a_chunk_that_is_a_bomb(tmp_path, cube, kind, name):
@@ -282,7 +282,7 @@ def test_reading__ends_at_a_chunk_that_is_a_bomb(tmp_path, cube, kind, name):
 
 
 @pytest.mark.parametrize(
-    "name", ["zarr.json", "params_json/c/0/0", "status/c/0/0/0/0/0", "_evalcube/ledger.jsonl"]
+    "name", ["zarr.json", "params_json/c.0.0", "status/c.0.0.0.0.0", "_evalcube/ledger.jsonl"]
 )
 def test_reading__ends_at_a_file_that_is_too_long(tmp_path, cube, name):
     os.truncate(tmp_path / "c.zarr" / name, HUGE)
@@ -292,7 +292,7 @@ def test_reading__ends_at_a_file_that_is_too_long(tmp_path, cube, name):
 
 
 def test_label__of_more_texts_than_bytes_takes_no_memory(tmp_path, cube):
-    path = tmp_path / "c.zarr" / "task" / "c" / "0"
+    path = tmp_path / "c.zarr" / "task" / "c.0"
     texts = zstandard.ZstdDecompressor().decompress(path.read_bytes())
     path.write_bytes(zstandard.ZstdCompressor().compress(struct.pack("<I", 2**24) + texts[4:]))
 
@@ -364,7 +364,7 @@ def test_space__has_a_bound_for_whole_objects(tmp_path, cube):
 
 
 def test_reading__takes_no_memory_for_what_a_file_does_not_have_or_may_not_have(tmp_path, cube):
-    os.truncate(tmp_path / "c.zarr" / "status" / "c" / "0" / "0" / "0" / "0" / "0", MOST_OBJECT + 1)
+    os.truncate(tmp_path / "c.zarr" / "status" / "c.0.0.0.0.0", MOST_OBJECT + 1)
 
     tracemalloc.start()
     try:

@@ -53,9 +53,18 @@ def test_write_region__has_every_chunk_and_its_name_on_disk_before_it_returns(cu
 
     cube.write_region(region, workers.region_arrays(cube, region))
 
-    chunks = [Path(cube.url).resolve() / name / "c/1/0/0/0/0" for name in VARIABLES]
+    chunks = [Path(cube.url).resolve() / name / "c.1.0.0.0.0" for name in VARIABLES]
     assert all(chunk.is_file() for chunk in chunks)
     assert {*chunks, *(chunk.parent for chunk in chunks)} <= set(synced)
+
+
+def test_write_region__makes_no_folder(cube, workers):
+    folders = [path for path in Path(cube.url).rglob("*") if path.is_dir()]
+
+    for region in cube.regions():
+        cube.write_region(region, workers.region_arrays(cube, region))
+
+    assert [path for path in Path(cube.url).rglob("*") if path.is_dir()] == folders
 
 
 def test_schema__status_codes_are_those_of_the_stages():
@@ -189,7 +198,7 @@ def test_write_region__a_chunk_equal_to_the_fill_is_written(tmp_path, cube):
     reopened.write_region(region, {n: np.full(shape, v.fill, v.dtype) for n, v in VARIABLES.items()})
 
     for name in VARIABLES:
-        assert (tmp_path / "c.zarr" / name / "c/0/0/0/0/0").exists()
+        assert (tmp_path / "c.zarr" / name / "c.0.0.0.0.0").exists()
 
 
 @pytest.mark.parametrize(
@@ -244,7 +253,7 @@ def test_write_region__heals_a_damaged_chunk(tmp_path, cube, workers):
     region = Region(0, 0, 0)
     arrays = workers.region_arrays(cube, region)
     cube.write_region(region, arrays)
-    (tmp_path / "c.zarr/tokens/c/0/0/0/0/0").write_bytes(b"junk")
+    (tmp_path / "c.zarr/tokens/c.0.0.0.0.0").write_bytes(b"junk")
 
     with pytest.raises(CubeDamagedError, match="tokens"):
         cube.read_region(region)

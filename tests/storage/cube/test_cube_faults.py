@@ -181,9 +181,9 @@ def fill(disk):
 
 def test_sweep__removes_old_temporaries_only(tmp_path, cube, workers):
     cube.write_region(Region(0, 0, 0), workers.region_arrays(cube, Region(0, 0, 0)))
-    names = ("zarr.1.partial", "tokens/c/0/0/0/0/0.2.partial", "_evalcube/.lease.json.1.partial")
+    names = ("zarr.1.partial", "tokens/c.0.0.0.0.0.2.partial", "_evalcube/.lease.json.1.partial")
     stray = [tmp_path / "c.zarr" / name for name in names]
-    young = tmp_path / "c.zarr/status/c/0/0/0/0/0.3.partial"
+    young = tmp_path / "c.zarr/status/c.0.0.0.0.0.3.partial"
     for path in (*stray, young):
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"")

@@ -4,6 +4,7 @@ import itertools
 import json
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from evalcube.storage.cube.ledger import Ledger, Receipt
 from evalcube.storage.cube.schema import LAYERS, VARIABLES
 from evalcube.storage.errors import CubeDamagedError, CubeMismatchError, StorageError
 from tests.storage.support import buckets
+from tests.storage.support.slashes import with_slashes
 
 pytestmark = pytest.mark.long
 
@@ -175,8 +177,30 @@ def test_extend__regions_are_written_and_recorded_at_the_new_size(tmp_path):
     assert newest[region] == new
     for one in newest.values():
         assert stored_problems(cube, one)[0] == {}
-    (tmp_path / "c.zarr/status/c/0/1/1/0/0").unlink()
+    (tmp_path / "c.zarr/status/c.0.1.1.0.0").unlink()
     assert stored_problems(cube, new)[0] == {"status": "is gone"}
+
+
+def test_cube__of_an_earlier_version_grows_and_is_mended_as_one_of_today(tmp_path):
+    cubes = [recorded(tmp_path / f"{name}.zarr", layers=["fact"]) for name in ("now", "then")]
+    cubes[1] = Cube.open(with_slashes(cubes[1].url), writable=True)
+    assert same(*(whole(cube.url) for cube in cubes))
+
+    for cube in cubes:
+        grown(cube, layers=["fact", "looping"])
+        for model in (0, 2):
+            region = Region(model, 0, 0)
+            cube.write_region(region, arrays_of(cube, region))
+        cube.grow(trial=40)
+        cube.write_duplicates(1, np.ones((5, 40), np.uint8))
+        cube.drop_chunks("duplicate")
+        cube.restore_index("trial")
+        assert cube.unwritten_flags().all()
+
+    assert same(*(whole(cube.url) for cube in cubes))
+    kept = [Path(cubes[1].url, "status", "c", str(model), "0", "0", "0", "0") for model in range(3)]
+    assert [chunk.is_file() for chunk in kept] == [True] * 3
+    assert sum(path.is_dir() for path in Path(cubes[0].url, "status").iterdir()) == 0
 
 
 def test_extend__twice_and_along_trials_between(tmp_path):

@@ -70,7 +70,7 @@ def test_cube__is_made_of_the_same_objects_in_memory_and_on_disk(space, workers,
 
     ours, theirs = filled(URL, workers), filled(path, workers)
 
-    assert objects(space).keys() >= {"zarr.json", "status/zarr.json", "status/c/0/0/0/0/0"}
+    assert objects(space).keys() >= {"zarr.json", "status/zarr.json", "status/c.0.0.0.0.0"}
     assert objects(space) == objects(space_of(path))
     assert list(Ledger(ours.records).receipts()) == list(Ledger(theirs.records).receipts())
     xr.testing.assert_identical(ours.dataset().load(), theirs.dataset().load())
@@ -101,7 +101,7 @@ def test_cube__in_memory_refuses_as_one_on_disk(space, workers):
     workers.make_cube(URL)
     with pytest.raises(CubeExistsError):
         workers.make_cube(URL)
-    space.put("status/c/0/0/0/0/0", b"no chunk")
+    space.put("status/c.0.0.0.0.0", b"no chunk")
     with pytest.raises(CubeDamagedError):
         Cube.open(URL).read_region(Region(0, 0, 0))
     space.put("zarr.json", b"{")

@@ -31,6 +31,7 @@ from evalcube.storage.errors import (
 from tests.flows.keep.own_metadata import change_own, longer, unpickling
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import assert_same_cube, reset, simulator_stats, sweep_config
+from tests.storage.support.slashes import with_slashes
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -77,6 +78,19 @@ def test_pull__makes_the_same_cube_with_its_replies(published, out, tmp_path):
 
 
 @pytest.mark.usefixtures("stranger")
+def test_pull__makes_a_cube_of_what_an_earlier_version_published(published, out, tmp_path):
+    space = space_of(with_slashes(f"{out}/v1"))
+    keys = set(space.list()) - {record.KEY}
+    objects = {key: one.model_dump() for key, one in record.hashed(space, keys).items()}
+    rewritten(out, lambda document: document.update(format=1, objects=objects))
+
+    done = pull_cube(out, str(tmp_path / "mine.zarr"), tag="v1")
+
+    assert (tmp_path / "mine.zarr" / "status" / "c" / "1" / "0" / "0" / "0" / "0").is_file()
+    assert_same_cube(published / "cube.zarr", done.cube)
+
+
+@pytest.mark.usefixtures("stranger")
 def test_pulled_copy__is_measured_further_and_merged_back(published, out, tmp_path, simulator):
     copy = pull_cube(out, str(tmp_path / "mine.zarr"), tag="v1").cube
     config = sweep_config(tmp_path, simulator.base_url, models=("alpha", "beta"), trials=8, cells=2)
@@ -109,8 +123,8 @@ def test_pulled_copy__of_a_simulated_sweep_is_upsampled_without_its_config(out, 
     [
         ("zarr.json", "longer"),
         ("README.md", "gone"),
-        ("status/c/1/0/0/0/0", "changed"),
-        ("latency/c/0/0/0/0/0", "gone"),
+        ("status/c.1.0.0.0.0", "changed"),
+        ("latency/c.0.0.0.0.0", "gone"),
         ("counters/zarr.json", "changed"),
         ("_evalcube/ledger.jsonl", "longer"),
         ("_evalcube/sweep.json", "changed"),
@@ -150,6 +164,8 @@ def rewritten(out, change):
         "..\\evil",
         ".hidden/zarr.json",
         "a/b/c.py",
+        "a/c.0.py",
+        "a/c..0",
         "conftest.py",
         "x\n/zarr.json",
         "_evalcube/replies/../../x",
@@ -213,12 +229,12 @@ def test_pull__says_where_nothing_can_be_written(out, tmp_path):
 
 
 def test_pull__refuses_a_cube_that_was_damaged_before_it_was_published(out, tmp_path):
-    chunk = Path(out) / "v1" / "status" / "c" / "0" / "0" / "0" / "0" / "0"
-    other = Path(out) / "v1" / "status" / "c" / "1" / "0" / "0" / "0" / "0"
+    chunk = Path(out) / "v1" / "status" / "c.0.0.0.0.0"
+    other = Path(out) / "v1" / "status" / "c.1.0.0.0.0"
     chunk.write_bytes(other.read_bytes())
 
     def change(document):
-        key = "status/c/0/0/0/0/0"
+        key = "status/c.0.0.0.0.0"
         document["objects"][key] = record.hashed(space_of(f"{out}/v1"), [key])[key].model_dump()
 
     rewritten(out, change)

@@ -127,7 +127,7 @@ def test_batch_notes__whose_folder_is_a_link_are_refused(cube, victim):
         cube.records.clear("batches/")
 
 
-@pytest.mark.parametrize("part", ["status", "status/c", "status/c/0", "zarr.json"])
+@pytest.mark.parametrize("part", ["status", "status/c.0.0.0.0.0", "zarr.json"])
 def test_cube__with_a_link_in_an_array_is_neither_read_nor_written(cube, victim, part, workers):
     link(f"{cube.url}/{part}", victim if "json" not in part else victim / "file")
 
@@ -148,7 +148,7 @@ def test_cube__does_not_grow_through_a_link(cube, victim):
 
 
 def test_cube__with_a_link_for_a_chunk_is_not_read(cube, victim):
-    chunk = next(path for path in Path(cube.url, "status", "c").rglob("*") if path.is_file())
+    chunk = next(Path(cube.url, "status").glob("c.*"))
     link(chunk, victim / "file")
 
     with refused():
