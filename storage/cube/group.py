@@ -333,23 +333,24 @@ class CubeGroup:
             self.space.fence(self._group.store, keys)
 
     def write_chunks(self, selection: tuple[slice, ...], values: Mapping[str, NDArray[Any]]) -> list[str]:
-        """Write whole chunks of arrays, at once; of each, others see the old or the new."""
+        """Write whole chunks of arrays, at once; of each, others see the old or the new. Keys of what is there then."""
         writes, keys = [], []
         for name, block in values.items():
             chunks = self._chunks(name)
-            keys += chunks.keys(selection)
             if self._codes(chunks, selection):
-                chunks.write(self.space, selection, block, sparse=is_sparse(name))
+                keys += chunks.write(self.space, selection, block, sparse=is_sparse(name))
                 continue
-            # Zarr forgets this setting on opening, and a chunk equal to the fill would then not be written.
-            array = self._array(name).with_config({"write_empty_chunks": not is_sparse(name)})
+            keys += chunks.keys(selection)
+            # Zarr forgets this setting on opening, and a chunk equal to the fill would then not be written. It does not
+            # say which it writes: where they are put on disk afterwards, all are.
+            sparse = is_sparse(name) and self.space.is_trusted
+            array = self._array(name).with_config({"write_empty_chunks": not sparse})
             # Whole chunks: zarr need not read the old ones, and two writers of neighbours never touch the same object.
             writes.append(array.async_array.setitem(selection, block))
         failures = [outcome for outcome in _together(writes) if isinstance(outcome, BaseException)]
         if failures:  # a lost lease before what else went wrong: it alone ends the run
             raise next((outcome for outcome in failures if isinstance(outcome, LeaseLostError)), failures[0])
-        maybe = () if self.space.is_trusted else tuple(filter(is_sparse, values))
-        return [key for key in keys if key.partition("/")[0] not in maybe or self.space.version(key)]
+        return keys
 
     def _array(self, name: str) -> zarr.Array[Any]:
         if self.consolidated:

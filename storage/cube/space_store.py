@@ -187,10 +187,10 @@ class ArrayChunks:
 
     def write(
         self, space: Space, selection: tuple[slice, ...], values: NDArray[Any], *, sparse: bool
-    ) -> None:
-        """Write whole chunks, bit by bit as zarr; sparse ones not if they hold nothing but the fill."""
+    ) -> list[str]:
+        """Write whole chunks, bit by bit as zarr, but no sparse ones that hold only their fill; keys of the rest."""
         spans = self._spans(selection)
-        empty = np.full(self._steps, self._fill, self._dtype)
+        empty, keys = np.full(self._steps, self._fill, self._dtype), []
         for index in self._indexes(spans):
             mine, its = self._meeting(index, spans)
             chunk = empty.copy()
@@ -198,7 +198,9 @@ class ArrayChunks:
             if sparse and np.array_equal(chunk, empty, equal_nan=True):
                 space.delete(self.key(index), durable=False)
             else:
-                space.put(self.key(index), self._encode(chunk), durable=False)
+                keys.append(self.key(index))
+                space.put(keys[-1], self._encode(chunk), durable=False)
+        return keys
 
     def _decode(self, data: bytes) -> NDArray[Any]:
         if self.checked:

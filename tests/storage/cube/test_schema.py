@@ -6,6 +6,7 @@ from storage_workers import make_cube, region_arrays
 
 from evalcube.flows.state.growing import with_said
 from evalcube.storage.cube.cube import Cube, Region, region_digest
+from evalcube.storage.cube.group import CubeGroup
 from evalcube.storage.cube.schema import LAYERS, SAID, VARIABLES
 from evalcube.storage.errors import CubeMismatchError
 
@@ -87,6 +88,17 @@ def test_write_region__what_no_endpoint_says_is_no_object(tmp_path):
     assert cube.chunk_problems(region) == {}
     assert digest == region_digest(cube.read_region(region))
     assert (cube.dataset()["cached_tokens"].values == -1).all()
+
+
+def test_write_region__chunks_of_a_form_that_zarr_codes_are_whole_too(tmp_path, monkeypatch):
+    cube = make_cube(tmp_path / "c.zarr", layers=list(SAID))
+    region = Region(0, 0, 0)
+    arrays = region_arrays(cube, region)
+    digest = cube.write_region(region, arrays)
+    monkeypatch.setattr(CubeGroup, "_codes", lambda *_: False)
+
+    assert cube.write_region(region, arrays) == digest == region_digest(cube.read_region(region))
+    assert cube.chunk_problems(region) == {}
 
 
 def test_write_region__cubes_without_a_place_for_what_endpoints_say_do_without(tmp_path):
