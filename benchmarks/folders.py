@@ -50,6 +50,7 @@ _BY_NAME = (
     "scandir",
     "fsync",
 )
+_MANY = 69_444
 _FEW = 20
 """Regions with a delay, and in the bucket, each of another model or of the next trials."""
 
@@ -86,6 +87,11 @@ def main() -> None:
         for row in _in_bucket(Path(scratch)):
             rows.append(row)
             print(f"{row['keys']:10}{row['puts']:8.1f}{row['others']:16.1f}{row['objects']:9.1f}")
+    print(f"\n{'keys':10}{'chunks':>8}{'list s':>8}{'CPU':>6} of one array")
+    with tempfile.TemporaryDirectory(dir=options.folder) as scratch:
+        for row in _listed(Path(scratch)):
+            rows.append(row)
+            print(f"{row['keys']:10}{row['chunks']:8,}{row['list']:8.2f}{row['cpu']:6.2f}")
     append("folders", {"delay": options.delay}, rows, options.history)
 
 
@@ -166,6 +172,21 @@ def _in_bucket(folder: Path) -> Iterator[dict[str, Any]]:
             puts, others = counts["put"], counts.total() - counts["put"]
             named = {"puts": puts, "others": others, "objects": objects}
             yield {"keys": keys, **{name: number / len(regions) for name, number in named.items()}}
+
+
+def _listed(folder: Path) -> Iterator[dict[str, Any]]:
+    """An array of as many chunks as 10⁹ trials of the suite m12 have."""
+    for keys in ("slashes", "points"):
+        space = space_of(folder / keys)
+        for number in range(_MANY):
+            path = folder / keys / f"c.{number // 5600}.0.0.{number % 5600}.0"
+            if keys == "slashes":
+                path = path.parent.joinpath(*path.name.split("."))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(bytes(700))
+        busy = time.process_time()
+        seconds = _timed(lambda space=space: list(space.list()))
+        yield {"keys": keys, "chunks": _MANY, "list": seconds, "cpu": time.process_time() - busy}
 
 
 @contextmanager

@@ -45,6 +45,11 @@ class Growth:
     """Requests that it sent."""
     plan: float
     """Seconds of a plan of the same sweep with another seed, of which nothing is done."""
+    worker_megabytes: int
+    """Most resident memory of a process that the driver has started; 0 where it works by itself."""
+    cube: tuple[int, int, int]
+    """Files, folders and bytes."""
+    cache: tuple[int, int, int]
 
 
 def main() -> None:
@@ -69,12 +74,13 @@ def measure(simulator: Simulator, trials: int, connections: int, scratch: Path) 
     before, events = _requests(simulator), folder / "events.jsonl"
 
     begun = time.perf_counter()
-    first, most = 0.0, 0
+    first, most, worker = 0.0, 0, 0
     command = [*run_command(config), "--log", str(events)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=ROOT)
     while process.poll() is None:
         first = first or (time.perf_counter() - begun if _requests(simulator) > before else 0.0)
         most = max(most, _peak(process.pid))
+        worker = max(worker, *map(_peak, _descendants(process.pid)), 0)
         time.sleep(0.1)
     if process.returncode:
         raise SystemExit(f"benchmark: the sweep of {trials} trials ended with {process.returncode}")
@@ -91,6 +97,9 @@ def measure(simulator: Simulator, trials: int, connections: int, scratch: Path) 
         resume,
         _requests(simulator) - asked,
         _timed([sys.executable, "-m", "evalcube", "plan", str(other)]),
+        worker // _MEGABYTE,
+        _weighed(folder / "cube.zarr"),
+        _weighed(folder / "cache"),
     )
 
 
@@ -114,17 +123,32 @@ def _peak(pid: int) -> int:
     return int(found[1]) if found else 0
 
 
+def _descendants(pid: int) -> list[int]:
+    """Processes that a process has started, and those that they have."""
+    try:
+        started = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    except OSError:
+        return []
+    return [each for child in map(int, started) for each in (child, *_descendants(child))]
+
+
+def _weighed(folder: Path) -> tuple[int, int, int]:
+    paths = [*folder.rglob("*")]
+    sizes = [path.stat().st_size for path in paths if path.is_file()]
+    return len(sizes), len(paths) - len(sizes), sum(sizes)
+
+
 def print_table(grown: list[Growth]) -> None:
     """Print a row for each size."""
     print(
         f"{'trials':>10}{'first request':>15}{'seconds':>9}{'trials/s':>10}{'driver MB':>11}{'trials/task':>13}"
-        f"{'resume':>8}{'asked again':>13}{'plan':>7}"
+        f"{'resume':>8}{'asked again':>13}{'plan':>7}{'worker MB':>11}  files, folders, bytes of cube, of cache"
     )
     for each in grown:
         print(
             f"{each.trials:10}{each.first_request:13.1f} s{each.seconds:9.0f}{each.trials / each.seconds:10.0f}"
             f"{each.driver_megabytes:11}{each.trials / max(each.tasks, 1):13.0f}{each.resume:6.1f} s"
-            f"{each.asked_again:13}{each.plan:5.1f} s"
+            f"{each.asked_again:13}{each.plan:5.1f} s{each.worker_megabytes:11}  {each.cube}, {each.cache}"
         )
 
 
