@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -29,6 +30,7 @@ from history import add_option, append
 from obstore.store import MemoryStore
 
 from evalcube.flows.config.load import from_mapping
+from evalcube.flows.events import Event
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.share.publish.publish import publish_cube
@@ -116,14 +118,15 @@ def _measure(regions: int, delay: float, folder: Path | None) -> list[dict[str, 
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         source = _build(Path(scratch), regions)
         rows = []
+        copy = f"{scratch}/pulled.zarr"
         for what, act in (
-            ("publish", lambda tick: publish_cube(source, "s3://bucket/shared.zarr", tick=tick)),
-            ("pull", lambda tick: pull_cube("s3://bucket/shared.zarr", f"{scratch}/pulled.zarr", tick=tick)),
+            ("publish", partial(publish_cube, source, "s3://bucket/shared.zarr")),
+            ("pull", partial(pull_cube, "s3://bucket/shared.zarr", copy)),
         ):
-            ticks: list[tuple[str, int]] = []
+            ticks: list[Event] = []
             store.counts.clear()
             began, cpu = time.perf_counter(), time.process_time()
-            done = act(lambda name, count, ticks=ticks: ticks.append((name, count)))
+            done = act(subscribers=[ticks.append])
             rows.append(
                 {
                     "what": what,

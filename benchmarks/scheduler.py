@@ -29,8 +29,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from evalcube.deploy.clusters.local import SETTINGS  # noqa: E402 - the checkout may not be installed
+from evalcube.flows.events import BlockDone, Traffic, as_message  # noqa: E402
 from evalcube.flows.plan.targets import Block, Window  # noqa: E402
-from evalcube.flows.run.follow.events import BlockDone, Traffic, as_message  # noqa: E402
 from evalcube.storage.cube.regions import Region  # noqa: E402
 
 _IN_ONE_PROCESS = 125

@@ -14,7 +14,7 @@ PART = {"where", "view", "trials", "unique_only", "clip_tokens", "reader"}
 """What a `Part` holds."""
 CONFIG = {"models", "key_envs", "judges"}
 """What `run` and `plan` change of a config that they read; a mapping has it."""
-TOLD = {"subscribers", "tick", "notify", "tell", "progress"}
+TOLD = {"subscribers", "progress"}
 """Who is told how far a function is."""
 COMMANDS = {"import_logs": "import", "verify": "cube verify"}
 ONLY_COMMAND = {

@@ -59,8 +59,8 @@ def verify_cache(
     """
     from evalcube.flows.keep.cache import verify as make
 
-    with progress() as tick:
-        report = make(cache, repair=repair, tick=tick)
+    with progress() as subscribers:
+        report = make(cache, repair=repair, subscribers=subscribers)
     if as_json:
         show_json(asdict(report))
     else:
@@ -93,8 +93,8 @@ def gc(
     """
     from evalcube.flows.keep.cache import collect
 
-    with progress() as tick:
-        report = collect(cache, cubes or (), delete=yes, tick=tick)
+    with progress() as subscribers:
+        report = collect(cache, cubes or (), delete=yes, subscribers=subscribers)
     if as_json:
         show_json(asdict(report))
         return
@@ -125,8 +125,8 @@ def export_entries(
     """
     from evalcube.flows.keep.cache import export
 
-    with progress() as tick:
-        transfer = export(cache, file, cube=cube, tick=tick)
+    with progress() as subscribers:
+        transfer = export(cache, file, cube=cube, subscribers=subscribers)
     if as_json:
         show_json({"file": str(file), **asdict(transfer)})
     else:
@@ -148,8 +148,8 @@ def import_entries(cache: options.Cache, file: Path, as_json: options.Json = Fal
     """
     from evalcube.flows.keep.cache import load
 
-    with progress() as tick:
-        transfer = load(cache, file, tick=tick)
+    with progress() as subscribers:
+        transfer = load(cache, file, subscribers=subscribers)
     if as_json:
         show_json({"file": str(file), **asdict(transfer)})
     else:
@@ -175,7 +175,8 @@ def verify(
     """
     from evalcube.flows.state.verify import verify_cube
 
-    report = verify_cube(cube, heal=heal, cache=cache, notify=complain)
+    with progress() as subscribers:
+        report = verify_cube(cube, heal=heal, cache=cache, subscribers=subscribers)
     if as_json:
         show_json(report.to_dict(), "verification")
     else:
@@ -209,7 +210,8 @@ def rescore(
     """
     from evalcube.flows.keep.rescore import rescore_cube
 
-    done = rescore_cube(cube, output=output, cache=cache, notify=complain)
+    with progress() as subscribers:
+        done = rescore_cube(cube, output=output, cache=cache, subscribers=subscribers)
     if as_json:
         show_json(done.to_dict(), "rescoring")
     else:

@@ -25,7 +25,7 @@ from evalcube.flows.cli.output import (
 
 if TYPE_CHECKING:
     from evalcube.flows.config.models import Sweep
-    from evalcube.flows.run.follow.events import Event, Subscriber
+    from evalcube.flows.events import Event, Subscriber
     from evalcube.flows.run.probe.checks import ProbeFinding
     from evalcube.flows.run.probe.probe import ProbeResult
     from evalcube.flows.run.summary import RunSummary
@@ -69,7 +69,7 @@ def _drawing_prepared() -> Callable[[Event], None]:
     begun: list[Thread] = []
 
     def prepare(event: Event) -> None:
-        from evalcube.flows.run.follow.events import Traffic
+        from evalcube.flows.events import Traffic
 
         if isinstance(event, Traffic) and event.sent and not begun:
             begun.append(Thread(target=import_module, args=("evalcube.flows.read.statistics",), daemon=True))
@@ -79,7 +79,7 @@ def _drawing_prepared() -> Callable[[Event], None]:
 
 
 def _complain_if_urgent(event: Event) -> None:
-    from evalcube.flows.run.follow.events import Noted
+    from evalcube.flows.events import Noted
 
     if isinstance(event, Noted) and event.urgent:
         complain(str(event))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from evalcube.flows.read.outputs import Ticker
+    from evalcube.flows.events import Event, Subscriber
     from evalcube.flows.read.results import LeaderboardResult, MetricsResult, RankingResult, TableResult
     from evalcube.stages.analyze.render.table import TableSpec
 
@@ -142,30 +142,33 @@ def number(value: float, *, sign: bool = False) -> str:
     return f"{value:+.2f}" if sign else f"{value:.2f}"
 
 
-_REDRAW_SECONDS = 0.2
+_REDRAW_SECONDS, _LINE_SECONDS = 0.2, 10.0
+_CLEAR = "\r\x1b[K"
 
 
 @contextmanager
-def progress() -> Iterator[Ticker]:
-    """One line on standard error that says how far a long command is; nothing where that is no terminal."""
-    last = time.monotonic()
-    drawn = False
+def progress() -> Iterator[list[Subscriber]]:
+    """Who tells on standard error how far a long command is: on a terminal one line that changes, else now and then."""
+    from evalcube.flows.events import Counted, Noted
 
-    def tick(what: str, count: int) -> None:
-        nonlocal last, drawn
-        now = time.monotonic()
-        if now - last < _REDRAW_SECONDS or not sys.stderr.isatty():
-            return
-        last, drawn = now, True
-        sys.stderr.write(f"\r\x1b[K{count} {what}")
-        sys.stderr.flush()
+    terminal, last, clear = sys.stderr.isatty(), time.monotonic(), ""
+    pause, end = (_REDRAW_SECONDS, "") if terminal else (_LINE_SECONDS, "\n")
+
+    def follow(event: Event) -> None:
+        nonlocal last, clear
+        if isinstance(event, Noted):
+            sys.stderr.write(clear)
+            complain(str(event))
+        elif isinstance(event, Counted) and time.monotonic() - last > pause:
+            last, clear = time.monotonic(), _CLEAR * terminal
+            sys.stderr.write(f"{clear}{event.number:,} {event.noun}{end}")
+            sys.stderr.flush()
 
     try:
-        yield tick
+        yield [follow]
     finally:
-        if drawn:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+        sys.stderr.write(clear)
+        sys.stderr.flush()
 
 
 def form_of(*, as_json: bool, markdown: bool = False, as_csv: bool = False) -> str:

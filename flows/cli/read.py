@@ -12,7 +12,7 @@ from rich.filesize import decimal as size_text
 
 from evalcube.flows.cli import options
 from evalcube.flows.cli.options import of_part
-from evalcube.flows.cli.output import complain, emit_with, exclusive, progress, safe, show, show_json, warn
+from evalcube.flows.cli.output import emit_with, exclusive, progress, safe, show, show_json, warn
 
 if TYPE_CHECKING:
     from evalcube.flows.read.reader import Reader, TrialView
@@ -81,17 +81,18 @@ def report(
     """
     from evalcube.flows.read.report import report as write_report
 
-    path = write_report(
-        cube,
-        output,
-        samples=samples,
-        cache=cache,
-        part=part,
-        version=version,  # type: ignore[arg-type]  # refused there if it is none
-        mode=mode,  # type: ignore[arg-type]
-        weigh=weigh,  # type: ignore[arg-type]
-        tell=lambda line: complain(safe(line)),
-    )
+    with progress() as subscribers:
+        path = write_report(
+            cube,
+            output,
+            samples=samples,
+            cache=cache,
+            part=part,
+            version=version,  # type: ignore[arg-type]  # refused there if it is none
+            mode=mode,  # type: ignore[arg-type]
+            weigh=weigh,  # type: ignore[arg-type]
+            subscribers=subscribers,
+        )
     show(str(path))
 
 
@@ -266,8 +267,8 @@ def bundle(
     """
     from evalcube.flows.explore.bundle import bundle as write
 
-    with progress() as tick:
-        done = write(cube, output, trials=trials, most=most, cache=cache, tick=tick)  # type: ignore[arg-type]
+    with progress() as subscribers:
+        done = write(cube, output, trials=trials, most=most, cache=cache, subscribers=subscribers)  # type: ignore[arg-type]
     if as_json:
         from dataclasses import asdict
 

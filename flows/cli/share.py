@@ -41,7 +41,8 @@ def merge(
     from evalcube.flows.share.merge import ConflictError, merge_cubes
 
     try:
-        done = merge_cubes(output, cubes, prefer=prefer, rename=rename or ())
+        with progress() as subscribers:
+            done = merge_cubes(output, cubes, prefer=prefer, rename=rename or (), subscribers=subscribers)
     except ConflictError as error:
         if as_json:
             conflicts = list(map(asdict, error.conflicts))
@@ -156,7 +157,7 @@ def publish(
     from evalcube.flows.share.publish.publish import publish_cube
 
     try:
-        with progress() as tick:
+        with progress() as subscribers:
             done = publish_cube(
                 cube,
                 url,
@@ -166,7 +167,7 @@ def publish(
                 licence=licence,
                 by=by,
                 allow=allow or (),
-                tick=tick,
+                subscribers=subscribers,
             )
     except SecretsError as error:
         if as_json:
@@ -207,9 +208,14 @@ def pull(
     """
     from evalcube.flows.share.publish.pull import pull_cube
 
-    with progress() as tick:
+    with progress() as subscribers:
         done = pull_cube(
-            url, directory, tag=tag, cache=cache, most_bytes=int(most_bytes * _BYTES_OF_GB), tick=tick
+            url,
+            directory,
+            tag=tag,
+            cache=cache,
+            most_bytes=int(most_bytes * _BYTES_OF_GB),
+            subscribers=subscribers,
         )
     if as_json:
         show_json(done.to_dict(), "pull")
@@ -259,17 +265,19 @@ def import_command(
     """
     from evalcube.flows.share.imports.logs import import_logs
 
-    summary = import_logs(
-        logs,
-        into,
-        cache=cache,
-        data=data,
-        model=model,
-        task=task,
-        score=score,
-        map=map,
-        correct_from=correct_from,
-    )
+    with progress() as subscribers:
+        summary = import_logs(
+            logs,
+            into,
+            cache=cache,
+            data=data,
+            model=model,
+            task=task,
+            score=score,
+            map=map,
+            correct_from=correct_from,
+            subscribers=subscribers,
+        )
     if as_json:
         show_json(summary.to_dict())
     else:

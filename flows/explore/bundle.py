@@ -16,13 +16,14 @@ from typing import Any, Literal, get_args
 
 from evalcube import EvalcubeError
 from evalcube.flows.config.near_names import checked_option
+from evalcube.flows.events import Announcer, Subscriber
 from evalcube.flows.explore.answers import ENDPOINTS, ask
 from evalcube.flows.explore.explored import Explored
 from evalcube.flows.explore.overview import WRONG
 from evalcube.flows.explore.query import Json
 from evalcube.flows.explore.server import PLOTLY, POLICY, own_files, plotly_file
 from evalcube.flows.explore.trials import TrialPlace, document_of, reader_of
-from evalcube.flows.read.outputs import Ticker, new_folder, silent
+from evalcube.flows.read.outputs import new_folder
 from evalcube.flows.read.sides import cube_names
 from evalcube.flows.read.trials.escaping import jsonable
 from evalcube.flows.read.trials.read import Trials
@@ -108,7 +109,7 @@ def bundle(
     trials: Kept = "sample",
     most: int = MOST,
     cache: str | None = None,
-    tick: Ticker = silent,
+    subscribers: Sequence[Subscriber] = (),
 ) -> Bundle:
     """Write a folder with the explorer's page and all that it shows of some cubes."""
     checked_option("trials", trials, get_args(Kept))
@@ -123,8 +124,9 @@ def bundle(
         page = folder / "index.html"
         page.write_text(_page(page.read_text("utf-8")), "utf-8")
         writer = _Scripts(folder / "data", PathScrubber(explored, _caches(explored)))
-        _write_answers(writer, explored, tick)
-        rows, notes = _write_trials(writer, explored, trials, most, tick)
+        announcer = Announcer(subscribers)
+        _write_answers(writer, explored, announcer)
+        rows, notes = _write_trials(writer, explored, trials, most, announcer)
         writer.manifest(
             {
                 "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
@@ -176,7 +178,7 @@ class _Scripts:
         )
 
 
-def _write_answers(writer: _Scripts, explored: Explored, tick: Ticker) -> None:
+def _write_answers(writer: _Scripts, explored: Explored, announcer: Announcer) -> None:
     for endpoint in ENDPOINTS.values():
         for query in endpoint.bundled(explored):
             try:
@@ -184,11 +186,11 @@ def _write_answers(writer: _Scripts, explored: Explored, tick: Ticker) -> None:
             except EvalcubeError:  # a part of which nothing is planned: the page says that there is nothing
                 continue
             writer.add(f"{endpoint.name}?{query.key}", document)
-            tick("answers", len(writer.names))
+            announcer.count("answers", len(writer.names))
 
 
 def _write_trials(
-    writer: _Scripts, explored: Explored, kept: Kept, most: int, tick: Ticker
+    writer: _Scripts, explored: Explored, kept: Kept, most: int, announcer: Announcer
 ) -> tuple[list[Json], list[str]]:
     """Write the trials of each evaluation and task; returns what there is of each, and what a reader should know."""
     if kept == "none":
@@ -226,7 +228,7 @@ def _write_trials(
             for row, document in zip(rows[begin:], documents, strict=False):
                 row |= {"reference": document["reference"], "answer": document["parsed"]}
             done += len(documents)
-            tick("trials", done)
+            announcer.count("trials", done)
         same = {"cube": cube, "label": label, "task": entry.label}
         writer.add(f"rows?{name}", [{**same, **row, "n": trial} for trial, row in enumerate(rows)])
         written.append({**same, "name": name, "rows": len(rows)})

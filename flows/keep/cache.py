@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from evalcube.flows.errors import SweepError
+from evalcube.flows.events import Announcer, Subscriber
 from evalcube.flows.plan.evaluations import judge_keys
 from evalcube.flows.plan.requests import planned_requests
 from evalcube.flows.plan.targets import SampleTargets
-from evalcube.flows.read.outputs import Ticker, check_output, silent
+from evalcube.flows.read.outputs import check_output
 from evalcube.flows.read.reader import Reader
 from evalcube.storage.cache.archive import open_archive, read_archive, write_archive
 from evalcube.storage.cache.cache import Cache, EntryInfo, ManagedCache, open_cache
@@ -83,9 +84,9 @@ def stats(url: str) -> dict[str, Any]:
         return {"cache": url, **asdict(cache.stats())}
 
 
-def verify(url: str, *, repair: bool = False, tick: Ticker = silent) -> CacheCheck:
+def verify(url: str, *, repair: bool = False, subscribers: Sequence[Subscriber] = ()) -> CacheCheck:
     """Read every entry and check it."""
-    entries = size = damaged = repaired = 0
+    announcer, entries, size, damaged, repaired = Announcer(subscribers), 0, 0, 0, 0
     bad: list[str] = []
     with closing(open_cache(url, writable=repair)) as cache:
         for key, content, sound in _read_entries(cache, cache.entries()):
@@ -96,12 +97,12 @@ def verify(url: str, *, repair: bool = False, tick: Ticker = silent) -> CacheChe
                 if len(bad) < _SHOWN:
                     bad.append(key)
             if entries % BATCH_ENTRIES == 0:
-                tick("entries read", entries)
+                announcer.count("entries read", entries)
     return CacheCheck(entries, size, damaged, repaired, tuple(bad))
 
 
 def collect(
-    url: str, cubes: Sequence[str], *, delete: bool = False, tick: Ticker = silent
+    url: str, cubes: Sequence[str], *, delete: bool = False, subscribers: Sequence[Subscriber] = ()
 ) -> CollectedEntries:
     """Find, or delete, the entries that none of the cubes references, and what killed writers left.
 
@@ -111,12 +112,12 @@ def collect(
         raise SweepError(
             "no cube is to be kept, so that all entries would go", "Name each cube to keep with `cubes`"
         )
-    entries = unreferenced = size = in_use = 0
+    announcer, entries, unreferenced, size, in_use = Announcer(subscribers), 0, 0, 0, 0
     gone: list[str] = []
     with closing(open_cache(url, writable=delete)) as cache:
         # Before the cubes are read: what a sweep stores from now on is no part of it, whatever its clock says.
         listing = cache.entries(there_now=delete)
-        references = References.of(cubes, tick, cache)
+        references = References.of(cubes, announcer, cache)
         for batch in batches(listing, lambda info: info.size):
             for info, keep in zip(batch, references.mark([info.key for info in batch]), strict=True):
                 if not keep:
@@ -126,16 +127,18 @@ def collect(
                 in_use += cache.remove(gone)
                 gone.clear()
             entries += len(batch)
-            tick("entries looked at", entries)
+            announcer.count("entries looked at", entries)
         in_use += cache.remove(gone) if gone else 0
         temporaries = cache.sweep(delete=delete) + sum(_sweep_cube(cube, delete=delete) for cube in cubes)
     requests = (references.total, references.unseen)
     return CollectedEntries(entries, unreferenced, size, temporaries, *requests, in_use, delete)
 
 
-def export(url: str, path: Path, *, cube: str | None = None, tick: Ticker = silent) -> Transfer:
+def export(
+    url: str, path: Path, *, cube: str | None = None, subscribers: Sequence[Subscriber] = ()
+) -> Transfer:
     """Write all entries of a cache, or those that a cube references, into one file."""
-    target = check_output(path, "path")
+    announcer, target = Announcer(subscribers), check_output(path, "path")
     chosen: References | None = None
     skipped = 0
 
@@ -147,25 +150,25 @@ def export(url: str, path: Path, *, cube: str | None = None, tick: Ticker = sile
                 yield key, content
             skipped += not sound
             if done % BATCH_ENTRIES == 0:
-                tick("entries written", done)
+                announcer.count("entries written", done)
 
     with closing(open_cache(url, writable=False)) as cache, guarded(path, "write the archive"):
         if cube is not None:
-            chosen = References.of([cube], tick, cache)
+            chosen = References.of([cube], announcer, cache)
         target.parent.mkdir(parents=True, exist_ok=True)
         with replaced(target) as file:
             entries = write_archive(file, whole(cache))
     return Transfer(entries, 0, skipped, chosen.unseen if chosen is not None else 0)
 
 
-def load(url: str, path: Path, *, tick: Ticker = silent) -> Transfer:
+def load(url: str, path: Path, *, subscribers: Sequence[Subscriber] = ()) -> Transfer:
     """Put the entries of a file into a cache; those that are there stay."""
-    entries = new = 0
+    announcer, entries, new = Announcer(subscribers), 0, 0
     with open_archive(path) as file, closing(open_cache(url)) as cache:
         for batch in batches(read_archive(file, path), lambda entry: len(entry[1])):
             new += sum(cache.put_many(batch))
             entries += len(batch)
-            tick("entries stored", entries)
+            announcer.count("entries stored", entries)
     return Transfer(entries, new, 0, 0)
 
 
@@ -206,10 +209,10 @@ class References:
         self._seen = np.zeros(len(self._heads), dtype=bool)
 
     @classmethod
-    def of(cls, cubes: Sequence[str], tick: Ticker = silent, cache: Cache | None = None) -> References:
+    def of(cls, cubes: Sequence[str], announcer: Announcer, cache: Cache | None = None) -> References:
         """Make the requests of cubes again; see `request_keys`."""
         readers = [Reader(cube) for cube in cubes]  # all are there, before the long part begins
-        return cls(_heads(readers, tick, cache))
+        return cls(_heads(readers, announcer, cache))
 
     @property
     def total(self) -> int:
@@ -246,12 +249,12 @@ def request_keys(reader: Reader, cache: Cache | None = None) -> Iterator[str]:
             yield from judge_keys(plan.judges, request.rubric, request.trial, answers.get(request.digest))
 
 
-def _heads(readers: Sequence[Reader], tick: Ticker, cache: Cache | None) -> Iterator[int]:
+def _heads(readers: Sequence[Reader], announcer: Announcer, cache: Cache | None) -> Iterator[int]:
     keys = (key for reader in readers for key in request_keys(reader, cache))
     for done, key in enumerate(keys, 1):
         yield _head(key)
         if done % BATCH_ENTRIES == 0:
-            tick("requests made again", done)
+            announcer.count("requests made again", done)
 
 
 def _head(key: str) -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 
 from evalcube import EvalcubeError
 from evalcube.flows.cube_like import OneCube, need_address
 from evalcube.flows.errors import SweepError
+from evalcube.flows.events import Announcer, Subscriber
 from evalcube.flows.state.caches import needed_replies
 from evalcube.flows.state.growing import with_said
 from evalcube.flows.state.records import read_notes
@@ -27,7 +28,7 @@ def rescore_cube(
     *,
     output: str | Path | None = None,
     cache: str | Path | None = None,
-    notify: Callable[[str], None] = lambda _: None,
+    subscribers: Sequence[Subscriber] = (),
 ) -> Rescoring:
     """Grade every recorded reply of a cube again, from the cache.
 
@@ -39,9 +40,8 @@ def rescore_cube(
         Address of a new cube to write instead, where nothing is yet; default: into the same one.
     cache
         Address of the response cache; default: the one of this user's own run, or one beside the cube.
-    notify
-        Called with what a person should read while the cube's lease is waited for; see
-        `evalcube.storage.cube.lease.Lease.acquire`.
+    subscribers
+        As for `run`: called with each event.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def rescore_cube(
     >>> ec.rescore("results/sweep.zarr").changed
     0
     """
-    cube = need_address(cube)
+    announcer, cube = Announcer(subscribers), need_address(cube)
     source = Cube.open(cube)
     notes = read_notes(source.records)
     if all(evaluation.is_imported for evaluation in cube_plan(source, notes).evaluations):
@@ -75,11 +75,11 @@ def rescore_cube(
         Cube.open(cube, writable=True)
     target = str(cube) if output is None else _copy_to(cube, output)
     opened = Cube.open(target, writable=True)
-    with Lease.acquire(opened.records, notify=notify):
+    with Lease.acquire(opened.records, notify=announcer.note):
         with_said(opened)
         plan = cube_plan(opened, notes)
         try:
-            return regrade_recorded(opened, plan, replies, older_only=False)
+            return regrade_recorded(opened, plan, replies, announcer, older_only=False)
         except (ArithmeticError, LookupError, MemoryError, RecursionError, TypeError, ValueError) as error:
             if isinstance(error, EvalcubeError) or remembered_config(source) is not None:
                 raise  # its run took the same description

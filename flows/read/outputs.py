@@ -6,16 +6,14 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO
 
 from evalcube.flows.errors import SweepError
 from evalcube.storage.errors import guarded
 from evalcube.storage.files import replaced, sync_path, sync_tree
-
-T = TypeVar("T")
 
 
 def check_output(path: Path, parameter: str = "output") -> Path:
@@ -78,19 +76,3 @@ def check_picture(path: Path) -> None:
             f"Give '{path.with_suffix('.svg')}'; rsvg-convert or Inkscape makes PNG and PDF of it",
         )
     check_output(path, "plot")
-
-
-Ticker = Callable[[str, int], None]
-"""Hears what is done and how much of it, now and then."""
-
-
-def silent(what: str, count: int) -> None:
-    """Hear nothing."""
-
-
-def announce(results: Iterable[T], action: str, tick: Ticker) -> Iterator[T]:
-    """Pass results on, and report their number now and then."""
-    for count, result in enumerate(results, 1):
-        if count % 64 == 0:
-            tick(action, count)
-        yield result

@@ -6,7 +6,7 @@ import datetime
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -19,6 +19,7 @@ from evalcube._arrays import Dataset
 from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.cube_like import CubeLike, is_dataset, listed, need_address, need_addresses, source_of
 from evalcube.flows.errors import WrongTypeError, need_number, refused, told
+from evalcube.flows.events import Announcer, Subscriber
 from evalcube.flows.plan.filters import differing, telling
 from evalcube.flows.read.decision import shown_decisions
 from evalcube.flows.read.outputs import check_output, write_output
@@ -56,7 +57,7 @@ def report(
     version: Version = "auto",
     mode: Mode | Literal["auto"] = "auto",
     weigh: Weigh = "tasks",
-    tell: Callable[[str], object] = str,
+    subscribers: Sequence[Subscriber] = (),
 ) -> Path:
     """Write a report of a cube, or of several as if they were merged: one HTML file that needs nothing else.
 
@@ -78,9 +79,8 @@ def report(
         Of the score, "auto", "v1" or "v2".
     mode, weigh
         How accuracies of tasks are estimated, see `evalcube.stages.analyze.labelled.aggregate.aggregate`.
-    tell
-        Called with each line that a reader of the file should know, such as that a cache does not answer; they stand in
-        it, too.
+    subscribers
+        As for `run`: called with each event; what a reader of the file should know stands in it, too.
 
     Returns
     -------
@@ -100,7 +100,7 @@ def report(
     >>> ec.report("results/sweep.zarr", "report.html").name
     'report.html'
     """
-    path = Path(need_address(output, "output"))
+    announcer, path = Announcer(subscribers), Path(need_address(output, "output"))
     check_output(path)  # told now, not when the work is done
     first, *more = cubes = listed(cube)
     addresses = [source_of(first)] if is_dataset(first) and not more else need_addresses(cubes)
@@ -120,7 +120,7 @@ def report(
         models = [row for state in states for row in state["models"]]
         shown, lacking = _samples(readers, samples, opened.arrays)
         for line in lacking:
-            tell(line)
+            announcer.note(line)
         html = render_report(
             opened.arrays,
             board,

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from distributed import Future as DaskFuture
 
-from evalcube.flows.run.follow.events import Event, Noted
+from evalcube.flows.events import Event, Noted
 from evalcube.flows.run.worker import region_tasks
 from evalcube.flows.run.worker.poison import is_killed, raise_if_failed
 from evalcube.flows.state.recording import split_questions, sum_pairwise

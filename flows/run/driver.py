@@ -20,9 +20,9 @@ from distributed import Future as DaskFuture
 from evalcube.deploy.clusters import Connection
 from evalcube.deploy.clusters.asking import PendingAnswer, ask_each
 from evalcube.deploy.clusters.base import PATIENCE_SECONDS
+from evalcube.flows.events import Event, InDoubt, Noted, RegionWritten, Traffic
 from evalcube.flows.plan.targets import Block, RegionWork
 from evalcube.flows.run.counting import Counting
-from evalcube.flows.run.follow.events import Event, InDoubt, Noted, RegionWritten, Traffic
 from evalcube.flows.run.in_flight import BlockQueue, InFlightLimit, RegionProgress, blocks_to_submit
 from evalcube.flows.run.preflight import Members
 from evalcube.flows.run.worker import region_tasks, tasks

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from evalcube.flows.config.models import Model
 from evalcube.flows.config.near_names import close_name
-from evalcube.flows.run.follow.events import Traffic
+from evalcube.flows.events import Traffic
 from evalcube.flows.state.records import read_record
 from evalcube.stages.analyze.formulas.arguments import column
 from evalcube.stages.infer.apis import APIS

@@ -16,6 +16,7 @@ from evalcube.flows.config.load import as_config
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.views import LEVELS, Policy, PolicyRule, doubts
 from evalcube.flows.errors import SweepError
+from evalcube.flows.events import Subscriber
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.part import Counters, Sampling, Selection
 from evalcube.flows.plan.plan import Plan
@@ -24,7 +25,6 @@ from evalcube.flows.read import gate
 from evalcube.flows.read.decision import remember_decision
 from evalcube.flows.read.gate import FUTILE, GateResult, PolicyLine, conclude
 from evalcube.flows.read.sides import SideBySide, side_by_side
-from evalcube.flows.run.follow.events import Subscriber
 from evalcube.flows.run.summary import RunSummary
 from evalcube.flows.run.sweep import run
 from evalcube.stages.analyze.formulas import margins

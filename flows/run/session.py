@@ -14,22 +14,22 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evalcube.flows.config.models import Model, Sweep
-from evalcube.flows.plan.evaluations import token_limit
-from evalcube.flows.plan.part import Only, Sampling
-from evalcube.flows.run.endpoint_use import bounded_refusals, recall, remember, share_limits
-from evalcube.flows.run.follow.events import (
+from evalcube.flows.events import (
+    Announcer,
     Asked,
     Event,
     Extended,
     Finished,
     InDoubt,
-    Noted,
     Started,
     Subscriber,
     Traffic,
     from_message,
     topic,
 )
+from evalcube.flows.plan.evaluations import token_limit
+from evalcube.flows.plan.part import Only, Sampling
+from evalcube.flows.run.endpoint_use import bounded_refusals, recall, remember, share_limits
 from evalcube.flows.run.follow.progress import Tracker
 from evalcube.flows.run.follow.records import LiveFile
 from evalcube.flows.run.processes import begin_processes
@@ -67,7 +67,7 @@ class Session:
         cluster: Cluster | None,
         workers: int | None,
         lease: Lease,
-        subscribers: Sequence[Subscriber],
+        subscriber: Subscriber,
         flush_seconds: float,
         only: Only | None = None,
         stop: threading.Event | None = None,
@@ -84,20 +84,13 @@ class Session:
         self._engines: Engines = {}
         prices = {model.name: model.paid for model in settings.models}
         self._spending = Spending(store.cube.records, store.counters(), prices, settings.spend)
-        self._subscribers: tuple[Subscriber, ...] = (
-            self._tracker,
-            self._spending,
-            LiveFile(store.cube.records, self._tracker),
-            self._keep_engines,
-            *subscribers,
-        )
+        live = LiveFile(store.cube.records, self._tracker)
+        self._emit = Announcer((self._tracker, self._spending, live, self._keep_engines, subscriber))
         self._interrupt: Interrupt | None = None
-        self._wish = StopWish(store.cube.records, lease.holder.token, self._note, stop)
+        self._wish = StopWish(store.cube.records, lease.holder.token, self._emit.note, stop)
         self._endpoints: dict[str, Endpoint] = {}
         self._served: Served
         self._reports: queue.SimpleQueue[InDoubt | Slowdown | Traffic] = queue.SimpleQueue()
-        # Dask's client thread and the main thread both emit; subscribers may rely on one call at a time.
-        self._emitting = threading.Lock()
 
     def run(self) -> RunSummary:
         """Do what is left to do; a sweep with nothing left starts neither server nor cluster."""
@@ -154,7 +147,7 @@ class Session:
         named = list(zip(store.plan.labels, (row.eval_id for row in store.plan.evaluations), strict=True))
         for origin in origins_of(named, read_engines(store.cube.records), store.receipts):
             if origin.warning:
-                self._note(f"replies of {origin.label} come from different systems", str(origin))
+                self._emit.note(f"replies of {origin.label} come from different systems", str(origin))
 
     def _with_current_targets(self) -> SweepStore:
         """The sweep as far as the sampling wants it now; its cube may not have that size yet."""
@@ -207,19 +200,19 @@ class Session:
         asked = self._models_asked(work)
         with ExitStack() as stack:
             stack.enter_context(self._wish)
-            self._served = stack.enter_context(serve_models(asked, self._note, self._answer_tokens()))
+            self._served = stack.enter_context(serve_models(asked, self._emit.note, self._answer_tokens()))
             # A Ctrl-C in the middle of starting worker processes would leave some of them behind.
             cluster = self._cluster or default_cluster(self._workers, work.trials, self._store.plan)
             with interrupt.hold_signals():
                 connection = stack.enter_context(cluster.connect())
             stack.enter_context(connection.explain_if_lost())
             self._note_place(cluster, connection)
-            addresses = wait_for_workers(cluster, connection, self._lease, self._note, self._is_stopped)
+            addresses = wait_for_workers(cluster, connection, self._lease, self._emit.note, self._is_stopped)
             if self._is_stopped():
                 return "stopped"
             refuse_far_workers(asked, addresses)
             context = self._context(self._served.routes, connection, cluster.environment != "inherited")
-            admission = Members(connection.code, plugin_name(self._id), context.proof.tokens, self._note)
+            admission = Members(connection.code, plugin_name(self._id), context.proof.tokens, self._emit.note)
             connection.client.subscribe_topic(topic(self._id), self._receive)
             # Before the plugin is registered: half a registration has to be taken back, too.
             stack.callback(forget, connection, self._id)
@@ -233,7 +226,7 @@ class Session:
                 # Not before: a run that is refused for a key, a server or a worker leaves the plan as it was.
                 self._store.grow()
                 work = self._pending_work()
-            self._note(described(cluster, connection, len(addresses)))
+            self._emit.note(described(cluster, connection, len(addresses)))
             driver_of = partial(self._driver, connection, admission, cluster.patience, context, addresses)
             driver, blocks = self._run_rounds(work, interrupt, driver_of)
             self._wait_for_reports(connection, driver.workers, blocks)
@@ -283,7 +276,7 @@ class Session:
 
         if cluster.environment == "own":
             opened = " (the open Client)" if isinstance(cluster, GivenCluster) and cluster.found else ""
-            self._note(f"on the Dask cluster at {connection.code.address}{opened}")
+            self._emit.note(f"on the Dask cluster at {connection.code.address}{opened}")
 
     def _is_stopped(self) -> bool:
         """Whether somebody wants it, while there is no driver yet that obeys."""
@@ -384,14 +377,6 @@ class Session:
         # What only passes between workers is no event of the run.
         if not isinstance(report, Slowdown) or report.overload or report.pause:
             self._emit(report)
-
-    def _emit(self, event: Event) -> None:
-        with self._emitting:
-            for subscriber in self._subscribers:
-                subscriber(event)
-
-    def _note(self, message: str, said: str = "") -> None:
-        self._emit(Noted(message, said))
 
     def _started_event(self, work: _Work) -> Started:
         store, counts = self._store, self._store.targets.counts

@@ -16,10 +16,10 @@ import numpy.typing as npt
 from evalcube import known_as
 from evalcube.flows.config.limits import Spend
 from evalcube.flows.errors import SweepError
+from evalcube.flows.events import Event, Traffic, address_of
 from evalcube.flows.plan.part import Counters, Sampling, Selection
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.targets import MOST_TRIALS, SampleTargets
-from evalcube.flows.run.follow.events import Event, Traffic, address_of
 from evalcube.flows.run.follow.progress import price_of
 from evalcube.flows.state.records import SPENT, Spent, read_spent
 from evalcube.stages.analyze.formulas.arguments import column
@@ -188,7 +188,7 @@ class Spending:
     counters
         Of the cube: what it has cost, where no sum was kept yet.
     prices
-        By label of the model, USD per million tokens, see `evalcube.flows.run.follow.events.Traffic.usage`.
+        By label of the model, USD per million tokens, see `evalcube.flows.events.Traffic.usage`.
     bound
         Where to stop; None is nowhere.
     """

@@ -21,10 +21,10 @@ from evalcube.flows.config.load import SCHEDULER_VARIABLE, as_config
 from evalcube.flows.config.models import Model, Sweep
 from evalcube.flows.config.recipes import unverified
 from evalcube.flows.errors import SweepError, WrongTypeError, need_number, told
+from evalcube.flows.events import Announcer, Subscriber
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.part import Fixed, Only, Sampling, as_configured
 from evalcube.flows.plan.plan import Plan
-from evalcube.flows.run.follow.events import Noted, Subscriber
 from evalcube.flows.run.follow.records import to_logging
 from evalcube.flows.run.servers import endpoint_of
 from evalcube.flows.run.session import FLUSH_SECONDS, Session
@@ -153,6 +153,7 @@ def run(
     >>> summary.done, summary.cube
     (64, 'results/sweep.zarr')
     """
+    announcer = Announcer(subscribers)
     _refuse_start(stop, workers)
     need_number("wait", wait)
     need_number("flush_seconds", flush_seconds)
@@ -166,34 +167,30 @@ def run(
     if address is None or address.environment == "inherited":
         _check_keys(asked)
     opened, created = _prepare_cube(settings, plan)
-
-    def notify(text: str, *, urgent: bool = False) -> None:
-        for subscriber in subscribers:
-            subscriber(Noted(text, urgent=urgent))
-
     with ExitStack() as stack:
-        subscribers = (*subscribers, to_logging, *_display(stack, progress))
+        announcer = Announcer((announcer, to_logging, *_display(stack, progress)))
         for text in (*_files(plan), *unverified(settings.model_dump(include={"tasks"})["tasks"])):
-            notify(text)
-        lease = stack.enter_context(_lease(opened.records, notify, wait, stop))
+            announcer.note(text)
+        lease = stack.enter_context(_lease(opened.records, announcer.note, wait, stop))
         # Opened again: whoever held the lease a moment ago may have grown the cube and added to the ledger.
         opened, plan = sweep_cube(plan, settings.cube)
         clear_tokens(opened.space)
         # What this run has just made is whole, unless another one had the lease meanwhile.
         mended = [] if created and not read_notes(opened.records) else _renew_shared_arrays(opened, plan)
         if grader == "current":
-            regrade_older(opened, plan, settings.cache, notify)
-        keep_questions(opened.records, plan, partial(notify, urgent=True))  # before anything is asked
+            regrade_older(opened, plan, settings.cache, announcer)
+        urgently = partial(announcer.note, urgent=True)
+        keep_questions(opened.records, plan, urgently)  # before anything is asked
         store = SweepStore(opened, plan)
         chosen = _sampling or (as_configured(settings) if part is None else part.sampling(settings))
-        _note_exhausted(plan, _sampling, partial(notify, urgent=True))
+        _note_exhausted(plan, _sampling, urgently)
         notes = _notes(settings, store)
         store.note({**notes, **chosen.notes()})
         remember_run(store.cube, notes["config"])
         for name in mended:
-            notify(f"`{name}` of the cube was damaged; it is made again")
+            announcer.note(f"`{name}` of the cube was damaged; it is made again")
         session = Session(
-            store, settings, chosen, address, workers, lease, subscribers, flush_seconds, part, stop
+            store, settings, chosen, address, workers, lease, announcer, flush_seconds, part, stop
         )
         summary = session.run()
         if summary.reason == "complete":

@@ -16,12 +16,12 @@ from evalcube.flows.config.serving import Serve
 from evalcube.flows.config.templates import code_of
 from evalcube.flows.cube_like import OneCube, is_dataset, need_address
 from evalcube.flows.errors import SweepError, as_list, need_number
+from evalcube.flows.events import Announcer, Subscriber
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.evaluations import withheld_template
 from evalcube.flows.plan.filters import Where
 from evalcube.flows.plan.part import Adaptive, Fixed, Sampling, Selection
 from evalcube.flows.plan.targets import MOST_REPEATS, MOST_TRIALS
-from evalcube.flows.run.follow.events import Noted, Subscriber
 from evalcube.flows.run.spending import Amount, Budget, resume, spent_on
 from evalcube.flows.run.summary import RunSummary
 from evalcube.flows.run.sweep import Graders, run
@@ -300,6 +300,7 @@ def upsample(
     >>> ec.upsample("results/sweep.zarr", trials=12, where=["model=small"]).sent
     16
     """
+    announcer = Announcer(subscribers)
     sweep: Any = source
     if is_dataset(source) or not isinstance(source, Sweep | Mapping | str):
         sweep = need_address(source, "source")
@@ -318,8 +319,7 @@ def upsample(
         sampling = _budget(settings, budget, purpose, selection)
     if not isinstance(sweep, Sweep | Mapping) and not at_home(sweep).is_file():
         for line in what_is_asked(settings):
-            for subscriber in subscribers:
-                subscriber(Noted(f"asks {line}"))
+            announcer.note(f"asks {line}")
     return run(
         settings,
         scheduler=scheduler,
@@ -327,7 +327,7 @@ def upsample(
         cluster=cluster,
         _sampling=sampling,
         grader=grader,
-        subscribers=subscribers,
+        subscribers=[announcer],
         stop=stop,
     )
 

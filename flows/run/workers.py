@@ -15,7 +15,7 @@ from evalcube.deploy.clusters import ClusterError, Connection
 from evalcube.deploy.clusters.asking import PendingAnswer, ask_each
 from evalcube.deploy.clusters.base import PATIENCE_SECONDS
 from evalcube.deploy.clusters.registrar import ClusterView
-from evalcube.flows.run.follow.events import Event, InDoubt, Noted, Traffic, process_at
+from evalcube.flows.events import Event, InDoubt, Noted, Traffic, process_at
 from evalcube.flows.run.health import Health, Queueing
 from evalcube.flows.run.in_flight import InFlightLimit
 from evalcube.flows.run.preflight import Members

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +14,7 @@ from typing import Any
 from evalcube import known_as
 from evalcube.flows.cube_like import OneCube, need_address, need_addresses
 from evalcube.flows.errors import SweepError, no_bare_text
+from evalcube.flows.events import Announcer, Subscriber
 from evalcube.flows.plan.spec import description
 from evalcube.flows.read.merged.dataset import Conflict, ModelMerge, Tally
 from evalcube.flows.read.merged.inputs import Input, ledger_digest
@@ -75,7 +77,12 @@ class Merged(MadeCube):
 
 
 def merge_cubes(
-    output: str | Path, cubes: Sequence[OneCube], *, prefer: str = "fail", rename: Sequence[str] = ()
+    output: str | Path,
+    cubes: Sequence[OneCube],
+    *,
+    prefer: str = "fail",
+    rename: Sequence[str] = (),
+    subscribers: Sequence[Subscriber] = (),
 ) -> Merged:
     """Make one cube of several: the union of their evaluations, points, trials and repeats, by identity.
 
@@ -92,6 +99,8 @@ def merge_cubes(
         takes that of the cube that is named first, "newer" that which was written later.
     rename
         Other names for models or tasks of one cube, each ``CUBE:LABEL=NEW``.
+    subscribers
+        As for `run`: called with each event.
 
     Returns
     -------
@@ -113,6 +122,7 @@ def merge_cubes(
     >>> ec.merge("both.zarr", ["results/sweep.zarr", "results/theirs.zarr"]).sizes["model"]
     3
     """
+    announcer = Announcer(subscribers)
     if prefer not in PREFERENCES:
         raise SweepError(f"`prefer`: there is no '{prefer}'", f"Give one of: {', '.join(PREFERENCES)}")
     no_bare_text(cubes=cubes if isinstance(cubes, str) else ())  # what made a cube is no text
@@ -125,7 +135,7 @@ def merge_cubes(
     inputs = [Input(url, renames) for url in addresses]
     for source in inputs:
         refuse_unrecorded(source.cube, source.receipts)
-    done = _Writer(Joined(inputs), prefer).into(output)
+    done = _Writer(Joined(inputs), prefer).into(output, announcer)
     remember_merged(output, addresses, newer=prefer == "newer")
     return done
 
@@ -144,6 +154,7 @@ def write_joined(
     url: str,
     attrs: Mapping[str, Any],
     more: Callable[[Cube, Written], None],
+    announcer: Announcer,
     *,
     newer: bool = False,
 ) -> Cube:
@@ -156,17 +167,18 @@ def write_joined(
         counters=(*COUNTERS, *QUESTION_COUNTERS),
         attrs={"title": "evalcube sweep", **attrs, **description(joined.plan.spec())},
         layers=[name for name in joined.variables if name in LAYERS],
-        fill=lambda draft: more(draft, _write_arrays(joined, draft, newer=newer)),
+        fill=lambda draft: more(draft, _write_arrays(joined, draft, announcer, newer=newer)),
     )
 
 
-def _write_arrays(joined: Joined, cube: Cube, *, newer: bool) -> Written:
+def _write_arrays(joined: Joined, cube: Cube, announcer: Announcer, *, newer: bool) -> Written:
     cube.write_planned("trial", joined.targets.trials)
     cube.write_planned("repeat", joined.targets.repeats)
     for task in range(len(joined.plan.tasks)):
         cube.write_duplicates(task, joined.flags[task])
     tally = Tally(joined.plan.slots)
     receipts: list[Receipt] = []
+    numbers = itertools.count(1)
 
     def write(model: int) -> tuple[ModelMerge, list[Receipt], Array | None]:
         """Write the regions of one model: nobody else writes into its chunks."""
@@ -174,6 +186,7 @@ def _write_arrays(joined: Joined, cube: Cube, *, newer: bool) -> Written:
         for region in merge.regions():
             digest = cube.write_region(region.window.region, region.arrays)
             written.append(region.receipt(joined.targets.mask(region.window), digest))
+            announcer.count("regions written", next(numbers))
         return merge, written, merge.counters()
 
     models = range(len(joined.plan.evaluations))
@@ -199,7 +212,7 @@ class _Writer:
     def __init__(self, joined: Joined, prefer: str) -> None:
         self._joined, self._prefer = joined, prefer
 
-    def into(self, output: str) -> Merged:
+    def into(self, output: str, announcer: Announcer) -> Merged:
         """Write the merged cube."""
         done: list[Merged] = []
         write_joined(
@@ -207,6 +220,7 @@ class _Writer:
             output,
             {MERGED: provenance(self._joined.inputs)},
             lambda draft, written: done.append(self._complete(draft, written)),
+            announcer,
             newer=self._prefer == "newer",
         )
         return done[0]

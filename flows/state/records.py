@@ -116,7 +116,7 @@ def _is_number(value: object) -> bool:
 
 
 def _is_pause(pause: object) -> bool:
-    """Whether it has the form of an entry of `evalcube.flows.run.follow.events.Traffic.waiting`."""
+    """Whether it has the form of an entry of `evalcube.flows.events.Traffic.waiting`."""
     if not isinstance(pause, dict) or not isinstance(pause.get("reason"), str):
         return False
     seconds = pause.get("seconds")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalcube import known_as
+from evalcube.flows.events import Announcer
 from evalcube.flows.plan.evaluations import read_stored
 from evalcube.flows.plan.grading import LayerGrader, Prices, columns, grade_reading, trial_variables
 from evalcube.flows.plan.plan import Plan
@@ -154,7 +155,6 @@ _UP_TO_DATE = (GRADER, IMPORTED)
 UNCOUNTED = "regrading.json"
 """Key of the record of models that are being graded again."""
 
-Notify = Callable[[str], None]
 Counts = Counter[tuple[int, int, Status]]
 """Trials by model, task and status."""
 
@@ -205,7 +205,7 @@ def _models_to_count(cube: Cube) -> set[int]:
     return {model for model in models if isinstance(model, int) and 0 <= model < cube.sizes["model"]}
 
 
-def regrade_older(cube: Cube, plan: Plan, cache: str, notify: Notify) -> None:
+def regrade_older(cube: Cube, plan: Plan, cache: str, announcer: Announcer) -> None:
     """Grade the regions of other graders again, for a run that goes on and holds the lease.
 
     Regions whose replies the cache lacks stay as they are; whoever reads the cube is told that two graders meet.
@@ -216,11 +216,15 @@ def regrade_older(cube: Cube, plan: Plan, cache: str, notify: Notify) -> None:
         return
     address = find_cache(cache)
     if address is None:
-        notify("replies that an older grader graded are kept as they were, since their cache is not there")
+        announcer.note(
+            "replies that an older grader graded are kept as they were, since their cache is not there"
+        )
         return
-    done = regrade_recorded(cube, plan, address, older_only=True)
+    done = regrade_recorded(cube, plan, address, announcer, older_only=True)
     note = f"; {done.lost} are kept as they were, as the cache lacks replies" if done.lost else ""
-    notify(f"grader {GRADER} graded {done.regions} regions again: {done.changed} trials changed{note}")
+    announcer.note(
+        f"grader {GRADER} graded {done.regions} regions again: {done.changed} trials changed{note}"
+    )
 
 
 def _whole(cube: Cube, receipt: Receipt) -> dict[str, Array]:
@@ -242,14 +246,16 @@ def _again(
     return replace(renewed, fingerprints=receipt.fingerprints)
 
 
-def regrade_recorded(cube: Cube, plan: Plan, cache: Cache, *, older_only: bool) -> Rescoring:
+def regrade_recorded(
+    cube: Cube, plan: Plan, cache: Cache, announcer: Announcer, *, older_only: bool
+) -> Rescoring:
     """Grade recorded regions again; whoever calls holds the lease.
 
     A kill leaves whole regions of either grader, and their receipts say which; a record names the models whose counters
     may be behind, for as many trials are counted as before.
     """
     with Ledger(cube.records) as ledger:
-        return _Rescore(cube, plan, cache, ledger).run(older_only=older_only)
+        return _Rescore(cube, plan, cache, ledger).run(announcer, older_only=older_only)
 
 
 class _Rescore:
@@ -259,7 +265,7 @@ class _Rescore:
         self._planned = SampleTargets(*cube.read_targets())
         self._prices = prices_of(cube)
 
-    def run(self, *, older_only: bool) -> Rescoring:
+    def run(self, announcer: Announcer, *, older_only: bool) -> Rescoring:
         before = graders_of(self._newest.values())
         old, new = Counts(), Counts()
         left_alone = _UP_TO_DATE if older_only else (IMPORTED,)
@@ -269,7 +275,7 @@ class _Rescore:
         if wanted:
             models = sorted(touched | {region.model for region in wanted})
             self._cube.records.put(UNCOUNTED, json.dumps(models).encode())
-        for region in wanted:
+        for region in announcer.counted(wanted, "regions graded"):
             stored, graded = self._regrade(self._newest[region], whole=not older_only)
             if stored is None:
                 continue  # the run does it again

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property, partial
 from itertools import groupby
@@ -16,6 +16,7 @@ from evalcube._together import in_threads
 from evalcube.flows.config.kept_questions import key_of
 from evalcube.flows.cube_like import OneCube, need_address
 from evalcube.flows.errors import SweepError
+from evalcube.flows.events import Announcer, Subscriber
 from evalcube.flows.plan.coordinates import OF_CODE, ROW_ID, labels, row_ids
 from evalcube.flows.plan.grading import Prices
 from evalcube.flows.plan.plan import Plan
@@ -61,7 +62,7 @@ def verify_cube(
     *,
     heal: bool = False,
     cache: str | Path | None = None,
-    notify: Callable[[str], None] = lambda _: None,
+    subscribers: Sequence[Subscriber] = (),
 ) -> Verification:
     """Compare every recorded region of a cube with its receipt, and what all share with the regions.
 
@@ -76,9 +77,8 @@ def verify_cube(
         and the cube's description. No request is sent.
     cache
         Address of the response cache; default: the one of this user's own run, or one beside the cube.
-    notify
-        Called with what a person should read while the cube's lease is waited for; see
-        `evalcube.storage.cube.lease.Lease.acquire`.
+    subscribers
+        As for `run`: called with each event.
 
     Returns
     -------
@@ -98,7 +98,7 @@ def verify_cube(
     >>> ec.verify("results/sweep.zarr").damages
     []
     """
-    cube = need_address(cube)
+    announcer, cube = Announcer(subscribers), need_address(cube)
     opened = Cube.open(cube, writable=heal)
     notes = read_notes(opened.records)
     plan = cube_plan(opened, notes)
@@ -116,27 +116,21 @@ def verify_cube(
         )
     with ExitStack() as stack:
         if heal:
-            stack.enter_context(Lease.acquire(opened.records, notify=notify))
-        return _Check(opened, plan, caches).run()
+            stack.enter_context(Lease.acquire(opened.records, notify=announcer.note))
+        return _Check(opened, plan, caches, announcer).run()
 
 
-def verify_unseen(cube: Cube, tick: Callable[[str, int], object]) -> Verification:
+def verify_unseen(cube: Cube, announcer: Announcer) -> Verification:
     """Compare a cube that nobody else sees yet, as `verify_cube` does: no growth of it can have been killed."""
-    return _Check(cube, cube_plan(cube, read_notes(cube.records)), None, tick).run()
+    return _Check(cube, cube_plan(cube, read_notes(cube.records)), None, announcer).run()
 
 
 class _Check:
     """One verification; heals if it has a cache."""
 
-    def __init__(
-        self,
-        cube: Cube,
-        plan: Plan,
-        cache: Cache | None,
-        tick: Callable[[str, int], object] = lambda *_: None,
-    ) -> None:
+    def __init__(self, cube: Cube, plan: Plan, cache: Cache | None, announcer: Announcer) -> None:
         self._cube, self._plan, self._cache = cube, plan, cache
-        self._heals, self._tick = cache is not None, tick
+        self._heals, self._announcer = cache is not None, announcer
         self._sums: dict[int, Array] = {}
         self._ledger = Ledger(cube.records)
         self._newest = self._ledger.newest()
@@ -330,7 +324,7 @@ class _Check:
         for model, group in groupby(compared, lambda numbered: numbered[1][0].region.model):
             regions, counted = [], []
             for done, (receipt, problems, arrays, counters) in group:
-                self._tick("regions compared", done)
+                self._announcer.count("regions compared", done)
                 if problems:
                     self._keep_damage(receipt, problems, arrays)
                 regions.append(receipt.region)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from evalcube.flows.config.load import from_mapping
+from evalcube.flows.events import Finished, Started, Traffic
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.read.status import cube_status
-from evalcube.flows.run.follow.events import Finished, Started, Traffic
 from evalcube.flows.run.follow.progress import Tracker
 from evalcube.flows.run.follow.records import LiveFile
 from evalcube.flows.run.spending import Spending

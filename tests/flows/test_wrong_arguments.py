@@ -64,7 +64,6 @@ def test_verbs__refuse_what_is_wrong_by_name(small_sweep, tmp_path, monkeypatch,
     found = [
         problem
         for name in inspect.signature(function).parameters
-        if name not in {"tick", "notify", "tell", "subscribers"}
         for wrong in WRONG
         for problem in problems(function, **{**sound, name: wrong})
     ]

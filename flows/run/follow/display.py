@@ -17,7 +17,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from evalcube.flows.run.follow.events import Event, Finished, Noted, Started
+from evalcube.flows.events import Event, Finished, Noted, Started
 from evalcube.flows.run.follow.progress import RunProgress, Tracker, duration, eta_text, waits
 
 _LINE_SECONDS = 10.0

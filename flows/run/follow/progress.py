@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evalcube.flows.run.follow.events import (
+from evalcube.flows.events import (
     KILLED,
     Asked,
     BlockDone,

@@ -21,8 +21,9 @@ from typing import Any, Self
 from evalcube import EvalcubeError
 from evalcube.deploy.errors import DeployError
 from evalcube.flows.errors import SweepError
-from evalcube.flows.run.follow.events import (
+from evalcube.flows.events import (
     BlockDone,
+    Counted,
     Event,
     Extended,
     Finished,
@@ -49,6 +50,7 @@ _TOLD: Mapping[type[Event], tuple[str, Sequence[str]]] = {
     BlockDone: ("block", ("model", "trials", "cached", "transport", "missing", "causes")),
     RegionWritten: ("region", ("model", "complete")),
     Noted: ("note", ("message",)),
+    Counted: ("counted", ("noun", "number")),
     Finished: ("finished", ("reason",)),
     Traffic: (
         "traffic",

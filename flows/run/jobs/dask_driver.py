@@ -28,9 +28,9 @@ from evalcube.deploy.clusters.code import WorkerChoice, line_to_type, source_dig
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.errors import SweepError
+from evalcube.flows.events import BlockDone, Event, Finished, Noted, Traffic
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.run.cluster import present
-from evalcube.flows.run.follow.events import BlockDone, Event, Finished, Noted, Traffic
 from evalcube.flows.run.stopping import RunInterrupted
 from evalcube.flows.run.sweep import run
 from evalcube.flows.state.records import DRIVER, read_driver

@@ -20,7 +20,7 @@ from distributed import Reschedule, Worker, WorkerPlugin, get_worker
 from evalcube.deploy.clusters import ClusterError, Connection
 from evalcube.deploy.clusters.code import State
 from evalcube.deploy.clusters.registrar import is_known
-from evalcube.flows.run.follow.events import Traffic, as_message, process_at, topic
+from evalcube.flows.events import Traffic, as_message, process_at, topic
 from evalcube.flows.run.worker.context import RunContext, unmade
 from evalcube.flows.run.worker.poison import blame_nobody
 from evalcube.flows.run.worker.workspace import Workspace

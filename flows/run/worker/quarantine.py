@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from distributed import Client, Reschedule, Worker
 
 from evalcube.deploy.clusters.asking import PendingAnswer, ask_each
-from evalcube.flows.run.follow.events import InDoubt, as_message, topic
+from evalcube.flows.events import InDoubt, as_message, topic
 from evalcube.flows.run.preflight import Members
 from evalcube.flows.run.worker.context import CONNECT_SECONDS, place, why_unreachable
 from evalcube.flows.run.worker.plugin import plugin_name, workspace_on

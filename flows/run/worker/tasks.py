@@ -29,11 +29,11 @@ import numpy.typing as npt
 from distributed import get_worker, secede
 
 from evalcube.deploy.simulator.truth import judge_headers, judged_quality, trial_headers
+from evalcube.flows.events import KILLED, BlockDone, as_message, topic
 from evalcube.flows.plan.evaluations import read_stored
 from evalcube.flows.plan.grading import Arrays, LayerGrader, Prices, columns, grade_reading
 from evalcube.flows.plan.requests import Prepared
 from evalcube.flows.plan.targets import Block
-from evalcube.flows.run.follow.events import KILLED, BlockDone, as_message, topic
 from evalcube.flows.run.worker.plugin import workspace
 from evalcube.flows.run.worker.poison import name_trials
 from evalcube.flows.run.worker.quarantine import hold_if_in_doubt

@@ -16,11 +16,11 @@ from itertools import compress
 
 from distributed import Reschedule
 
+from evalcube.flows.events import Traffic
 from evalcube.flows.plan.grading import LayerGrader, Prices
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.requests import MadeTrials, Prepared, prepare_trials
 from evalcube.flows.plan.targets import Block, SampleTargets
-from evalcube.flows.run.follow.events import Traffic
 from evalcube.flows.run.in_flight import MOST
 from evalcube.flows.run.worker.context import RunContext
 from evalcube.flows.state.questions import offer_questions

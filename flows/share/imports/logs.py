@@ -13,6 +13,7 @@ from typing import Any
 
 from evalcube import known_as
 from evalcube.flows.errors import SweepError
+from evalcube.flows.events import Announcer, Subscriber
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.share.imports.bounded import lines, log_error, mapping, open_log, parse
 from evalcube.flows.share.imports.collect import REPLIED, Collection
@@ -154,6 +155,7 @@ def import_logs(
     score: str | None = None,
     map: str | Mapping[str, str] = "",
     correct_from: float | None = None,
+    subscribers: Sequence[Subscriber] = (),
 ) -> ImportSummary:
     """Read what other tools have measured into a cube.
 
@@ -179,6 +181,8 @@ def import_logs(
         of Inspect and lm-eval ``cluster=FIELD`` alone: a field of a sample's metadata or of a document.
     correct_from
         Least score of a right answer, from 0 to 1; default: there are right and wrong answers only.
+    subscribers
+        As for `run`: called with each event.
 
     Returns
     -------
@@ -198,6 +202,7 @@ def import_logs(
     >>> ec.import_logs(["answers.jsonl"], "imported.zarr").models
     ('mine',)
     """
+    announcer = Announcer(subscribers)
     wanted, scale = LogHints(model, task, score, parse_map(map)), Scale(correct_from)
     folder = _beside(str(into), data, "data")
     address = str(_beside(str(into), cache, "replies"))
@@ -209,7 +214,7 @@ def import_logs(
         )
     with Collection(scale) as collection:
         for source in (sources := find_sources(logs, wanted)):
-            _collect_samples(source, collection, wanted)
+            _collect_samples(source, collection, wanted, announcer)
         if not collection.asked:
             why = f" ({next(iter(wanted.left_out))})" if wanted.left_out else ""
             raise SweepError(f"the logs have no samples{why}", "Give logs that have some")
@@ -247,7 +252,9 @@ def import_logs(
         )
 
 
-def _collect_samples(source: LogSource, collection: Collection, wanted: LogHints) -> None:
+def _collect_samples(
+    source: LogSource, collection: Collection, wanted: LogHints, announcer: Announcer
+) -> None:
     before, clustered = collection.samples, "cluster" not in wanted.fields
     hints = replace(wanted, lenient=source.listed)
     with hints.sparing():
@@ -256,6 +263,7 @@ def _collect_samples(source: LogSource, collection: Collection, wanted: LogHints
                 with hints.sparing():
                     collection.add(sample)
                     clustered |= bool(sample.question.cluster)
+                    announcer.count("samples read", collection.samples)
         except RecursionError:  # it could just be parsed
             raise log_error(str(source.path), "it is nested too deep", "Leave this log out") from None
     if collection.samples == before:

@@ -13,11 +13,11 @@ from typing import Any
 from evalcube import __version__, known_as
 from evalcube.flows.cube_like import OneCube, need_address
 from evalcube.flows.errors import SweepError, need_text
+from evalcube.flows.events import Announcer, Subscriber
 from evalcube.flows.plan.coordinates import labels
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.read.merged.inputs import ledger_digest
 from evalcube.flows.read.merged.provenance import sources_of, write_ledger_digest
-from evalcube.flows.read.outputs import Ticker, silent
 from evalcube.flows.read.selection import OpenPart, Part, open_part
 from evalcube.flows.share.merge import Written, write_joined
 from evalcube.flows.share.publish import record
@@ -81,7 +81,7 @@ def publish_cube(
     licence: str = "",
     by: str = "",
     allow: Sequence[str] = (),
-    tick: Ticker = silent,
+    subscribers: Sequence[Subscriber] = (),
 ) -> Published:
     """Make an immutable copy of a cube for others; others see all of it or nothing.
 
@@ -101,8 +101,8 @@ def publish_cube(
         Under what, and by whom, it is published.
     allow
         Ids or kinds of findings that are no secrets.
-    tick
-        Called with what is counted and how much of it there is so far.
+    subscribers
+        As for `run`: called with each event.
 
     Returns
     -------
@@ -124,6 +124,7 @@ def publish_cube(
     >>> ec.publish("results/sweep.zarr", "shared", tag="v1", licence="CC-BY-4.0").cube
     'shared/v1'
     """
+    announcer = Announcer(subscribers)
     cube, url = str(need_address(cube)), str(need_address(url, "url"))
     record.checked_tag(tag)
     for name, text in (("licence", licence), ("by", by)):
@@ -131,7 +132,7 @@ def publish_cube(
             raise SweepError(f"`{name}`: one line of at most {_LONGEST} characters", "Shorten it")
     target = record.below(url, tag)
     _refuse_taken(url, target, tag)
-    return _Publishing(cube, target, tag, licence, by).run(with_replies, cache, allow, tick)
+    return _Publishing(cube, target, tag, licence, by, announcer).run(with_replies, cache, allow)
 
 
 def _line(noted: object) -> str:
@@ -140,8 +141,11 @@ def _line(noted: object) -> str:
 
 
 class _Publishing:
-    def __init__(self, source: str, target: str, tag: str, licence: str, by: str) -> None:
-        verified = verify_cube(source)
+    def __init__(
+        self, source: str, target: str, tag: str, licence: str, by: str, announcer: Announcer
+    ) -> None:
+        self._announcer = announcer
+        verified = verify_cube(source, subscribers=[announcer])
         if verified.damages or verified.lines:
             first = next(map(str, verified.damages), f"{verified.lines} lines of the ledger")
             raise SweepError(
@@ -161,7 +165,7 @@ class _Publishing:
         if not self._position.receipts:
             raise SweepError(f"cube '{source}' holds no trial", "Run its sweep first")
 
-    def run(self, with_replies: bool, cache: str | None, allow: Sequence[str], tick: Ticker) -> Published:
+    def run(self, with_replies: bool, cache: str | None, allow: Sequence[str]) -> Published:
         """Make the copy."""
         own = remembered_config(self._cube)
         named = {"cache": cache} if cache else None
@@ -180,7 +184,7 @@ class _Publishing:
                 write_engines(draft.records, self._engines)
             packed = None
             if with_replies:
-                packed = self._pack(draft, caches, finder, tick)
+                packed = self._pack(draft, caches, finder)
                 finder.refuse()
             # A merged cube knows by its ledger whether more was measured since: the copy's is another one.
             if sources_of(self._cube)[1] == self._position.sha256:
@@ -200,7 +204,7 @@ class _Publishing:
                     "Publish it once that has ended",
                 )
             objects = record.hashed(
-                draft.space, set(draft.space.list()) - {record.KEY}, "objects hashed", tick
+                draft.space, set(draft.space.list()) - {record.KEY}, "objects hashed", self._announcer
             )
             made.append((publication.model_copy(update={"objects": objects}), packed))
             draft.records.put(record.NAME, made[0][0].encode())
@@ -212,9 +216,9 @@ class _Publishing:
         with ExitStack() as stack:
             for one in caches:
                 stack.callback(one.close)
-            write_joined(self._joined, self._target, attrs, more)
+            write_joined(self._joined, self._target, attrs, more, self._announcer)
         publication, packed = made[0]
-        self._read_back(publication, tick)
+        self._read_back(publication)
         digest = record.digest_of(publication.encode())
         return Published(self._target, digest, publication, packed, self._remarks(packed))
 
@@ -254,9 +258,7 @@ class _Publishing:
             )
         return caches
 
-    def _pack(
-        self, draft: Cube, caches: Sequence[ManagedCache], finder: SecretFinder, tick: Ticker
-    ) -> PackedReplies:
+    def _pack(self, draft: Cube, caches: Sequence[ManagedCache], finder: SecretFinder) -> PackedReplies:
         def look(key: str, value: bytes) -> None:
             finder.search(f"reply {key[:12]}", value.decode("utf-8", "replace"))
 
@@ -265,7 +267,7 @@ class _Publishing:
         files = cube_plan(self._cube, self._noted).files
         placed = Plan.from_spec(self._joined.union.spec, plan.trials, plan.repeats, files)
         offer_questions(self._cube.records, placed)
-        return pack_replies(draft.space, placed, self._joined.targets, caches, look, tick)
+        return pack_replies(draft.space, placed, self._joined.targets, caches, look, self._announcer)
 
     def _opened(self) -> OpenPart:
         return open_part(self._cube, Part(), notes=self._noted, trials=False)
@@ -291,9 +293,11 @@ class _Publishing:
             objects={},
         )
 
-    def _read_back(self, publication: record.Publication, tick: Ticker) -> None:
+    def _read_back(self, publication: record.Publication) -> None:
         """Make sure that others can pull what was put."""
-        there = record.hashed(space_of(self._target), publication.objects, "objects read back", tick)
+        there = record.hashed(
+            space_of(self._target), publication.objects, "objects read back", self._announcer
+        )
         wrong = sorted(key for key, stored in publication.objects.items() if there[key] != stored)
         if wrong:
             raise CubeDamagedError(

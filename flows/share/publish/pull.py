@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from evalcube import known_as
 from evalcube._together import in_threads
 from evalcube.flows.errors import SweepError
-from evalcube.flows.read.outputs import Ticker, announce, silent
+from evalcube.flows.events import Announcer, Subscriber
 from evalcube.flows.share.publish import record
 from evalcube.flows.share.publish.record import ORIGIN
 from evalcube.flows.share.publish.replies import put_replies
@@ -80,7 +80,7 @@ def pull_cube(
     tag: str = "",
     cache: str | None = None,
     most_bytes: int = MOST_BYTES,
-    tick: Ticker = silent,
+    subscribers: Sequence[Subscriber] = (),
 ) -> Pulled:
     """Make a copy of a publication that can be measured further; others see all of it or nothing.
 
@@ -97,8 +97,8 @@ def pull_cube(
         Address of a cache that gets the replies which came along; default: one of its own beside the copy.
     most_bytes
         What claims to be larger is refused.
-    tick
-        Called with what is counted and how much of it there is so far.
+    subscribers
+        As for `run`: called with each event.
 
     Returns
     -------
@@ -119,6 +119,7 @@ def pull_cube(
     >>> ec.pull("shared", "mine.zarr", tag="v1").trials
     64
     """
+    announcer = Announcer(subscribers)
     url, directory = str(plain_address(url)), str(directory)
     source = record.below(url, record.checked_tag(tag))
     space = space_of(source)
@@ -130,7 +131,7 @@ def pull_cube(
         )
     if Cube.exists(directory):
         raise CubeExistsError("cannot pull: something is already there", directory, "Choose another address.")
-    pulling = _Pulling(space, source, directory, publication, digest, tick)
+    pulling = _Pulling(space, source, directory, publication, digest, announcer)
     return pulling.run(cache)
 
 
@@ -168,10 +169,10 @@ class _Pulling:
         target: str,
         publication: record.Publication,
         digest: str,
-        tick: Ticker,
+        announcer: Announcer,
     ) -> None:
         self._space, self._source, self._target = space, source, target
-        self._publication, self._digest, self._tick = publication, digest, tick
+        self._publication, self._digest, self._announcer = publication, digest, announcer
         self._replies = 0
 
     def run(self, cache: str | None) -> Pulled:
@@ -208,9 +209,8 @@ class _Pulling:
         draft.put(_FOLDER, self._object(_FOLDER), durable=False)
         lines = [line for data in in_threads(self._object, ledgers) for line in data.splitlines(True)]
         others = sorted(set(keys) - {*ledgers, _FOLDER})
-        for _ in announce(
-            in_threads(lambda key: self._put(draft, key, cache), others), "objects pulled", self._tick
-        ):
+        copied = in_threads(lambda key: self._put(draft, key, cache), others)
+        for _ in self._announcer.counted(copied, "objects pulled"):
             pass
         log = draft.at(SIDE).log(LEDGER)
         for line in lines:
@@ -229,7 +229,7 @@ class _Pulling:
             self._replies = put_replies(self._archives(), cache)
 
     def _verify(self, draft: Cube) -> None:
-        verified = verify_unseen(draft, self._tick)
+        verified = verify_unseen(draft, self._announcer)
         if verified.damages or verified.lines:
             first = next(map(str, verified.damages), "lines of its ledger")
             what = f"the publication is damaged, although its digests are right: {first}"
@@ -262,7 +262,7 @@ class _Pulling:
     def _archives(self) -> Iterator[tuple[str, bytes]]:
         for number, one in enumerate(self._publication.replies):
             yield one.key, self._object(one.key)
-            self._tick("archives of replies", number + 1)
+            self._announcer.count("archives of replies", number + 1)
 
 
 def _changed(data: bytes, change: Callable[[dict[str, Any]], object], source: str) -> bytes:

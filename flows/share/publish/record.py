@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evalcube._together import in_threads
 from evalcube.flows.errors import SweepError, need_text
-from evalcube.flows.read.outputs import Ticker, announce, silent
+from evalcube.flows.events import Announcer
 from evalcube.flows.state.records import read_record
 from evalcube.storage.clocks import LAST_YEAR
 from evalcube.storage.cube.bounds import parse_json
@@ -117,9 +117,7 @@ def digest_of(data: bytes) -> str:
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
-def hashed(
-    space: Space, keys: Iterable[str], action: str = "", tick: Ticker = silent
-) -> dict[str, PublishedObject]:
+def hashed(space: Space, keys: Iterable[str], noun: str, announcer: Announcer) -> dict[str, PublishedObject]:
     """Size and digest of objects as they can be read back."""
 
     def one(key: str) -> tuple[str, PublishedObject]:
@@ -130,7 +128,7 @@ def hashed(
             )
         return key, PublishedObject(sha256=hashlib.sha256(found.data).hexdigest(), size=len(found.data))
 
-    return dict(announce(in_threads(one, sorted(keys)), action, tick))
+    return dict(announcer.counted(in_threads(one, sorted(keys)), noun))
 
 
 def decode(data: bytes, where: str) -> Publication:

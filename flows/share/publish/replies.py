@@ -8,11 +8,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 
+from evalcube.flows.events import Announcer
 from evalcube.flows.plan.evaluations import judge_keys
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.requests import PlannedRequest, planned_requests
 from evalcube.flows.plan.targets import SampleTargets
-from evalcube.flows.read.outputs import Ticker
 from evalcube.flows.share.publish.record import REPLIES, Packed
 from evalcube.storage.cache.archive import read_archive, write_archive
 from evalcube.storage.cache.cache import ManagedCache, open_cache
@@ -45,7 +45,7 @@ def pack_replies(
     targets: SampleTargets,
     caches: Sequence[ManagedCache],
     look: Callable[[str, bytes], None],
-    tick: Ticker,
+    announcer: Announcer,
 ) -> PackedReplies:
     """Write the replies to all planned requests of a cube into archives inside of it."""
     archives: list[Packed] = []
@@ -63,7 +63,7 @@ def pack_replies(
             if size >= _ARCHIVE_BYTES:
                 archives.append(_write(space, model, number, batch))
                 batch, size, number = [], 0, number + 1
-                tick("replies packed", sum(one.entries for one in archives))
+                announcer.count("replies packed", sum(one.entries for one in archives))
         if batch:
             archives.append(_write(space, model, number, batch))
     return PackedReplies(archives, missing)

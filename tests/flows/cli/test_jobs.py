@@ -20,10 +20,10 @@ from rich.console import Console
 from evalcube.flows.cli import jobs
 from evalcube.flows.cli.jobs import _line, _render
 from evalcube.flows.config.load import as_config
+from evalcube.flows.events import BlockDone, Finished, Started, Traffic
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.read.status import cube_status
-from evalcube.flows.run.follow.events import BlockDone, Finished, Started, Traffic
 from evalcube.flows.run.follow.progress import Tracker
 from evalcube.flows.run.follow.records import LiveFile
 from evalcube.flows.state.records import read_live

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from evalcube.flows.cli import output
 from evalcube.flows.cli.keep import cache_commands as commands
 from evalcube.flows.errors import SweepError
+from evalcube.flows.events import Announcer
 from evalcube.flows.keep.cache import References, request_keys
 from evalcube.flows.read.reader import Reader
 from evalcube.storage.cache.cache import DirectoryCache, open_cache
@@ -171,7 +172,7 @@ def test_gc__what_was_stored_since_it_began_stays_whatever_clocks_say(place, mon
 
 def test_references__tell_apart_and_count_what_was_not_seen(place):
     wanted = sorted(request_keys(Reader(place / "cube.zarr")))
-    references = References.of([str(place / "cube.zarr")])
+    references = References.of([str(place / "cube.zarr")], Announcer(()))
 
     assert references.mark([*ALIEN, *wanted[:4]]).tolist() == [False] * 2 + [True] * 4
     assert (references.total, references.unseen) == (REQUESTS, REQUESTS - 4)
@@ -238,16 +239,27 @@ def test_commands__on_a_redis_server(place, redis_url):
     assert keys(place / "back") == keys(place / "cache") - set(ALIEN)
 
 
-def test_progress__one_line_on_a_terminal(monkeypatch, capsys):
-    monkeypatch.setattr(output, "_REDRAW_SECONDS", 0.0)
+@pytest.mark.parametrize(
+    ("terminal", "shown"),
+    [
+        (True, "\r\x1b[K7 rows\r\x1b[Kevalcube: hear\n\r\x1b[K8 rows\r\x1b[K"),
+        (False, "7 rows\nevalcube: hear\n8 rows\n"),
+    ],
+)
+def test_progress__one_line_that_changes_on_a_terminal_and_lines_elsewhere(
+    monkeypatch, capsys, terminal, shown
+):
+    monkeypatch.setattr(output, "_REDRAW_SECONDS", -1.0)
+    monkeypatch.setattr(output, "_LINE_SECONDS", -1.0)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
 
-    with output.progress() as tick:
-        tick("entries read", 7)
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    with output.progress() as tick:
-        tick("entries read", 8)
+    with output.progress() as subscribers:
+        announcer = Announcer(subscribers)
+        announcer.count("rows", 7)
+        announcer.note("hear")
+        announcer.count("rows", 8)
 
-    assert capsys.readouterr().err == "\r\x1b[K8 entries read\r\x1b[K"
+    assert capsys.readouterr().err == shown
 
 
 @pytest.mark.cluster

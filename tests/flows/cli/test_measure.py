@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from evalcube.flows.cli import measure
-from evalcube.flows.run.follow.events import Noted, Traffic
+from evalcube.flows.events import Noted, Traffic
 
 
 def test_subscribers__import_what_draws_the_leaderboard_once_at_the_first_request(monkeypatch):

@@ -7,8 +7,8 @@ from contextlib import suppress
 
 import pytest
 
+from evalcube.flows.events import BlockDone, Noted
 from evalcube.flows.run import health
-from evalcube.flows.run.follow.events import BlockDone, Noted
 from evalcube.flows.run.sweep import run
 from tests.flows.bare_cluster import assert_nothing_is_left, bare_cluster
 from tests.flows.shared_cluster import SHARED

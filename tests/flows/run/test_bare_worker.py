@@ -6,7 +6,7 @@ import re
 import pytest
 
 from evalcube.deploy.clusters import ClusterError
-from evalcube.flows.run.follow.events import BlockDone, Noted
+from evalcube.flows.events import BlockDone, Noted
 from evalcube.flows.run.sweep import run
 from tests.flows.bare_cluster import BareCluster, assert_nothing_is_left, bare_cluster, bare_python
 from tests.flows.support import simulator_stats, sweep_config

@@ -11,7 +11,7 @@ from evalcube.deploy.clusters import ClusterError, LocalProcesses
 from evalcube.deploy.clusters.code import Code
 from evalcube.deploy.clusters.registrar import WANTED
 from evalcube.flows.errors import SweepError
-from evalcube.flows.run.follow.events import BlockDone
+from evalcube.flows.events import BlockDone
 from evalcube.flows.run.sweep import run
 from evalcube.storage.cube.cube import Cube
 from tests.flows.bare_cluster import bare_cluster

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from evalcube.deploy.clusters import LocalProcesses, ThisProcess
+from evalcube.flows.events import BlockDone
 from evalcube.flows.run.cluster import default_cluster
-from evalcube.flows.run.follow.events import BlockDone
 from evalcube.flows.run.sweep import run
 from evalcube.flows.run.worker import region_tasks
 from tests.flows.shared_cluster import PROCESSES

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from evalcube.flows.events import Traffic
 from evalcube.flows.run.endpoint_use import LimitUse, limit_use
-from evalcube.flows.run.follow.events import Traffic
 from evalcube.flows.run.follow.progress import Tracker
 from evalcube.flows.run.summary import RunSummary
 from evalcube.stages.infer.endpoint import Endpoint

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from evalcube.flows.config.load import parse_config
+from evalcube.flows.events import Traffic
 from evalcube.flows.run.endpoint_use import FoundLimit, found_limits, recall, remember
-from evalcube.flows.run.follow.events import Traffic
 from evalcube.flows.run.follow.progress import Tracker
 from evalcube.flows.run.summary import lines_of
 from evalcube.flows.run.worker.context import Route

@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from evalcube.flows.errors import SweepError
-from evalcube.flows.run.follow.events import BlockDone, Noted
+from evalcube.flows.events import BlockDone, Noted
 from evalcube.flows.run.sweep import run
 from tests.flows.bare_cluster import BareCluster, assert_nothing_is_left
 from tests.flows.support import sweep_config

@@ -10,10 +10,10 @@ import pytest
 
 from evalcube.deploy.clusters import ClusterError, Connection
 from evalcube.deploy.clusters.registrar import ClusterView
+from evalcube.flows.events import Noted, Traffic, as_message, from_message, process_at
 from evalcube.flows.plan.targets import NOTHING_KEPT, RegionWork, Window, cut_blocks
 from evalcube.flows.run import workers as workers_module
 from evalcube.flows.run.endpoint_use import share_limits
-from evalcube.flows.run.follow.events import Noted, Traffic, as_message, from_message, process_at
 from evalcube.flows.run.follow.progress import Tracker
 from evalcube.flows.run.in_flight import (
     AddressLoad,

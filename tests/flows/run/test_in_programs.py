@@ -11,7 +11,7 @@ from distributed import Client
 
 from evalcube.deploy.clusters import ClusterError
 from evalcube.deploy.clusters.base import EVERYTHING
-from evalcube.flows.run.follow.events import Noted
+from evalcube.flows.events import Noted
 from evalcube.flows.run.sweep import run
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import assert_same_cube, simulator_stats, sweep_config

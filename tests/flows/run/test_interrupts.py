@@ -8,7 +8,7 @@ import pytest
 
 from evalcube import events
 from evalcube.flows.errors import SweepError
-from evalcube.flows.run.follow.events import BlockDone, Started
+from evalcube.flows.events import BlockDone, Started
 from evalcube.flows.run.sweep import run
 from tests.flows.support import simulator_stats, sweep_config
 

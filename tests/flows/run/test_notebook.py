@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from evalcube.flows.events import Asked, Finished, Noted, Started, Traffic
 from evalcube.flows.run.follow.display import NotebookDisplay
-from evalcube.flows.run.follow.events import Asked, Finished, Noted, Started, Traffic
 from evalcube.flows.run.follow.progress import Tracker
 from tests.waiting import PATIENCE
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evalcube.flows.run.follow.events import BlockDone
+from evalcube.flows.events import BlockDone
 from evalcube.flows.run.sweep import run
 from tests import waiting
 from tests.deploy.clusters.slurm.slurm_node import slurm_node

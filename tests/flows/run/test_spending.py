@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evalcube.flows.config.limits import Spend
-from evalcube.flows.run.follow.events import Traffic
+from evalcube.flows.events import Traffic
 from evalcube.flows.run.in_flight import make_limits
 from evalcube.flows.run.spending import Spending
 from evalcube.flows.run.sweep import run

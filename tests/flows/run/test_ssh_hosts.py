@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evalcube.flows.run.follow.events import BlockDone, Noted
+from evalcube.flows.events import BlockDone, Noted
 from evalcube.flows.run.sweep import run
 from tests.deploy.clusters.ssh.sshd import processes, serving
 from tests.flows.shared_cluster import SHARED

@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from evalcube.flows.errors import SweepError
+from evalcube.flows.events import BlockDone, Noted, Traffic
 from evalcube.flows.run import driver
 from evalcube.flows.run.driver import Driver
-from evalcube.flows.run.follow.events import BlockDone, Noted, Traffic
 from evalcube.flows.run.follow.records import EventLog
 from evalcube.flows.run.stopping import Interrupt, StopWish, stop_run
 from evalcube.flows.run.sweep import run

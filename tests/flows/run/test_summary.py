@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from evalcube.flows.errors import SweepError
-from evalcube.flows.run.follow.events import BlockDone, Traffic, process_at
+from evalcube.flows.events import BlockDone, Traffic, process_at
 from evalcube.flows.run.follow.progress import Tracker
 from evalcube.flows.run.summary import RunSummary
 

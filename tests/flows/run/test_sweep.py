@@ -10,7 +10,7 @@ import pytest
 
 from evalcube.deploy.clusters import LocalProcesses
 from evalcube.flows.errors import SweepError
-from evalcube.flows.run.follow.events import Noted
+from evalcube.flows.events import Noted
 from evalcube.flows.run.sweep import run
 from evalcube.storage.cache.cache import open_cache
 from evalcube.storage.cube.cube import Cube, Region

@@ -11,10 +11,10 @@ from evalcube import EvalcubeError
 from evalcube.deploy.clusters import ClusterError, ExistingScheduler
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.errors import SweepError
+from evalcube.flows.events import Noted
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.read.estimate import estimate
 from evalcube.flows.read.selection import open_part
-from evalcube.flows.run.follow.events import Noted
 from evalcube.flows.run.sweep import run
 from evalcube.flows.run.upsample import upsample
 from evalcube.flows.state.store import open_store, relabel

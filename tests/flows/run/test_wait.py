@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from evalcube.flows.run.follow.events import Noted
+from evalcube.flows.events import Noted
 from evalcube.flows.run.sweep import run
 from evalcube.storage.cube.address import space_of
 from evalcube.storage.cube.lease import Lease

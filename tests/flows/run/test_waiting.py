@@ -8,9 +8,9 @@ import pytest
 from evalcube.deploy.clusters import ClusterError, Connection, ExistingScheduler
 from evalcube.deploy.clusters.code import EVERYBODY, WorkerChoice
 from evalcube.deploy.clusters.registrar import ClusterView
+from evalcube.flows.events import Noted
 from evalcube.flows.run import cluster, workers
 from evalcube.flows.run.cluster import wait_for_workers
-from evalcube.flows.run.follow.events import Noted
 from tests.flows.shared_cluster import PROCESSES
 from tests.flows.support import sweep_config
 

@@ -8,8 +8,8 @@ from distributed import LocalCluster
 from evalcube.deploy.clusters import Connection
 from evalcube.deploy.clusters.code import State
 from evalcube.deploy.clusters.registrar import ClusterView, Registrar
+from evalcube.flows.events import Noted
 from evalcube.flows.run import workers
-from evalcube.flows.run.follow.events import Noted
 from evalcube.flows.run.preflight import Members
 from evalcube.flows.run.sweep import run
 from evalcube.flows.run.workers import Workers

@@ -5,8 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
+from evalcube.flows.events import Asked, BlockDone, Noted, Started, Traffic
 from evalcube.flows.run.follow.display import Display
-from evalcube.flows.run.follow.events import Asked, BlockDone, Noted, Started, Traffic
 from evalcube.flows.run.follow.progress import Tracker
 
 STARTED = Started("run-1", "cube.zarr", 10, 2, ("alpha",))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from evalcube.flows.run.follow.events import Asked, BlockDone, Started, Traffic
+from evalcube.flows.events import Asked, BlockDone, Started, Traffic
 from evalcube.flows.run.follow.progress import Tracker
 
 

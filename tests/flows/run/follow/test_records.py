@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube.flows.errors import SweepError
-from evalcube.flows.run.follow.events import (
+from evalcube.flows.events import (
     BlockDone,
     Finished,
     Noted,

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from evalcube.flows.config.load import from_mapping
+from evalcube.flows.events import Traffic
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.read.estimate import estimate
 from evalcube.flows.run.endpoint_use import limit_use
-from evalcube.flows.run.follow.events import Traffic
 from evalcube.flows.run.in_flight import make_limits
 from evalcube.flows.run.summary import requests_in_batches
 from evalcube.flows.run.sweep import run

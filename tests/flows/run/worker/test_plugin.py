@@ -7,8 +7,8 @@ import psutil
 import pytest
 
 from evalcube.flows.config.load import from_mapping
+from evalcube.flows.events import from_message
 from evalcube.flows.plan.build import build_plan
-from evalcube.flows.run.follow.events import from_message
 from evalcube.flows.run.servers import serve_models
 from evalcube.flows.run.worker import plugin as plugin_module
 from evalcube.flows.run.worker.context import RunContext

@@ -6,7 +6,7 @@ import pytest
 from distributed import Reschedule
 
 from evalcube.deploy.clusters.asking import PendingAnswer
-from evalcube.flows.run.follow.events import InDoubt, as_message, from_message
+from evalcube.flows.events import InDoubt, as_message, from_message
 from evalcube.flows.run.worker import quarantine
 from evalcube.flows.run.worker.quarantine import Doubts, Ruling, Standing, hold_if_in_doubt, ruling_on
 from evalcube.stages.infer.jobs import Result

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from evalcube.flows.config.load import from_mapping
+from evalcube.flows.events import from_message
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.targets import Block, Window
-from evalcube.flows.run.follow.events import from_message
 from evalcube.flows.run.servers import serve_models
 from evalcube.flows.run.worker import tasks, workspace
 from evalcube.flows.run.worker.context import RunContext

@@ -11,6 +11,7 @@ from threading import Thread
 import pytest
 
 from evalcube.flows.errors import SweepError
+from evalcube.flows.events import Announcer
 from evalcube.flows.read.reader import Reader
 from evalcube.flows.run.sweep import run
 from evalcube.flows.run.upsample import upsample
@@ -235,7 +236,9 @@ def test_pull__refuses_a_cube_that_was_damaged_before_it_was_published(out, tmp_
 
     def change(document):
         key = "status/c.0.0.0.0.0"
-        document["objects"][key] = record.hashed(space_of(f"{out}/v1"), [key])[key].model_dump()
+        document["objects"][key] = record.hashed(space_of(f"{out}/v1"), [key], "", Announcer(()))[
+            key
+        ].model_dump()
 
     rewritten(out, change)
     with pytest.raises(CubeDamagedError, match="although its digests"):

@@ -1,11 +1,13 @@
-"""What happens during a sweep, as values to which anyone may subscribe; the engine knows no display."""
+"""What happens during a sweep and other long work, as values to which anyone may subscribe; nothing knows a display."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
+from evalcube.flows.errors import WrongTypeError, told
 from evalcube.stages.infer.jobs import Slowdown
 
 KILLED = "worker killed"
@@ -163,8 +165,53 @@ class Finished:
     """Of the run, as JSON values."""
 
 
-Event = Started | Extended | Traffic | Slowdown | BlockDone | RegionWritten | Noted | Finished
+@dataclass(frozen=True)
+class Counted:
+    """How far a long step is."""
+
+    noun: str
+    """What is counted, such as ``regions compared``."""
+    number: int
+    """Of these so far."""
+
+
+Event = Started | Extended | Traffic | Slowdown | BlockDone | RegionWritten | Noted | Counted | Finished
 Subscriber = Callable[[Event], None]
+T = TypeVar("T")
+_NOW_AND_THEN = 64
+
+
+class Announcer:
+    """Calls subscribers with each event, one call at a time whatever threads events come from; itself a subscriber."""
+
+    def __init__(self, subscribers: Any) -> None:  # noqa: ANN401 - refused unless they are
+        if not isinstance(subscribers, Sequence) or not all(map(callable, subscribers)):
+            raise WrongTypeError(
+                f"`subscribers`: {told(subscribers)} is no list of functions",
+                "Give a list, such as [print], of functions that take an event",
+            )
+        self._subscribers, self._lock = tuple(subscribers), threading.Lock()
+
+    def __call__(self, event: Event) -> None:
+        """Pass an event on."""
+        with self._lock:
+            for subscriber in self._subscribers:
+                subscriber(event)
+
+    def note(self, message: str, said: str = "", *, urgent: bool = False) -> None:
+        """Tell what a person should read."""
+        self(Noted(message, said, urgent))
+
+    def count(self, noun: str, number: int) -> None:
+        """Tell how far a step is."""
+        self(Counted(noun, number))
+
+    def counted(self, items: Iterable[T], noun: str) -> Iterator[T]:
+        """Pass items on, and tell their number now and then."""
+        for number, item in enumerate(items, 1):
+            if number % _NOW_AND_THEN == 0:
+                self.count(noun, number)
+            yield item
 
 
 def process_at(address: str, process: object = "") -> str:
