@@ -206,7 +206,7 @@ class Announcer:
         """Tell how far a step is."""
         self(Counted(noun, number))
 
-    def counted(self, items: Iterable[T], noun: str) -> Iterator[T]:
+    def count_each(self, items: Iterable[T], noun: str) -> Iterator[T]:
         """Pass items on, and tell their number now and then."""
         for number, item in enumerate(items, 1):
             if number % _NOW_AND_THEN == 0:

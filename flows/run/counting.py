@@ -8,9 +8,10 @@ from typing import Any, TypeAlias
 
 from distributed import Future as DaskFuture
 
-from evalcube.flows.events import Event, Noted
 from evalcube.flows.run.worker import region_tasks
 from evalcube.flows.run.worker.poison import is_killed, raise_if_failed
+from evalcube.flows.run.workers import RunParts
+from evalcube.flows.state.open_trials import RoundWork
 from evalcube.flows.state.recording import split_questions, sum_pairwise
 from evalcube.stages.score.counters import add_counters
 from evalcube.storage.cube.ledger import Receipt
@@ -30,46 +31,23 @@ WhenDone = Callable[[Future, Callable[[Future], None]], None]
 
 
 class Counting:
-    """The tasks that compare prompts, count regions, add counters and write them, one writer at a time.
-
-    Parameters
-    ----------
-    run
-        Name of the run.
-    newest
-        Newest receipt of each region.
-    stale
-        Evaluations whose counters in the cube are older than the ledger.
-    uncompared
-        Tasks whose prompts are to be compared with each other.
-    submit, when_done
-        The driver's own.
-    emit
-        Takes events.
-    seconds
-        Counters are written at least this often while regions are recorded.
-    """
+    """The tasks that compare prompts, count regions, add counters and write them, one writer at a time."""
 
     def __init__(
         self,
-        run: str,
+        parts: RunParts,
         newest: dict[Region, Receipt],
-        stale: Sequence[int],
-        uncompared: Sequence[int],
+        work: RoundWork,
         *,
         submit: Submit,
         when_done: WhenDone,
-        emit: Callable[[Event], None],
-        seconds: float,
     ) -> None:
-        self._run = run
+        self._parts, self._run = parts, parts.context.run
         self._newest = newest
-        self._changed = set(stale)
-        self._uncompared = tuple(uncompared)
+        self._changed = set(work.stale)
+        self._uncompared = work.uncompared
         self._submit = submit
         self._when_done = when_done
-        self._emit = emit
-        self._seconds = seconds
         self._comparisons: list[Future] = []
         self._scores: dict[Region, Future] = {}
         self._split: dict[tuple[Region, ...], Future] = {}
@@ -105,7 +83,7 @@ class Counting:
     def write_due(self, open_models: Callable[[], Container[int]], *, last: bool) -> None:
         """Bring the counters of changed evaluations into the cube, if it is time; at once if it is the last time."""
         # One such task at a time: the counters of all evaluations are in one array, and a chunk has one writer.
-        waits = not last and time.monotonic() - self._written_at < self._seconds
+        waits = not last and time.monotonic() - self._written_at < self._parts.flush_seconds
         if self._writing is not None or not self._changed or waits:
             return
         models = sorted(self._changed)[:_MOST_MODELS]
@@ -133,9 +111,7 @@ class Counting:
         """Count anew what died with workers, without the comparisons of prompts that did."""
         alive = [comparison for comparison in self._comparisons if not is_killed(comparison)]
         if len(alive) < len(self._comparisons):
-            self._emit(
-                Noted("workers died comparing the prompts of a task; the next run compares them again")
-            )
+            self._parts.note("workers died comparing the prompts of a task; the next run compares them again")
         self._comparisons = alive
         # Which of the counters died is not known: a future that failed because of another looks the same.
         self._scores.clear()

@@ -6,28 +6,30 @@ open region, and the ledger. Every decision is made in one thread, from finished
 
 from __future__ import annotations
 
-import itertools
 import math
 import queue
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 from distributed import Future as DaskFuture
 
-from evalcube.deploy.clusters import Connection
 from evalcube.deploy.clusters.asking import PendingAnswer, ask_each
-from evalcube.deploy.clusters.base import PATIENCE_SECONDS
-from evalcube.flows.events import Event, InDoubt, Noted, RegionWritten, Traffic
-from evalcube.flows.plan.targets import Block, RegionWork
+from evalcube.flows.events import RegionWritten
+from evalcube.flows.plan.targets import Block
 from evalcube.flows.run.counting import Counting
-from evalcube.flows.run.in_flight import BlockQueue, InFlightLimit, RegionProgress, blocks_to_submit
-from evalcube.flows.run.preflight import Members
+from evalcube.flows.run.in_flight import (
+    BlockQueue,
+    InFlightLimit,
+    RegionProgress,
+    blocks_to_submit,
+    make_judge_limits,
+    make_limits,
+)
 from evalcube.flows.run.worker import region_tasks, tasks
-from evalcube.flows.run.worker.context import RunContext
-from evalcube.flows.run.worker.plugin import plugin_name, workspace_on
+from evalcube.flows.run.worker.plugin import workspace_on
 from evalcube.flows.run.worker.poison import (
     PoisonIsolation,
     await_answer,
@@ -36,12 +38,10 @@ from evalcube.flows.run.worker.poison import (
     raise_own_error,
     run_marked,
 )
-from evalcube.flows.run.workers import Workers
-from evalcube.stages.infer.jobs import Slowdown
-from evalcube.stages.infer.sharing import Shared
-from evalcube.storage.cube.lease import Lease
-from evalcube.storage.cube.ledger import Ledger, Receipt, most_fingerprints
-from evalcube.storage.cube.space import Space
+from evalcube.flows.run.workers import RunParts, Workers
+from evalcube.flows.state.open_trials import RoundWork
+from evalcube.flows.state.store import SweepStore
+from evalcube.storage.cube.ledger import Receipt, most_fingerprints
 from evalcube.storage.errors import StorageError
 
 Future: TypeAlias = "DaskFuture[Any]"
@@ -55,99 +55,25 @@ _RECEIPT_SECONDS = 2.0
 
 
 class Driver:
-    """Runs the tasks of a sweep.
+    """Runs the tasks of one round of a sweep, on so many workers at first."""
 
-    Parameters
-    ----------
-    connection
-        To a cluster whose workers have the run's plugin.
-    trust
-        Gets what was recorded, which need not be looked for in the cube.
-    records
-        Of the cube, which all workers see: where marks of suspect blocks are left.
-    regions
-        For each evaluation, its regions with something to do.
-    limits
-        For each evaluation, how many blocks may be in flight; evaluations of one model have one limit, and models at
-        one address share its blocks.
-    judge_limits
-        A limit for each model that judges; every block needs room in all of them.
-    stale
-        Evaluations whose counters in the cube are older than the ledger.
-    uncompared
-        Tasks whose prompts are to be compared with each other.
-    sharing, reports
-        The endpoints' limits that workers share, and what they report of their endpoints.
-    admission
-        Which workers take part; default: all.
-    group
-        What names the run on the dashboard, beside each stage.
-    """
-
-    def __init__(
-        self,
-        connection: Connection,
-        context: RunContext,
-        ledger: Ledger,
-        trust: Callable[[Receipt], None],
-        lease: Lease,
-        records: Space,
-        *,
-        regions: Sequence[Iterator[RegionWork]],
-        limits: Sequence[InFlightLimit],
-        judge_limits: Sequence[InFlightLimit] = (),
-        stale: Sequence[int] = (),
-        uncompared: Sequence[int] = (),
-        serials: Iterator[int] | None = None,  # for Dask's keys, different in all rounds of a run
-        emit: Callable[[Event], None] = lambda _: None,
-        sharing: Shared | None = None,
-        reports: queue.SimpleQueue[InDoubt | Slowdown | Traffic] | None = None,
-        is_over: Callable[[str], bool] = lambda _: False,  # whether a model's server was given up
-        flush_seconds: float,
-        patience: float = PATIENCE_SECONDS,  # without any worker
-        admission: Members | None = None,
-        group: str = "",
-    ) -> None:
-        self._client = connection.client
-        self._code = connection.code
-        self._group = group
-        self._context = context
-        self._ledger = ledger
-        self._trust = trust
-        self._lease = lease
-        self._emit = emit
-        self._flush_seconds = flush_seconds
-        self._queues = [BlockQueue(iter(left), limit) for left, limit in zip(regions, limits, strict=True)]
-        self._judge_limits = tuple(judge_limits)
-        self._is_over = is_over
-        self._workers = Workers(
-            connection,
-            context.run,
-            (*limits, *judge_limits),
-            emit,
-            admission=admission,
-            endpoints={model: route.endpoint.digest for model, route in context.routes.items()},
-            sharing=sharing,
-            reports=reports,
-            patience=patience,
-        )
+    def __init__(self, parts: RunParts, store: SweepStore, work: RoundWork, workers: int) -> None:
+        self._parts, self._store = parts, store
+        endpoints = {name: route.endpoint for name, route in parts.context.routes.items()}
+        judges = list(dict.fromkeys(judge.model for judge in store.plan.judges))
+        names = [evaluation.model for evaluation in store.plan.evaluations]
+        limits = make_limits(names, endpoints, work.by_evaluation, workers or 1, judges)
+        self._queues = [BlockQueue(store.unfinished(model), limit) for model, limit in enumerate(limits)]
+        self._judge_limits = make_judge_limits(judges, endpoints)
+        self._workers = Workers(parts, (*limits, *self._judge_limits))
         self._arrived: queue.SimpleQueue[tuple[Callable[[Future], None], Future]] = queue.SimpleQueue()
-        self._serials = serials or itertools.count()
         self._counting = Counting(
-            context.run,
-            ledger.newest(),
-            stale,
-            uncompared,
-            submit=self._submit,
-            when_done=self._when_done,
-            emit=emit,
-            seconds=flush_seconds,
+            parts, store.ledger.newest(), work, submit=self._submit, when_done=self._when_done
         )
-        self._records = records
         self._poison = PoisonIsolation(
-            records,
+            store.cube.records,
             self._submit_chain,
-            lambda block: self._submit("process", tasks.give_up, self._context.run, block, priority=10),
+            lambda block: self._submit("process", tasks.give_up, parts.context.run, block, priority=10),
             self._when_done,
             lambda: not self._flying and not self._counting.comparing,
         )
@@ -170,11 +96,11 @@ class Driver:
         except BaseException:
             # What is recorded stays recorded; why the run ends is more than that its last receipts did not get through.
             with suppress(StorageError):
-                self._ledger.flush()
+                self._store.ledger.flush()
             raise
         finally:
             self._poison.close()
-        self._ledger.flush()
+        self._store.ledger.flush()
 
     def _run(self) -> None:
         self._workers.poll()
@@ -183,22 +109,22 @@ class Driver:
         self._counting.compare_prompts()
         while self._is_busy():
             # A process that was stopped (Ctrl-Z, a suspended laptop) may have lost the lease without noticing.
-            self._lease.check()
+            self._parts.lease.check()
             self._workers.poll()
             if self.stopped and not self._workers.any:
                 return
             if self.stopped and self._workers.behind_others:
                 # What was answered is in the cache, and the next run finds it there.
-                self._emit(Noted("blocks that wait for other users' tasks are left to the next run"))
+                self._parts.note("blocks that wait for other users' tasks are left to the next run")
                 return
             self._take_arrived()
-            self._ledger.flush(older_than=_RECEIPT_SECONDS)
+            self._store.ledger.flush(older_than=_RECEIPT_SECONDS)
             self._write_due()
             self._counting.write_due(self._open_models, last=False)
             self._leave_lost_servers()
             self._top_up()
         while self._counting.behind:
-            self._lease.check()
+            self._parts.lease.check()
             self._workers.poll()
             self._counting.write_due(self._open_models, last=True)
             self._take_arrived()
@@ -216,7 +142,7 @@ class Driver:
     def _halt(self) -> None:
         if self._halted_at < 0:
             limits = {id(blocks.limit): blocks.limit.in_flight for blocks in self._queues}
-            self._emit(Noted(f"stopping: {sum(limits.values())} blocks under way end first{self._hint}"))
+            self._parts.note(f"stopping: {sum(limits.values())} blocks under way end first{self._hint}")
         for blocks in self._queues:
             blocks.limit.stopped = True
             blocks.stop()
@@ -227,9 +153,8 @@ class Driver:
             if not self._begun.done:
                 return
             self._leave_untouched(self._begun, len(there))
-        self._begun = PendingAnswer(
-            self._client, ask_each(self._client, _drain, plugin_name(self._context.run), workers=there)
-        )
+        client = self._parts.connection.client
+        self._begun = PendingAnswer(client, ask_each(client, _drain, self._parts.plugin, workers=there))
 
     def _leave_untouched(self, answer: PendingAnswer[dict[str, frozenset[Key]]], workers: int) -> None:
         """Wait no more for blocks of which nobody has anything: none that has stopped begins another one."""
@@ -255,7 +180,7 @@ class Driver:
     def _leave_lost_servers(self) -> None:
         """Ask nothing more of models whose servers were given up."""
         for blocks in self._queues:
-            if self._is_over(blocks.limit.model):
+            if self._parts.is_over(blocks.limit.model):
                 blocks.stop()
 
     def _open_models(self) -> set[int]:
@@ -285,8 +210,8 @@ class Driver:
         priority: int = 0,
     ) -> Future:
         # The dashboard groups tasks by the first element, and groups by what it begins with: the stage.
-        key = (f"{stage}-{self._group}", next(self._serials))
-        return self._code.submit(function, *args, key=key, priority=priority)
+        key = (f"{stage}-{self._parts.group}", next(self._parts.serials))
+        return self._parts.connection.code.submit(function, *args, key=key, priority=priority)
 
     def _when_done(self, future: Future, handler: Callable[[Future], None]) -> None:
         # Dask calls back in a thread of its own; the queue brings the handler into this one, which needs no lock.
@@ -304,13 +229,13 @@ class Driver:
 
     def _submit_chain(self, block: Block, mark: str | None = None) -> Future:
         """Submit the tasks of a block, each under a mark of its own if one is given; the last of them."""
-        run = self._context.run
+        run = self._parts.context.run
 
         def submit(stage: str, function: Callable[..., Any], *args: Future, priority: int = 0) -> Future:
             if mark is None:
                 return self._submit(stage, function, run, block, *args, priority=priority)
             key = f"{mark}-{function.__name__}"
-            marked = (run_marked, self._records, key, function)
+            marked = (run_marked, self._store.cube.records, key, function)
             return self._submit(stage, *marked, run, block, *args, priority=priority)
 
         # Later stages come first, so that blocks end before others begin and replies do not pile up.
@@ -357,7 +282,7 @@ class Driver:
         for blocks in self._queues:
             for region in blocks.opened:
                 complete = region.all_submitted and not region.open_blocks
-                due = complete or now - region.written_at > self._flush_seconds
+                due = complete or now - region.written_at > self._parts.flush_seconds
                 # One write of a region at a time: a chunk has one writer, and generations must not overtake.
                 if due and region.graded and region.writing is None:
                     self._write(region)
@@ -368,7 +293,7 @@ class Driver:
         graded, region.graded = region.graded, []
         kept_before, window = region.kept, region.work.window
         results = [result for _, result in graded]
-        arguments = (self._context.run, window, region.generation, kept_before, results, region.unrated)
+        arguments = (self._parts.context.run, window, region.generation, kept_before, results, region.unrated)
         future = self._submit("process", region_tasks.write_region, *arguments, priority=20)
         region.kept = (*window.shape[2:], region.work.shape)
         region.writing, region.written_at = future, time.monotonic()
@@ -381,7 +306,7 @@ class Driver:
                 return
             raise_if_failed(future)
             # Not waited for: if it is lost with its worker, new ones compute it again, whom this thread lets in.
-            receipt = self._code.fetch(future)
+            receipt = self._parts.connection.code.fetch(future)
 
             def take_receipt(future: Future) -> None:
                 if future.status != "finished":
@@ -412,7 +337,7 @@ class Driver:
 
     def _record(self, region: RegionProgress, receipt: Receipt) -> None:
         # Once more, since the task took time: a receipt of a driver that lost its lease must not follow another's.
-        self._lease.check()
+        self._parts.lease.check()
         region.unrated = receipt.unrated
         region.causes.update(receipt.causes)
         region.fingerprints = most_fingerprints([region.fingerprints, receipt.fingerprints])
@@ -422,10 +347,10 @@ class Driver:
             grader=region.work.grader_of(receipt.grader),
             fingerprints=region.fingerprints,
         )
-        self._ledger.append(receipt)
-        self._trust(receipt)
+        self._store.ledger.append(receipt)
+        self._store.trust(receipt)
         self._counting.add_receipt(receipt)
-        self._emit(RegionWritten(receipt.region.model, receipt.complete))
+        self._parts.emit(RegionWritten(receipt.region.model, receipt.complete))
 
 
 def _drain(name: str, dask_worker: Any = None) -> frozenset[Key]:  # noqa: ANN401 - Dask's own worker

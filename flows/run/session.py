@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
-import queue
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +35,7 @@ from evalcube.flows.run.spending import Spending
 from evalcube.flows.run.stopping import Interrupt, StopWish, stop_on_interrupt
 from evalcube.flows.run.summary import RunSummary, summarize_run
 from evalcube.flows.state.engines import Engines, joined_engines, origins_of, read_engines, write_engines
-from evalcube.flows.state.open_trials import left_of
+from evalcube.flows.state.open_trials import RoundWork
 from evalcube.flows.state.store import SweepStore
 from evalcube.stages.infer.endpoint import Endpoint, EngineInfo
 from evalcube.stages.infer.jobs import Slowdown
@@ -48,9 +46,8 @@ if TYPE_CHECKING:
     # A run with nothing to do needs no cluster and no client: imports stand where they work.
     from evalcube.deploy.clusters import Cluster, Connection
     from evalcube.flows.run.driver import Driver
-    from evalcube.flows.run.preflight import Members
-    from evalcube.flows.run.servers import Served
     from evalcube.flows.run.worker.context import Route, RunContext
+    from evalcube.flows.run.workers import RunParts
 
 FLUSH_SECONDS = 120.0
 """A region is written at least this often while its blocks come in, so that cubes can be read during a sweep."""
@@ -89,13 +86,11 @@ class Session:
         self._interrupt: Interrupt | None = None
         self._wish = StopWish(store.cube.records, lease.holder.token, self._emit.note, stop)
         self._endpoints: dict[str, Endpoint] = {}
-        self._served: Served
-        self._reports: queue.SimpleQueue[InDoubt | Slowdown | Traffic] = queue.SimpleQueue()
 
     def run(self) -> RunSummary:
         """Do what is left to do; a sweep with nothing left starts neither server nor cluster."""
         self._store = self._with_current_targets()
-        work = self._pending_work()
+        work = RoundWork.of(self._store)
         with stop_on_interrupt() as self._interrupt:
             try:
                 reason = self._begin(work, self._interrupt)
@@ -161,16 +156,11 @@ class Session:
         # A new one, since it reads the ledger: what the round before recorded is done.
         return SweepStore(store.cube, store.plan, targets, store.found, whole)
 
-    def _next_round(self) -> _Work:
+    def _next_round(self) -> RoundWork:
         """Ask the sampling how far to go now, and bring the cube to that size."""
         self._store = self._with_current_targets()
         self._store.grow()
-        return self._pending_work()
-
-    def _pending_work(self) -> _Work:
-        store = self._store
-        left, unrated = zip(*(left_of(store, i) for i in range(len(store.plan.evaluations))), strict=True)
-        return _Work(left, unrated, *store.behind())
+        return RoundWork.of(self._store)
 
     def _is_done(self) -> bool:
         """Whether nothing is left, although somebody stopped the run: that came with its last reply."""
@@ -179,7 +169,7 @@ class Session:
             return False
         return not any(True for i in range(len(store.plan.evaluations)) for _ in store.unfinished(i))
 
-    def _begin(self, work: _Work, interrupt: Interrupt) -> str:
+    def _begin(self, work: RoundWork, interrupt: Interrupt) -> str:
         """Say what there is to do, and do it; returns as `_work`."""
         self._emit(self._started_event(work))
         if not (work.trials or work.stale or work.uncompared):
@@ -189,18 +179,19 @@ class Session:
             return "stopped"
         return self._work(work, interrupt)
 
-    def _work(self, work: _Work, interrupt: Interrupt) -> str:
+    def _work(self, work: RoundWork, interrupt: Interrupt) -> str:
         """Run the tasks round by round; returns "complete", or "stopped" if somebody stopped it."""
         begin_processes(self._cluster, self._workers, work.trials, self._store.plan)
         from evalcube.flows.run.cluster import default_cluster, described, present, wait_for_workers
         from evalcube.flows.run.preflight import Members, refuse_far_workers
         from evalcube.flows.run.servers import serve_models
-        from evalcube.flows.run.worker.plugin import forget, install, plugin_name
+        from evalcube.flows.run.worker.plugin import forget, install, plugin_name, task_group
+        from evalcube.flows.run.workers import RunParts
 
         asked = self._models_asked(work)
         with ExitStack() as stack:
             stack.enter_context(self._wish)
-            self._served = stack.enter_context(serve_models(asked, self._emit.note, self._answer_tokens()))
+            served = stack.enter_context(serve_models(asked, self._emit.note, self._answer_tokens()))
             # A Ctrl-C in the middle of starting worker processes would leave some of them behind.
             cluster = self._cluster or default_cluster(self._workers, work.trials, self._store.plan)
             with interrupt.hold_signals():
@@ -211,9 +202,21 @@ class Session:
             if self._is_stopped():
                 return "stopped"
             refuse_far_workers(asked, addresses)
-            context = self._context(self._served.routes, connection, cluster.environment != "inherited")
+            context = self._context(served.routes, connection, cluster.environment != "inherited")
             admission = Members(connection.code, plugin_name(self._id), context.proof.tokens, self._emit.note)
-            connection.client.subscribe_topic(topic(self._id), self._receive)
+            parts = RunParts(
+                connection,
+                context,
+                admission,
+                self._lease,
+                self._emit,
+                share_limits(self._endpoints),
+                served.is_over,
+                self._flush_seconds,
+                cluster.patience,
+                task_group(self._settings.name, self._id),
+            )
+            connection.client.subscribe_topic(topic(self._id), partial(self._receive, parts))
             # Before the plugin is registered: half a registration has to be taken back, too.
             stack.callback(forget, connection, self._id)
             stack.callback(admission.close)
@@ -225,22 +228,24 @@ class Session:
             if not self._store.grown:
                 # Not before: a run that is refused for a key, a server or a worker leaves the plan as it was.
                 self._store.grow()
-                work = self._pending_work()
+                work = RoundWork.of(self._store)
             self._emit.note(described(cluster, connection, len(addresses)))
-            driver_of = partial(self._driver, connection, admission, cluster.patience, context, addresses)
-            driver, blocks = self._run_rounds(work, interrupt, driver_of)
+            driver, blocks = self._run_rounds(parts, work, len(addresses), interrupt)
             self._wait_for_reports(connection, driver.workers, blocks)
         self._spending.save()
         return "stopped" if driver.stopped else "complete"
 
     def _run_rounds(
-        self, work: _Work, interrupt: Interrupt, driver_of: Callable[[_Work, Iterator[int]], Driver]
+        self, parts: RunParts, work: RoundWork, workers: int, interrupt: Interrupt
     ) -> tuple[Driver, int]:
         """Work until the sampling wants no more; returns the driver of the last round, and the blocks of all."""
-        # Dask keys must never repeat within a cluster's life: a round would get the futures of the one before.
-        blocks, serials = 0, itertools.count()
+        from evalcube.flows.run.driver import Driver
+
+        blocks = 0
         while True:
-            driver = driver_of(work, serials)
+            driver = Driver(parts, self._store, work, workers)
+            self._spending.stop = driver.stop
+            self._wish.call(driver.stop)
             interrupt.stop = partial(driver.stop, "; Ctrl-C again to stop at once")
             driver.run()
             blocks += driver.blocks
@@ -257,7 +262,7 @@ class Session:
             )
             self._emit(Extended(sum(self._store.targets.counts), asked_since))
 
-    def _models_asked(self, work: _Work) -> list[Model]:
+    def _models_asked(self, work: RoundWork) -> list[Model]:
         plan = self._store.plan
         names = {plan.evaluations[i].model for i in self._sampling.models(plan)}
         names |= {judge.model for judge in plan.judges}
@@ -282,54 +287,6 @@ class Session:
         """Whether somebody wants it, while there is no driver yet that obeys."""
         return bool(self._wish.by)
 
-    def _driver(
-        self,
-        connection: Connection,
-        admission: Members,
-        patience: float,
-        context: RunContext,
-        workers: Sequence[str],
-        work: _Work,
-        serials: Iterator[int],
-    ) -> Driver:
-        from evalcube.flows.run.driver import Driver
-        from evalcube.flows.run.in_flight import make_judge_limits, make_limits
-        from evalcube.flows.run.worker.plugin import task_group
-
-        endpoints = {name: route.endpoint for name, route in context.routes.items()}
-        judges = list(dict.fromkeys(judge.model for judge in self._store.plan.judges))
-        driver = Driver(
-            connection,
-            context,
-            self._store.ledger,
-            self._store.trust,
-            self._lease,
-            self._store.cube.records,
-            regions=[self._store.unfinished(model) for model in range(len(self._store.plan.evaluations))],
-            limits=make_limits(
-                [evaluation.model for evaluation in self._store.plan.evaluations],
-                endpoints,
-                [left + unrated for left, unrated in zip(work.left, work.unrated, strict=True)],
-                len(workers) or 1,
-                judges,
-            ),
-            judge_limits=make_judge_limits(judges, endpoints),
-            stale=work.stale,
-            uncompared=work.uncompared,
-            serials=serials,
-            emit=self._emit,
-            sharing=self._sharing,
-            reports=self._reports,
-            is_over=self._served.is_over,
-            flush_seconds=self._flush_seconds,
-            patience=patience,
-            admission=admission,
-            group=task_group(self._settings.name, self._id),
-        )
-        self._spending.stop = driver.stop
-        self._wish.call(driver.stop)
-        return driver
-
     def _context(self, routes: Mapping[str, Route], connection: Connection, unset_keys: bool) -> RunContext:
         from evalcube.flows.run.servers import is_managed
         from evalcube.flows.run.worker.context import Proof, RunContext
@@ -338,7 +295,6 @@ class Session:
         cube, cache, store = absolute(self._settings.cube), absolute(self._settings.cache), self._store
         routes = bounded_refusals(store, recall(store.cube.records, self._settings.models, routes))
         self._endpoints = {name: route.endpoint for name, route in routes.items()}
-        self._sharing = share_limits(self._endpoints)
         elsewhere, managed = connection.code.elsewhere, filter(is_managed, self._settings.models)
         # A server of this run may not have begun yet.
         reached = self._endpoints.keys() - {model.name for model in managed}
@@ -366,19 +322,19 @@ class Session:
         while self._tracker.blocks < blocks and time.monotonic() < deadline:
             time.sleep(0.02)
 
-    def _receive(self, event: tuple[float, Mapping[str, Any]]) -> None:
+    def _receive(self, parts: RunParts, event: tuple[float, Mapping[str, Any]]) -> None:
         report = from_message(event[1])
         if isinstance(report, InDoubt):
-            self._reports.put(report)
+            parts.reports.put(report)
             return
         # These two are for the driver, which asks for them in its own thread and in its own time.
         if isinstance(report, Slowdown) or (isinstance(report, Traffic) and report.starved):
-            self._reports.put(report)
+            parts.reports.put(report)
         # What only passes between workers is no event of the run.
         if not isinstance(report, Slowdown) or report.overload or report.pause:
             self._emit(report)
 
-    def _started_event(self, work: _Work) -> Started:
+    def _started_event(self, work: RoundWork) -> Started:
         store, counts = self._store, self._store.targets.counts
         return Started(
             self._id,
@@ -391,7 +347,7 @@ class Session:
             prices={model.name: model.paid for model in self._settings.models if model.priced},
         )
 
-    def _asked_rows(self, work: _Work) -> tuple[Asked, ...]:
+    def _asked_rows(self, work: RoundWork) -> tuple[Asked, ...]:
         """What is to ask of each evaluation; nothing where the config no longer names its model."""
         names = {model.name for model in self._settings.models}
         rows = zip(self._store.plan.evaluations, self._store.targets.counts, work.left, strict=True)
@@ -399,22 +355,3 @@ class Session:
             Asked(evaluation.model, trials, left if evaluation.model in names else 0)
             for evaluation, trials, left in rows
         )
-
-
-@dataclass(frozen=True)
-class _Work:
-    """What a round has to do."""
-
-    left: Sequence[int]
-    """Trials to ask, by evaluation."""
-    unrated: Sequence[int]
-    """Recorded trials that judges are to rate, by evaluation."""
-    stale: Sequence[int]
-    """Evaluations to count again."""
-    uncompared: Sequence[int]
-    """Tasks whose prompts are to be compared."""
-
-    @property
-    def trials(self) -> int:
-        """For which models are asked, be it as judges."""
-        return sum((*self.left, *self.unrated))

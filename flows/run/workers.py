@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import queue
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from evalcube.deploy.clusters import ClusterError, Connection
@@ -19,10 +20,12 @@ from evalcube.flows.events import Event, InDoubt, Noted, Traffic, process_at
 from evalcube.flows.run.health import Health, Queueing
 from evalcube.flows.run.in_flight import InFlightLimit
 from evalcube.flows.run.preflight import Members
+from evalcube.flows.run.worker.context import RunContext
 from evalcube.flows.run.worker.plugin import plugin_name, workspace_on
 from evalcube.flows.run.worker.quarantine import Doubts
 from evalcube.stages.infer.jobs import Slowdown
 from evalcube.stages.infer.sharing import Setting, Shared
+from evalcube.storage.cube.lease import Lease
 
 _POLL_SECONDS = 1.0
 _ADMIT_SECONDS, _SECONDS_PER_WORKER = 0.1, 0.001
@@ -47,57 +50,54 @@ class SharedLimits(NamedTuple):
     """By label of a model whose endpoint several runs share: their number, and this one's place among them."""
 
 
+@dataclass(frozen=True)
+class RunParts:
+    """What a run consists of in all of its rounds: the session makes it, and whoever works on a round has it."""
+
+    connection: Connection
+    """To a cluster whose workers have the run's plugin."""
+    context: RunContext
+    admission: Members
+    """Who may take part."""
+    lease: Lease
+    emit: Callable[[Event], None]
+    sharing: Shared
+    """The endpoints' limits, and what workers have of them."""
+    is_over: Callable[[str], bool]
+    """Whether a model's server was given up."""
+    flush_seconds: float
+    """Regions and counters are written at least this often."""
+    patience: float = PATIENCE_SECONDS
+    """Seconds without any worker after which the run gives up."""
+    group: str = ""
+    """What names the run on the dashboard, beside each stage."""
+    reports: queue.SimpleQueue[InDoubt | Slowdown | Traffic] = field(default_factory=queue.SimpleQueue)
+    """What workers report of their endpoints."""
+    serials: Iterator[int] = field(default_factory=itertools.count)
+    """For Dask's keys, which never repeat within a cluster's life: a round would get the futures of the one before."""
+
+    @property
+    def plugin(self) -> str:
+        """Name of the run's plugin."""
+        return plugin_name(self.context.run)
+
+    def note(self, message: str) -> None:
+        """Tell what a person should read."""
+        self.emit(Noted(message))
+
+
 class Workers:
-    """The workers of a run.
+    """The workers of a run, of whom some limits depend.
 
     A worker sends nothing before something was lent to it, so that one that joins or restarts never adds connections to
     those that are there already; what is in flight above a part that shrinks ends as usual, and is lent again then.
     Nobody waits for a worker: what it is asked or told has a time limit, and is said again to whoever did not answer.
-
-    Parameters
-    ----------
-    connection
-        To the cluster.
-    run
-        Name of the run.
-    shared
-        What depends on the number of workers.
-    emit
-        Takes events.
-    admission
-        Who may take part; default: everybody.
-    endpoints
-        Digest of each model's endpoint, by label, under which runs on one scheduler share its limits.
-    sharing
-        The endpoints' limits, and what workers have of them: of the whole run, as they keep it from round to round.
-    reports
-        What workers report of their endpoints.
-    patience
-        Seconds without any worker after which the run gives up.
     """
 
-    def __init__(
-        self,
-        connection: Connection,
-        run: str,
-        shared: Iterable[InFlightLimit],
-        emit: Callable[[Event], None],
-        *,
-        admission: Members | None = None,
-        endpoints: Mapping[str, str] | None = None,
-        sharing: Shared | None = None,
-        reports: queue.SimpleQueue[InDoubt | Slowdown | Traffic] | None = None,
-        patience: float = PATIENCE_SECONDS,
-    ) -> None:
-        self._reports = reports or queue.SimpleQueue()
-        self._connection = connection
-        self._client = connection.client
-        self._admission = admission or Members(connection.code, plugin_name(run))
-        self._endpoints = dict(endpoints or {})
-        self._patience = patience
-        self._run = run
-        self._shared = tuple(shared)
-        self._emit = emit
+    def __init__(self, parts: RunParts, limits: Iterable[InFlightLimit]) -> None:
+        self._parts = parts
+        self._client = parts.connection.client
+        self._shared = tuple(limits)
         self._view = ClusterView({}, {})
         self._there: list[str] = []
         self._missed: set[str] = set()
@@ -112,12 +112,11 @@ class Workers:
         self._polled_at = self._admitted_at = -math.inf
         self._gone_at: float | None = None
         self._noted = False
-        self._health = Health(self._note, self._admission.describe)
+        self._health = Health(parts.note, parts.admission.describe)
         self._asking: PendingAnswer[dict[str, int]] | None = None
         """On its way to workers that have been silent for a while."""
-        self._queueing = Queueing(self._note)
-        self._doubts = Doubts(self._client, run, self._admission)
-        self._sharing = sharing or Shared()
+        self._queueing = Queueing(parts.note)
+        self._doubts = Doubts(self._client, parts.context.run, parts.admission)
         self._losses = 0
         self._worked = False
 
@@ -154,7 +153,7 @@ class Workers:
             if now - self._polled_at < _POLL_SECONDS:
                 return
             first = self._polled_at == -math.inf
-            self._polled_at, self._looking = now, self._connection.code.look()
+            self._polled_at, self._looking = now, self._parts.connection.code.look()
             # Only at first is there nothing else to do meanwhile.
             if first:
                 with suppress(OSError):
@@ -174,13 +173,13 @@ class Workers:
         anew = {each for each, process in view.ids.items() if self._view.ids.get(each, process) != process}
         view = view._replace(workers={each: name for each, name in view.workers.items() if each not in anew})
         before, self._view = self._view, view
-        for note in self._connection.tend(view.workers):
-            self._emit(Noted(note))
+        for note in self._parts.connection.tend(view.workers):
+            self._parts.note(note)
         lost = set(before.workers).difference(view.workers)
         self._count_losses(view.crashes)
         # One poll later, when the last that they reported has certainly arrived.
         for address in sorted(self._missed.difference(view.workers)):
-            self._emit(Traffic(worker=process_at(address)))
+            self._parts.emit(Traffic(worker=process_at(address)))
         self._missed = lost
         self._admitted_at = time.monotonic()
         self._health.see(view, self._admitted_at)
@@ -194,7 +193,7 @@ class Workers:
 
     def _admit_workers(self) -> list[str]:
         """Who takes part now."""
-        return self._admission.admit(self._view.workers, self._health.aside, self._health.silent)
+        return self._parts.admission.admit(self._view.workers, self._health.aside, self._health.silent)
 
     def _hear_silent(self) -> None:
         """Take in whether workers that were silent have answered."""
@@ -207,7 +206,7 @@ class Workers:
     def _admit(self, now: float) -> None:
         """Give a late worker its share as soon as it is ready; who is there is looked up more seldom."""
         pause = max(_ADMIT_SECONDS, len(self._view.workers) * _SECONDS_PER_WORKER)
-        if not self._admission.undecided or now - self._admitted_at < pause:
+        if not self._parts.admission.undecided or now - self._admitted_at < pause:
             return
         self._admitted_at = now
         before, self._there = self._there, self._admit_workers()
@@ -218,12 +217,12 @@ class Workers:
         """Give more blocks to models that are starved, and tell workers what was decided and what others learned."""
         slowed: list[Slowdown] = []
         starved: set[str] = set()
-        while not self._reports.empty():
-            report = self._reports.get()
+        while not self._parts.reports.empty():
+            report = self._parts.reports.get()
             if isinstance(report, Slowdown):
                 slowed.append(report)
                 if report.report is not None:
-                    self._sharing.hear(report.worker, report.model, report.report)
+                    self._parts.sharing.hear(report.worker, report.model, report.report)
             elif isinstance(report, InDoubt):
                 self._doubts.heard(report)
             else:
@@ -233,7 +232,7 @@ class Workers:
                 item.grow()
         # The one that learned of a pause has paused already.
         pauses = [replace(each, report=None) for each in slowed if each.pause]
-        self._pass_on(pauses, self._sharing.decide(self._there, self._present, time.time()))
+        self._pass_on(pauses, self._parts.sharing.decide(self._there, self._present, time.time()))
 
     @property
     def _present(self) -> tuple[str, ...]:
@@ -253,12 +252,13 @@ class Workers:
         news = [*pauses, *(Slowdown(model, setting=setting) for model, setting in settings.items())]
         if news and workers:
             # Nobody waits for the answers: who misses this reports an old setting, and is told again.
-            asked = ask_each(self._client, _slow_down, plugin_name(self._run), news, workers=workers)
+            asked = ask_each(self._client, _slow_down, self._parts.plugin, news, workers=workers)
             PendingAnswer(self._client, asked)
 
     def _share_out(self) -> None:
         """Tell workers how many they are, those that have not heard it, and what is lent to them."""
-        runs = {model: self._view.shares.get(digest, (1, 0)) for model, digest in self._endpoints.items()}
+        routes = self._parts.context.routes.items()
+        runs = {name: self._view.shares.get(route.endpoint.digest, (1, 0)) for name, route in routes}
         for item in self._shared:
             # With no worker at all the limits stay as for one: the next one to come should find blocks.
             item.workers = max(len(self._there), 1)
@@ -266,22 +266,19 @@ class Workers:
         self._note_sharing(runs)
         # A worker that comes back may be a new process: it has to hear its share again.
         self._told = {address: share for address, share in self._told.items() if address in self._there}
-        present, self._sharing.runs = self._present, runs
-        decided = self._sharing.decide(self._there, present, time.time(), at_once=True)
-        share = SharedLimits(self._sharing.count(self._there, present), runs)
+        present, self._parts.sharing.runs = self._present, runs
+        decided = self._parts.sharing.decide(self._there, present, time.time(), at_once=True)
+        share = SharedLimits(self._parts.sharing.count(self._there, present), runs)
         news = {address: share for address in self._there if self._told.get(address) != share}
         # One message at a time: of two under way the older one might arrive last.
         self._waits_to_tell = bool(news) and self._telling is not None
         if self._waits_to_tell:
             news = {}
         if news:
-            name, settings = plugin_name(self._run), self._sharing.settings
+            name, settings = self._parts.plugin, self._parts.sharing.settings
             asked = ask_each(self._client, _take_share, name, share, settings, workers=tuple(news))
             self._telling = (news, PendingAnswer(self._client, asked))
         self._pass_on([], decided, news)
-
-    def _note(self, message: str) -> None:
-        self._emit(Noted(message))
 
     def _note_sharing(self, runs: Mapping[str, tuple[int, int]]) -> None:
         """Say when others begin or cease to ask the same endpoints."""
@@ -294,7 +291,7 @@ class Workers:
                     if model in waits
                     else "each keeps to its share"
                 )
-                self._note(
+                self._parts.note(
                     f"{number} runs on this scheduler use the endpoint of {model}: {part}"
                     if number > 1
                     else f"no other run uses the endpoint of {model} any more"
@@ -321,12 +318,10 @@ class Workers:
                 f"ends them (memory, `ulimit -v`, `-t`, `-n`; Dask ends one at its own memory limit). Look at their "
                 f"logs, give fewer workers, or more memory for each, and run the same command again."
             )
-        if before < _NOTED_LOSSES <= self._losses and not self._connection.replaces:
-            self._emit(
-                Noted(
-                    f"{self._losses} worker processes have ended so far, by crashes or out of memory (Dask ends "
-                    "one at its memory limit): look at their logs, give fewer workers, or more memory for each"
-                )
+        if before < _NOTED_LOSSES <= self._losses and not self._parts.connection.replaces:
+            self._parts.note(
+                f"{self._losses} worker processes have ended so far, by crashes or out of memory (Dask ends one "
+                "at its memory limit): look at their logs, give fewer workers, or more memory for each"
             )
 
     def _watch_absence(self, now: float) -> None:
@@ -334,14 +329,14 @@ class Workers:
             self._gone_at, self._noted = None, False
             return
         self._gone_at = now if self._gone_at is None else self._gone_at
-        if now - self._gone_at > self._patience:
+        if now - self._gone_at > self._parts.patience:
             raise ClusterError(
-                f"the cluster has had no worker for {self._patience:g} s: they died or were stopped. "
+                f"the cluster has had no worker for {self._parts.patience:g} s: they died or were stopped. "
                 f"Look at their memory and logs, start some, and run the same command again to resume."
             )
         if now - self._gone_at > _NOTE_SECONDS and not self._noted:
             self._noted = True
-            self._emit(Noted("the cluster has no workers at the moment; waiting for some"))
+            self._parts.note("the cluster has no workers at the moment; waiting for some")
 
 
 def _take_share(

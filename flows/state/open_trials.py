@@ -77,6 +77,37 @@ def left_of(store: SweepStore, model: int) -> tuple[int, int]:
     return sum(part.count for part in parts), sum(part.unrated for part in parts)
 
 
+@dataclass(frozen=True)
+class RoundWork:
+    """What a round of a run has to do."""
+
+    left: Sequence[int]
+    """Trials to ask, by evaluation."""
+    unrated: Sequence[int]
+    """Recorded trials that judges are to rate, by evaluation."""
+    stale: Sequence[int]
+    """Evaluations to count again."""
+    uncompared: Sequence[int]
+    """Tasks whose prompts are to be compared."""
+
+    @classmethod
+    def of(cls, store: SweepStore) -> RoundWork:
+        """What is left of a sweep, as far as its targets go."""
+        counts = (left_of(store, model) for model in range(len(store.plan.evaluations)))
+        left, unrated = zip(*counts, strict=True)
+        return cls(left, unrated, *store.behind())
+
+    @property
+    def by_evaluation(self) -> list[int]:
+        """Trials for which models are asked, be it as judges."""
+        return [left + unrated for left, unrated in zip(self.left, self.unrated, strict=True)]
+
+    @property
+    def trials(self) -> int:
+        """All of these."""
+        return sum(self.by_evaluation)
+
+
 def pending_beside(store: SweepStore, whole: SampleTargets, left: int) -> int:
     """How many trials of a plan, and of what its cube was grown to, are not done and not among those `left`."""
     own = store.plan.named_cells

@@ -275,7 +275,7 @@ class _Rescore:
         if wanted:
             models = sorted(touched | {region.model for region in wanted})
             self._cube.records.put(UNCOUNTED, json.dumps(models).encode())
-        for region in announcer.counted(wanted, "regions graded"):
+        for region in announcer.count_each(wanted, "regions graded"):
             stored, graded = self._regrade(self._newest[region], whole=not older_only)
             if stored is None:
                 continue  # the run does it again

@@ -10,6 +10,8 @@ import evalcube as ec
 from evalcube.events import Counted, Noted
 from evalcube.flows.errors import WrongTypeError
 from evalcube.flows.events import Announcer
+from evalcube.flows.read.reader import Reader
+from evalcube.storage.errors import StorageError
 
 
 def test_announcer__calls_one_subscriber_at_a_time_whichever_threads_tell():
@@ -40,7 +42,13 @@ def test_announcer__refuses_what_cannot_be_called(wrong):
         Announcer(wrong)
 
 
-def test_public_functions__tell_what_they_count_and_what_a_person_should_read(small_sweep, tmp_path):
+def test_public_functions__tell_what_they_count_and_what_a_person_should_read(
+    small_sweep, tmp_path, monkeypatch
+):
+    def no_answer(_):
+        raise StorageError("it is away", "cache", "")
+
+    monkeypatch.setattr(Reader, "cache", no_answer)
     cube, shared = str(small_sweep / "cube.zarr"), str(tmp_path / "shared")
     log = tmp_path / "log.jsonl"
     log.write_text('{"prompt": "1 + 1?", "response": "2", "correct": 1, "model": "mine"}\n')
@@ -50,7 +58,7 @@ def test_public_functions__tell_what_they_count_and_what_a_person_should_read(sm
         "pull": lambda told: ec.pull(shared, tmp_path / "mine.zarr", tag="v1", subscribers=told),
         "merge": lambda told: ec.merge(tmp_path / "both.zarr", [cube], subscribers=told),
         "import_logs": lambda told: ec.import_logs([log], tmp_path / "log.zarr", subscribers=told),
-        "report": lambda told: ec.report(cube, tmp_path / "r.html", cache=log, subscribers=told),
+        "report": lambda told: ec.report(cube, tmp_path / "r.html", subscribers=told),
     }
 
     heard = {}

@@ -210,7 +210,7 @@ class _Pulling:
         lines = [line for data in in_threads(self._object, ledgers) for line in data.splitlines(True)]
         others = sorted(set(keys) - {*ledgers, _FOLDER})
         copied = in_threads(lambda key: self._put(draft, key, cache), others)
-        for _ in self._announcer.counted(copied, "objects pulled"):
+        for _ in self._announcer.count_each(copied, "objects pulled"):
             pass
         log = draft.at(SIDE).log(LEDGER)
         for line in lines:

@@ -128,7 +128,7 @@ def hashed(space: Space, keys: Iterable[str], noun: str, announcer: Announcer) -
             )
         return key, PublishedObject(sha256=hashlib.sha256(found.data).hexdigest(), size=len(found.data))
 
-    return dict(announcer.counted(in_threads(one, sorted(keys)), noun))
+    return dict(announcer.count_each(in_threads(one, sorted(keys)), noun))
 
 
 def decode(data: bytes, where: str) -> Publication:

@@ -1,9 +1,7 @@
 """How many blocks are under way: more of them where a few late answers hold most blocks back."""
 
 import itertools
-import queue
 import time
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -27,6 +25,7 @@ from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.engine import Engine
 from evalcube.stages.infer.jobs import Job, Slowdown
 from evalcube.storage.cube.regions import Region
+from tests.flows.run.parts import run_parts
 from tests.waiting import PATIENCE
 
 
@@ -43,9 +42,6 @@ def full_limit(**settings):
     limit.workers = 2
     limit.address.in_flight = limit.depth
     return limit
-
-
-EVERYBODY = SimpleNamespace(admit=lambda there, *_: sorted(there), describe=str, undecided=False)
 
 
 def test_grow__allows_half_as_many_blocks_again_within_bounds():
@@ -77,14 +73,14 @@ def test_grow__changes_nothing_where_more_blocks_would_not_help(change):
 
 
 def test_workers__give_more_blocks_to_the_models_that_are_starved():
-    reports = queue.SimpleQueue()
+    parts = run_parts(Connection(None))
     starved, sated = (
         InFlightLimit(8, 16, model="starved", address=AddressLoad(6)),
         InFlightLimit(8, 16, model="sated", address=AddressLoad(6)),
     )
-    workers = Workers(Connection(None), "run", (starved, sated), lambda _: None, reports=reports)
-    reports.put(from_message(as_message(Traffic(starved=("starved",), worker="a"))))
-    reports.put(Slowdown("sated", 1.0, overload=True, worker="a"))  # with nobody else to tell
+    workers = Workers(parts, (starved, sated))
+    parts.reports.put(from_message(as_message(Traffic(starved=("starved",), worker="a"))))
+    parts.reports.put(Slowdown("sated", 1.0, overload=True, worker="a"))  # with nobody else to tell
 
     workers._adapt()
 
@@ -169,7 +165,7 @@ def test_took__a_small_sweep_stays_shared_out():
 
 def test_workers__that_crash_again_and_again_are_told_of_once(monkeypatch):
     events = []
-    workers = Workers(Connection(None), "run", (), events.append, admission=EVERYBODY)
+    workers = Workers(run_parts(Connection(None), events.append), ())
     monkeypatch.setattr(workers, "_share_out", lambda: None)
 
     counts = []
@@ -186,7 +182,7 @@ def test_workers__that_crash_again_and_again_are_told_of_once(monkeypatch):
 
 def test_workers__of_one_that_is_gone_nothing_is_in_flight(monkeypatch):
     tracker = Tracker()
-    workers = Workers(Connection(None), "run", (), tracker, admission=EVERYBODY)
+    workers = Workers(run_parts(Connection(None), tracker), ())
     monkeypatch.setattr(workers, "_share_out", lambda: None)
     for address in ("a:1", "b:1"):
         tracker(Traffic(sent=9, in_flight=4, worker=process_at(address, 7)))
@@ -203,7 +199,7 @@ def test_workers__of_one_that_is_gone_nothing_is_in_flight(monkeypatch):
 @pytest.mark.parametrize("worked", [False, True])
 def test_workers__that_all_end_before_any_has_done_a_task_end_the_run(monkeypatch, worked):
     addresses = itertools.count()
-    workers = Workers(Connection(None), "run", (), lambda _: None, admission=EVERYBODY)
+    workers = Workers(run_parts(Connection(None)), ())
     monkeypatch.setattr(workers, "_share_out", lambda: None)
     if worked:
         workers.note_work()
@@ -233,15 +229,7 @@ def test_limit__is_divided_among_the_runs_that_share_an_endpoint():
 def test_workers__tell_their_shares_and_say_when_other_runs_ask_the_same_endpoint(monkeypatch):
     notes, limit = [], InFlightLimit(8, 16, model="m")
     sharing = share_limits({"m": Endpoint("m", "http://h/v1", connections=8)})
-    workers = Workers(
-        Connection(None),
-        "run",
-        (limit,),
-        notes.append,
-        endpoints={"m": "digest"},
-        sharing=sharing,
-        admission=EVERYBODY,
-    )
+    workers = Workers(run_parts(Connection(None), notes.append, sharing=sharing, m="digest"), (limit,))
     monkeypatch.setattr(workers_module, "ask_each", lambda *_, workers: workers)
     monkeypatch.setattr(workers_module, "PendingAnswer", lambda _, asked: asked)
 
@@ -249,7 +237,7 @@ def test_workers__tell_their_shares_and_say_when_other_runs_ask_the_same_endpoin
     workers._see(ClusterView({"a": "", "b": ""}, {"digest": (1, 0)}))
 
     assert workers._telling[0] == dict.fromkeys("ab", (2, {"m": (2, 1)}))
-    setting = workers._sharing.settings["m"]
+    setting = sharing.settings["m"]
     assert {name: loan.connections for name, loan in setting.loans.items()} == {"a": 4, "b": 4}
     assert [note.message for note in notes] == [
         "2 runs on this scheduler use the endpoint of m: each keeps to its share",

@@ -11,10 +11,9 @@ from evalcube.deploy.clusters.registrar import ClusterView
 from evalcube.flows.events import Noted
 from evalcube.flows.run import cluster, workers
 from evalcube.flows.run.cluster import wait_for_workers
+from tests.flows.run.parts import run_parts
 from tests.flows.shared_cluster import PROCESSES
 from tests.flows.support import sweep_config
-
-ADMITTED = SimpleNamespace(admit=lambda there, *_: sorted(there), describe=str, undecided=False)
 
 
 class Lease:
@@ -90,9 +89,7 @@ def test_workers__what_tending_finds_reaches_the_user(monkeypatch):
     notes = []
     monkeypatch.setattr(workers.Workers, "_share_out", lambda _: None)
 
-    workers.Workers(
-        Queue(["job 4 is replaced"], [{"a": "job-1"}]), "run", (), notes.append, admission=ADMITTED
-    ).poll()
+    workers.Workers(run_parts(Queue(["job 4 is replaced"], [{"a": "job-1"}]), notes.append), ()).poll()
 
     assert [note.message for note in notes] == ["job 4 is replaced"]
 
@@ -104,7 +101,7 @@ def test_workers__of_a_cluster_that_replaces_them_come_and_go_without_a_note(mon
     replaced = Queue(workers=({f"{number}": ""} for number in range(100)))
     replaced.replaces = True
 
-    of_a_batch_system = workers.Workers(replaced, "run", (), notes.append, admission=ADMITTED)
+    of_a_batch_system = workers.Workers(run_parts(replaced, notes.append), ())
     for _ in range(12):
         of_a_batch_system.poll()
 

@@ -13,6 +13,7 @@ from evalcube.flows.run import workers
 from evalcube.flows.run.preflight import Members
 from evalcube.flows.run.sweep import run
 from evalcube.flows.run.workers import Workers
+from tests.flows.run.parts import run_parts
 from tests.flows.support import sweep_config
 
 LOOP_SECONDS = 0.25
@@ -68,7 +69,7 @@ def told(monkeypatch, clock):
 def follow(code, clock, seconds):
     connection = Connection(None, code)
     connection.tend = lambda _: ()
-    followed = Workers(connection, "run", (), lambda _: None, admission=Members(code, "run"))
+    followed = Workers(run_parts(connection, admission=Members(code, "run")), ())
     end = clock[0] + seconds
     while clock[0] < end:
         followed.poll()
