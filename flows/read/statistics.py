@@ -83,7 +83,8 @@ def leaderboard(
         File of ratings by people, see `evalcube.flows.read.gold.read_gold`: scores correct composites from 50 of a row
         on, and answers called right or wrong the accuracy, from 100 on. Of one cube only.
     weigh
-        How a task's points are weighted: "tasks", by their trials in the first plan; "trials", by all their trials.
+        "tasks": tasks have equal weight, and a task's points are weighted by their trials in the first plan;
+        "trials": all trials have equal weight, as papers have it.
 
     Returns
     -------

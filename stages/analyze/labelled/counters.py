@@ -104,15 +104,21 @@ def planned_questions(ds: Dataset) -> Floats:
 
 
 def task_moments(
-    ds: Dataset, member: NDArray[np.bool_], mode: str, effect: Floats | None = None, *, together: bool = False
+    ds: Dataset,
+    member: NDArray[np.bool_],
+    mode: str,
+    effect: Floats | None = None,
+    *,
+    together: bool = False,
+    plain: bool = False,
 ) -> Floats:
     """Moments by part of the mean rate of each task: (model, [tier,] task, part, moment); needs counters in memory.
 
-    Points weigh as in the base design.
+    Tasks weigh the same and points as in the base design, or if `plain` all trials alike.
     """
     labels = names(ds, "counter")
     cells = counter_cells(ds).values[..., [labels.index(name) for name in DRAWN]].astype(float)
-    share = design.ratios(base_design(ds), cells[..., 0] > 0)
+    share = cells[..., 0].copy() if plain else design.ratios(base_design(ds), cells[..., 0] > 0)
     if effect is not None:
         cells /= effect[..., np.newaxis, np.newaxis]
     questions = planned_questions(ds)
@@ -124,7 +130,7 @@ def task_moments(
         there = each[..., 3] > 0
         where = np.nonzero((there[:, np.newaxis] if member.ndim == 3 else there) & member)
         point = where[0], where[-2], where[-1]
-        rows = stratified.weigh(each[point], 1.0 / weight[where[:-1]])
+        rows = stratified.weigh(each[point], 1.0 if plain else 1.0 / weight[where[:-1]])
         shape = weight.shape[:-1] if together else weight.shape
         owner = np.ravel_multi_index(where[: len(shape)], shape)
         sums = stratified.parts_of(rows, questions[models][point], owner, int(np.prod(shape)))
@@ -149,11 +155,14 @@ def mean_weights(ds: Dataset) -> Floats:
     return np.asarray((each / np.where(total > 0, total, 1.0)).sum(axis=0))
 
 
-def per_trial(ds: Dataset, member: NDArray[np.bool_] | None = None, *, by_task: bool = False) -> Floats:
-    """Counters per finished trial, mean over tasks of the mean over points by `point_weights`: (model, counter)."""
+def per_trial(
+    ds: Dataset, member: NDArray[np.bool_] | None = None, *, by_task: bool = False, plain: bool = False
+) -> Floats:
+    """Counters per finished trial, mean over tasks of points by `point_weights`, or `plain`: (model, counter)."""
     cells, labels = counter_cells(ds).values.astype(float), names(ds, "counter")
     trials = column(cells, "trials", labels)
-    share, axis = point_weights(ds, member), 2 if by_task else (1, 2)
+    share = trials * (True if member is None else member) if plain else point_weights(ds, member)
+    axis = 2 if by_task else (1, 2)
     total = share.sum(axis=axis)[..., np.newaxis]
     each = cells * (share / np.where(trials > 0, trials, 1.0))[..., np.newaxis]
     return np.asarray(each.sum(axis=axis) / np.where(total > 0, total, np.nan))

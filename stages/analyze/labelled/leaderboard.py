@@ -87,7 +87,8 @@ def leaderboard(
     part, planned = common_part(loaded)
     published = _data_sets_only(ds, planned)
     chosen: Mode = mode if mode != "auto" else PLAIN if published else "C_P"
-    how = How(version, chosen, basis, seed, draws, confidence, effects, token_effects(ds))
+    plain = weigh == "trials"
+    how = How(version, chosen, basis, seed, draws, confidence, effects, token_effects(ds), plain)
     common = common_points(planned & members(ds).any(axis=0), names(ds, "task"))
     short = shortfall(ds.assign(counters=cells), planned)
     scored = _score(part, loaded, how, common, short, published=published)
@@ -115,7 +116,8 @@ def leaderboard(
         ceiling=scored.ceiling,
         cautions=cautions(scored.rows, common.left_out, apart),
     )
-    return by_lead(replace(board, cautions=(*board.cautions, *_weighing_remarks(board, weigh))))
+    board = by_lead(board)
+    return replace(board, cautions=(*board.cautions, *_weighing_remarks(board, weigh)))
 
 
 def _with_weights(ds: Dataset, weigh: BoardWeigh) -> tuple[Dataset, Labelled]:
@@ -132,9 +134,12 @@ def _with_weights(ds: Dataset, weigh: BoardWeigh) -> tuple[Dataset, Labelled]:
 def _weighing_remarks(board: Leaderboard, weigh: BoardWeigh) -> tuple[str, ...]:
     """Return what a reader should know of the weights of points."""
     if weigh == "trials":
-        return ("Points are weighted by all their trials: adding trials to some changes the results.",)
+        return (
+            "All trials have equal weight, whatever their task: adding trials to some changes the results.",
+        )
     differ = board.uneven or bool(board.weighed)
-    return weighing_notes(differ=differ, unclustered=0 if board.clustered else board.repeats)
+    published = board.rows if board.data_sets else ()
+    return weighing_notes(published, differ=differ, unclustered=0 if board.clustered else board.repeats)
 
 
 @dataclass(frozen=True)
@@ -187,12 +192,14 @@ def _score(
     if scores is None:
         scores = resample_scores(ds, how, grouped, member)
     ranked = np.asarray(member.any(axis=0))
-    overall = task_moments(ds, ranked, how.mode, effect, together=True)
-    plain = task_moments(ds, ranked, "E_P", effect, together=True)
+    overall = task_moments(ds, ranked, how.mode, effect, together=True, plain=how.plain)
+    right = task_moments(ds, ranked, "E_P", effect, together=True, plain=how.plain)
     draws = scores.draws if lead == "score" else draw_means(ds, how, overall)
-    accuracy = stratified.combine(plain, confidence=how.level, exact=True)
+    accuracy = stratified.combine(right, confidence=how.level, exact=True)
     rates = stratified.combine(
-        task_moments(ds, member, how.mode, effect, together=True), confidence=how.level, exact=True
+        task_moments(ds, member, how.mode, effect, together=True, plain=how.plain),
+        confidence=how.level,
+        exact=True,
     )
     first = reasonscore.tier_score(grouped, labels=labels, basis=how.basis, expected=expected)
     columns = {
@@ -207,6 +214,7 @@ def _score(
         "tokens_per_trial": spent.tolist(),
         "score_v1": reasonscore.mean_score(first.score).tolist(),
         "accuracy": _estimates(np.stack(accuracy, axis=-1)),
+        "pooled": per_trial(ds, ranked, plain=True)[:, labels.index("correct")].tolist(),
         "rate": _estimates(np.stack(stratified.combine(overall, confidence=how.level, exact=True), axis=-1)),
         "guesser": _guesser(how, grouped, labels, expected),
         "rank_interval": _estimates(_ranks(np.where(unranked[:, np.newaxis], np.nan, draws), how)),
@@ -214,7 +222,7 @@ def _score(
         "others": common.lacks,
         "thin": short.thin,
         "bounds": short.bounds,
-        **_count_columns(whole, per_trial(ds)),
+        **_count_columns(whole, per_trial(ds, plain=how.plain)),
     }
     asked = planned.any(axis=(1, 2)) if planned.any() else np.ones(len(cells), dtype=bool)
     rows = tuple(

@@ -233,14 +233,19 @@ def cautions(rows: Sequence[Row], left_out: str, apart: Sequence[str]) -> tuple[
     return tuple(notes)
 
 
-def weighing_notes(*, differ: bool, unclustered: int) -> tuple[str, ...]:
-    """How points that differ in their trials weigh, and how repeats do, a sentence each."""
+def weighing_notes(rows: Sequence[Row], *, differ: bool, unclustered: int) -> tuple[str, ...]:
+    """How points that differ in their trials weigh, what papers would print, and how repeats weigh, a sentence each."""
     notes = []
     if differ:
-        notes.append(
-            f"Numbers of trials differ: {design.WEIGHING['tasks']}. `evalcube leaderboard --weigh trials` gives the "
-            "plain mean over trials that papers print."
-        )
+        notes.append(f"Numbers of trials differ: {design.WEIGHING['tasks']}.")
+    for row, label in zip(rows, label_rows(rows), strict=True):
+        here, there = (f"{100 * share:.1f}%" for share in (row.accuracy.value, row.pooled))
+        if here != there:
+            notes.append(
+                f"Papers print the mean over all trials, which is {there} for {label}; {here} is the mean over tasks. "
+                "`evalcube leaderboard --weigh trials` shows the former."
+            )
+            break
     if unclustered > 1:
         notes.append(
             f"Questions were asked up to {unclustered} times. Intervals here treat answers as independent, since the "

@@ -109,6 +109,8 @@ class Row:
     """ReasonScore of upper bounds, as the reference defines it: 1000 for a model that is always right, at any size."""
     accuracy: Estimate
     """Plain share of right answers in the finished trials, mean over the tasks."""
+    pooled: float
+    """The same of all these trials together, whatever their task."""
     rate: Estimate
     """The board's `mode`, mean over the tasks: by default C_P, the share of right answers with guesses taken out."""
     guesser: float

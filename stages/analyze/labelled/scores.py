@@ -37,6 +37,8 @@ class How:
     """Trials that are worth one independent trial, shape (model, task); None is 1."""
     token_effects: Floats | None = None
     """The same of their tokens."""
+    plain: bool = False
+    """Whether all trials weigh alike in rates, whatever their task."""
 
     @property
     def level(self) -> float | None:

@@ -45,18 +45,23 @@ def test_leaderboard__of_data_sets_alone_leads_with_accuracy():
     assert leaderboard(ds, draws=20).mode == "C_P"
 
 
-def test_leaderboard__may_sum_all_trials_of_a_task_as_they_are():
-    ds = dataset(tasks=3)
+def test_leaderboard__may_sum_all_trials_as_they_are_and_says_what_that_would_be():
+    ds = dataset(tasks=3).assign_coords(data_set=("task", [True] * 3))
     ds = ds.assign_coords(base_trials=ds["counters"].sel(counter="trials", drop=True).astype(int))
     ds["counters"][:, :, 0] *= 8
-    sums = ds["counters"].sum("params")
-    expected = (sums.sel(counter="correct") / sums.sel(counter="trials")).mean("task")
+    ds["counters"][:, 1] *= 3
+    sums = ds["counters"].where(ds["in_tier"].any("tier")).sum(["task", "params"])
+    expected = sums.sel(counter="correct") / sums.sel(counter="trials")
 
-    board = leaderboard(ds, draws=2, weigh="trials")
+    by_tasks, board = leaderboard(ds, draws=2), leaderboard(ds, draws=2, weigh="trials")
 
     for row in board.rows:
         model = ds["model_name"].values.tolist().index(row.model_name)
         assert row.accuracy.value == pytest.approx(expected.values[model])
-    assert any("all their trials" in text for text in board.notes)
+        assert row.pooled == row.accuracy.value
+    assert "All trials have equal weight" in board.notes[-1]
+    shown = f"{100 * by_tasks.rows[0].pooled:.1f}% for {by_tasks.rows[0].model_name}"
+    assert f"which is {shown}" in by_tasks.notes[-1]
+    assert "--weigh trials" in by_tasks.notes[-1]
     with pytest.raises(ValueError, match="`weigh`"):
         leaderboard(ds, weigh="points")
