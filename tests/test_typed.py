@@ -22,6 +22,33 @@ import evalcube as ec
 ec.Model(nmae="a", endpoint="sim:")
 ec.Manifold(grid=[4])
 ec.Sampler(temperature="hot")
+ec.Model(name="a", endpoint="sim:", simulate="x")
+ec.verify("cube.zarr", subscribers=print)
+"""
+RIGHT = """\
+import evalcube as ec
+from evalcube.events import Event, Noted, Subscriber
+
+
+def follow(event: Event) -> None:
+    if isinstance(event, Noted):
+        print(event.message)
+
+
+followers: list[Subscriber] = [follow]
+ec.Sweep(
+    models=[
+        {"name": "a", "endpoint": "sim:", "simulate": {"ability": 3}},
+        ec.Model(name="b", endpoint="sim:", prices={"prompt": 1.0}, simulate={"ability": 4}),
+    ],
+    tasks={"sort": {"manifold": [{"grid": {"length": [4]}}, ec.Manifold(grid={"length": [8]})]}},
+    spend={"usd": 3},
+    views={"sums": {"where": {"task": "sort"}}},
+)
+if __name__ == "__main__":
+    cube = ec.open_cube("cube.zarr")
+    ec.stats.aggregate(cube, by=["tier"])
+    ec.verify("cube.zarr", subscribers=[*followers, lambda event: None])
 """
 
 
@@ -37,6 +64,7 @@ def call(*words: str | Path, cwd: Path) -> list[str]:
 def test_types__find_what_is_wrong_and_nothing_in_a_script_and_the_package_that_init_writes(tmp_path):
     shutil.copy(SCRIPT, tmp_path)
     (tmp_path / "wrong.py").write_text(WRONG)
+    (tmp_path / "right.py").write_text(RIGHT)
     for name, text in plugin_files("word-games").items():
         (tmp_path / name).write_bytes(text)
     files = sorted(path.name for path in tmp_path.glob("*.py"))
@@ -44,7 +72,7 @@ def test_types__find_what_is_wrong_and_nothing_in_a_script_and_the_package_that_
     *lines, _ = call("-m", "mypy", "--strict", "--config-file=", *files, cwd=tmp_path)
 
     assert {line.rsplit(": error:")[0] for line in lines if ": error:" in line} == {
-        f"wrong.py:{line}" for line in (2, 3, 4)
+        f"wrong.py:{line}" for line in range(2, 7)
     }
 
 

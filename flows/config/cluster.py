@@ -9,7 +9,7 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, Field, create_model, model_validator
 
 from evalcube.flows.config import values
-from evalcube.flows.config.field_types import Given, Many, optional
+from evalcube.flows.config.field_types import Given, Many, One, optional
 from evalcube.flows.config.section import Flag, Params, Section, Whole
 
 _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
@@ -131,7 +131,7 @@ class ClusterSection(create_model("_Made", __base__=Section, **_CLASS)):  # type
         ChosenWorkers | str | Sequence[str], Annotated[ChosenWorkers, BeforeValidator(_workers)]
     ] = optional(ChosenWorkers())
     priority: Whole = Field(default=0, ge=-1000, le=1000)
-    slurm: SlurmSection | None = None
+    slurm: One[SlurmSection | None] = optional()
 
     @model_validator(mode="after")
     def _one(self) -> Self:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, Union, get_args, get_origin
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     _In_contra = TypeVar("_In_contra", contravariant=True)
     _Out_co = TypeVar("_Out_co", covariant=True)
     _Item = TypeVar("_Item")
+    _Key = TypeVar("_Key")
 
     class Given(Generic[_In_contra, _Out_co]):
         """A field that takes more forms than it is read in: a list that becomes a tuple, a word for a section."""
@@ -20,8 +21,11 @@ if TYPE_CHECKING:
         def __get__(self, section: object, kind: object) -> _Out_co: ...
         def __set__(self, section: object, value: _In_contra) -> None: ...
 
-    Many = Given[Sequence[_Item], tuple[_Item, ...]]
-    Some = Given[Sequence[_Item] | None, tuple[_Item, ...] | None]
+    _Written = Mapping[str, Any]  # of a section, what stands in a file
+    One = Given[_Item | _Written, _Item]
+    Many = Given[Sequence[_Item | _Written], tuple[_Item, ...]]
+    Some = Given[Sequence[_Item | _Written] | None, tuple[_Item, ...] | None]
+    Named = Given[Mapping[_Key, _Item | _Written], dict[_Key, _Item]]
 else:
 
     class _Form:
@@ -34,8 +38,10 @@ else:
             return self.read(kinds)
 
     Given = _Form(lambda kinds: kinds[1])
+    One = _Form(lambda kind: kind)
     Many = _Form(lambda item: tuple[item, ...])
     Some = _Form(lambda item: tuple[item, ...] | None)
+    Named = _Form(lambda kinds: dict[kinds])
 
 
 def optional(default: Any = None, **rules: Any) -> Any:  # noqa: ANN401 - as pydantic's own

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, TypeAdapter, mod
 
 from evalcube import known_as
 from evalcube.flows.config import values
-from evalcube.flows.config.field_types import Given, optional
+from evalcube.flows.config.field_types import Given, One, optional
 from evalcube.flows.config.findings import reported
 from evalcube.flows.config.section import Flag, Json, Name, Number, Section, Whole
 from evalcube.stages.process.assertions import DeclarationError, Hooks
@@ -137,7 +137,7 @@ class CompositeConfig(Section):
         policy.
     """
 
-    weights: LayerWeights | None = None
+    weights: One[LayerWeights | None] = optional()
     control: Name | None = None
 
 

@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from evalcube.flows.config import values
-from evalcube.flows.config.field_types import Given, Many, Some, optional
+from evalcube.flows.config.field_types import Given, Many, One, Some, optional
 from evalcube.flows.config.judges import Assertions, Rubric
 from evalcube.flows.config.section import Degree, Density, Flag, Json, Name, Params, Section, Whole
 from evalcube.stages.generate import Axis, Entry, RangeWindow
@@ -128,7 +128,7 @@ class AxisRange(Section):
     """
 
     range: Many[Json] = Field(min_length=1)
-    window: AxisWindow | None = None
+    window: One[AxisWindow | None] = optional()
 
     def axis(self) -> Axis:
         """Make the task layer's record of this axis."""
@@ -168,9 +168,10 @@ class Manifold(Section):
         How many values of each axis are used; default: the sweep's density.
     """
 
-    grid: Given[Mapping[str, AxisRange | Sequence[object] | float] | None, dict[Name, GridAxis] | None] = (
-        optional(min_length=1)
-    )
+    grid: Given[
+        Mapping[str, AxisRange | Mapping[str, Any] | Sequence[object] | float] | None,
+        dict[Name, GridAxis] | None,
+    ] = optional(min_length=1)
     points: Some[Params] = optional(min_length=1)
     tiers: Given[Sequence[str] | Mapping[str, int], Tiers] = optional(DEFAULT_TIERS)
     degree: Degree | None = None

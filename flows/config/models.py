@@ -18,7 +18,7 @@ from pydantic import BeforeValidator, Field, PlainValidator
 from evalcube.deploy.simulator.profile import RANGES, Profile
 from evalcube.flows.config import values
 from evalcube.flows.config.cluster import Cluster, ClusterSection
-from evalcube.flows.config.field_types import Given, Many, Some, optional
+from evalcube.flows.config.field_types import Given, Many, Named, One, Some, optional
 from evalcube.flows.config.judges import CompositeConfig, JudgeConfig, SamplerParams
 from evalcube.flows.config.limits import Batch, BatchSetting, Limits, Precision, PrecisionSetting, Spend
 from evalcube.flows.config.manifold import TaskConfig
@@ -154,7 +154,7 @@ class Model(Section):
     """
 
     name: Name
-    serve: Serve | None = None
+    serve: One[Serve | None] = optional()
     endpoint: Given[
         str | Sequence[str], Annotated[str | tuple[str, ...], BeforeValidator(values.endpoint)]
     ] = optional(
@@ -166,17 +166,17 @@ class Model(Section):
     revision: Annotated[str, BeforeValidator(values.revision)] = ""
     api: ApiName = CHAT
     stream: Flag = False
-    batch: Given[BatchSetting | bool | None, Batch] = optional()
+    batch: Given[BatchSetting | Mapping[str, Any] | bool | None, Batch] = optional()
     key_env: Annotated[str, BeforeValidator(values.key_env)] | None = None
     key_file: Annotated[str, BeforeValidator(values.key_file)] | None = None
     key_command: Given[
         Sequence[str] | None, Annotated[tuple[str, ...], BeforeValidator(values.key_command)] | None
     ] = optional()
     ca_file: Annotated[str, Field(min_length=1, max_length=values.LONGEST_PATH)] | None = None
-    limits: Limits = Limits()
-    prices: Prices = Prices()
+    limits: One[Limits] = optional(Limits())
+    prices: One[Prices] = optional(Prices())
     facets: Given[Mapping[str, str | float], dict[Name, Facet]] = optional({})
-    simulate: SimulatedModel | None = Field(
+    simulate: One[SimulatedModel | None] = optional(
         default_factory=lambda data: (
             SimulatedModel() if _addresses(data.get("endpoint"))[0].startswith("sim:") else None
         )
@@ -272,17 +272,17 @@ class Sweep(Section):
 
     name: Name = "sweep"
     seed: Whole = Field(default=42, ge=0, le=2**63 - 1)
-    precision: Given[Precision | Literal["low", "medium", "high"] | None, PrecisionSetting | None] = (
-        optional()
-    )
+    precision: Given[
+        Precision | Mapping[str, Any] | Literal["low", "medium", "high"] | None, PrecisionSetting | None
+    ] = optional()
     trials: Whole = Field(default_factory=lambda data: _base(data.get("precision")), ge=1, le=10**7)
     repeats: Whole = Field(default=1, ge=1, le=MOST_REPEATS)
     cube: StorePath = Field(
         default_factory=lambda data: f"results/{_slug(str(data.get('name', 'sweep')))}.zarr"
     )
     cache: StorePath = "results/cache"
-    spend: Spend | None = None
-    cluster: Given[ClusterSection | str | None, Cluster | None] = optional()
+    spend: One[Spend | None] = optional()
+    cluster: Given[ClusterSection | Mapping[str, Any] | str | None, Cluster | None] = optional()
     models: Many[Model] = Field(min_length=1)
     templates: Given[Mapping[str, Sequence[Mapping[str, str]]], dict[Name, TemplateSource]] = optional(
         {"plain": [{"role": "user", "content": "{{ prompt }}"}]}, min_length=1
@@ -293,11 +293,11 @@ class Sweep(Section):
     evaluations: Some[EvaluationRule] = optional(min_length=1)
     degree: Degree = 0
     density: Density = "normal"
-    tasks: Given[Mapping[str, TaskConfig], dict[Name, TaskConfig]] = Field(min_length=1)
+    tasks: Named[Name, TaskConfig] = optional(..., min_length=1)
     judges: Many[JudgeConfig] = optional(())
-    composite: CompositeConfig | None = None
-    policy: Policy | None = None
-    views: dict[Name, ViewConfig] = Field(default={})
+    composite: One[CompositeConfig | None] = optional()
+    policy: One[Policy | None] = optional()
+    views: Named[Name, ViewConfig] = optional({})
 
     @classmethod
     def written(cls, given: dict[str, Any]) -> Sweep:
