@@ -178,7 +178,6 @@ class Counted:
 Event = Started | Extended | Traffic | Slowdown | BlockDone | RegionWritten | Noted | Counted | Finished
 Subscriber = Callable[[Event], None]
 T = TypeVar("T")
-_NOW_AND_THEN = 64
 
 
 class Announcer:
@@ -207,10 +206,9 @@ class Announcer:
         self(Counted(noun, number))
 
     def count_each(self, items: Iterable[T], noun: str) -> Iterator[T]:
-        """Pass items on, and tell their number now and then."""
+        """Pass items on, and tell their number."""
         for number, item in enumerate(items, 1):
-            if number % _NOW_AND_THEN == 0:
-                self.count(noun, number)
+            self.count(noun, number)
             yield item
 
 

@@ -20,7 +20,7 @@ from evalcube.flows.read.outputs import check_output
 from evalcube.flows.read.reader import Reader
 from evalcube.storage.cache.archive import open_archive, read_archive, write_archive
 from evalcube.storage.cache.cache import Cache, EntryInfo, ManagedCache, open_cache
-from evalcube.storage.cache.contract import BATCH_ENTRIES, Contexts, batches, decode
+from evalcube.storage.cache.contract import Contexts, batches, decode
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.errors import guarded
 from evalcube.storage.files import replaced
@@ -96,8 +96,7 @@ def verify(url: str, *, repair: bool = False, subscribers: Sequence[Subscriber] 
                 repaired += repair and cache.quarantine(key)
                 if len(bad) < _SHOWN:
                     bad.append(key)
-            if entries % BATCH_ENTRIES == 0:
-                announcer.count("entries read", entries)
+            announcer.count("entries read", entries)
     return CacheCheck(entries, size, damaged, repaired, tuple(bad))
 
 
@@ -149,8 +148,7 @@ def export(
             if sound:
                 yield key, content
             skipped += not sound
-            if done % BATCH_ENTRIES == 0:
-                announcer.count("entries written", done)
+            announcer.count("entries written", done)
 
     with closing(open_cache(url, writable=False)) as cache, guarded(path, "write the archive"):
         if cube is not None:
@@ -253,8 +251,7 @@ def _heads(readers: Sequence[Reader], announcer: Announcer, cache: Cache | None)
     keys = (key for reader in readers for key in request_keys(reader, cache))
     for done, key in enumerate(keys, 1):
         yield _head(key)
-        if done % BATCH_ENTRIES == 0:
-            announcer.count("requests made again", done)
+        announcer.count("requests made again", done)
 
 
 def _head(key: str) -> int:

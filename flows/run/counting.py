@@ -13,6 +13,7 @@ from evalcube.flows.run.worker.poison import is_killed, raise_if_failed
 from evalcube.flows.run.workers import RunParts
 from evalcube.flows.state.open_trials import RoundWork
 from evalcube.flows.state.recording import split_questions, sum_pairwise
+from evalcube.flows.state.store import SweepStore
 from evalcube.stages.score.counters import add_counters
 from evalcube.storage.cube.ledger import Receipt
 from evalcube.storage.cube.regions import Region
@@ -34,16 +35,10 @@ class Counting:
     """The tasks that compare prompts, count regions, add counters and write them, one writer at a time."""
 
     def __init__(
-        self,
-        parts: RunParts,
-        newest: dict[Region, Receipt],
-        work: RoundWork,
-        *,
-        submit: Submit,
-        when_done: WhenDone,
+        self, parts: RunParts, store: SweepStore, work: RoundWork, submit: Submit, when_done: WhenDone
     ) -> None:
         self._parts, self._run = parts, parts.context.run
-        self._newest = newest
+        self._newest = store.ledger.newest()
         self._changed = set(work.stale)
         self._uncompared = work.uncompared
         self._submit = submit

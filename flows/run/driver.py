@@ -67,9 +67,7 @@ class Driver:
         self._judge_limits = make_judge_limits(judges, endpoints)
         self._workers = Workers(parts, (*limits, *self._judge_limits))
         self._arrived: queue.SimpleQueue[tuple[Callable[[Future], None], Future]] = queue.SimpleQueue()
-        self._counting = Counting(
-            parts, store.ledger.newest(), work, submit=self._submit, when_done=self._when_done
-        )
+        self._counting = Counting(parts, store, work, self._submit, self._when_done)
         self._poison = PoisonIsolation(
             store.cube.records,
             self._submit_chain,
@@ -202,13 +200,7 @@ class Driver:
         except queue.Empty:
             return
 
-    def _submit(
-        self,
-        stage: str,
-        function: Callable[..., Any],
-        *args: Any,  # noqa: ANN401 - those of the function
-        priority: int = 0,
-    ) -> Future:
+    def _submit(self, stage: str, function: Callable[..., Any], *args: object, priority: int = 0) -> Future:
         # The dashboard groups tasks by the first element, and groups by what it begins with: the stage.
         key = (f"{stage}-{self._parts.group}", next(self._parts.serials))
         return self._parts.connection.code.submit(function, *args, key=key, priority=priority)

@@ -166,7 +166,6 @@ class StopWish:
 
 
 _HEARD_SECONDS = 30.0
-_POLL_SECONDS = 0.5
 
 
 def stop_run(url: Address, *, wait: float = _HEARD_SECONDS) -> None:

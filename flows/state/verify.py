@@ -104,15 +104,13 @@ def verify_cube(
     plan = cube_plan(opened, notes)
     caches = needed_replies(opened, notes.get("cache"), cache) if heal else None
     holder = apparent_holder(opened.records)
-    if not heal and holder is not None and not holder.process.pid:
+    if not heal and holder is not None:
+        if holder.process.pid:
+            where = f"process {holder.process.pid} on {holder.process.host} works on cube '{cube}'"
+            raise SweepError(where, "Verify it once that has ended")
         raise SweepError(
             f"the lease of cube '{cube}' cannot be read: a run may be at work on it",
             "If none is, run its sweep, or verify it with `heal`, which take the lease over",
-        )
-    if not heal and holder is not None:
-        raise SweepError(
-            f"process {holder.process.pid} on {holder.process.host} works on cube '{cube}'",
-            "Verify it once that has ended",
         )
     with ExitStack() as stack:
         if heal:

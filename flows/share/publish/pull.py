@@ -161,19 +161,15 @@ def _not_found(source: str, space: Space) -> Exception:
     return CubeNotFoundError("nothing was published here", redacted(source), "Check the address and the tag.")
 
 
+@dataclass
 class _Pulling:
-    def __init__(
-        self,
-        space: Space,
-        source: str,
-        target: str,
-        publication: record.Publication,
-        digest: str,
-        announcer: Announcer,
-    ) -> None:
-        self._space, self._source, self._target = space, source, target
-        self._publication, self._digest, self._announcer = publication, digest, announcer
-        self._replies = 0
+    _space: Space
+    _source: str
+    _target: str
+    _publication: record.Publication
+    _digest: str
+    _announcer: Announcer
+    _replies: int = 0
 
     def run(self, cache: str | None) -> Pulled:
         """Make the copy."""

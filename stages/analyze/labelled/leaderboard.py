@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -192,15 +193,11 @@ def _score(
     if scores is None:
         scores = resample_scores(ds, how, grouped, member)
     ranked = np.asarray(member.any(axis=0))
-    overall = task_moments(ds, ranked, how.mode, effect, together=True, plain=how.plain)
-    right = task_moments(ds, ranked, "E_P", effect, together=True, plain=how.plain)
+    moments = partial(task_moments, ds, effect=effect, together=True, plain=how.plain)
+    overall = moments(ranked, how.mode)
     draws = scores.draws if lead == "score" else draw_means(ds, how, overall)
-    accuracy = stratified.combine(right, confidence=how.level, exact=True)
-    rates = stratified.combine(
-        task_moments(ds, member, how.mode, effect, together=True, plain=how.plain),
-        confidence=how.level,
-        exact=True,
-    )
+    accuracy = stratified.combine(moments(ranked, "E_P"), confidence=how.level, exact=True)
+    rates = stratified.combine(moments(member, how.mode), confidence=how.level, exact=True)
     first = reasonscore.tier_score(grouped, labels=labels, basis=how.basis, expected=expected)
     columns = {
         **{name: names(ds, name) for name in _NAMES},

@@ -136,24 +136,6 @@ def need_two(models: int, name: str = "") -> None:
         )
 
 
-def jeffreys(s1: ArrayLike, m1: ArrayLike, s2: ArrayLike, m2: ArrayLike) -> Floats:
-    """P(A > B) for A ~ Beta(s1 + ½, m1 − s1 + ½) and B likewise, elementwise; NaN where m <= 0.
-
-    Examples
-    --------
-    >>> float(jeffreys(100, 128, 92, 128).round(6))
-    0.875948
-    """
-    first, second = ((np.asarray(s, float), np.asarray(m, float)) for s, m in ((s1, m1), (s2, m2)))
-    parts = []
-    for s, m in (first, second):
-        count = np.where(m > 0, m, np.nan)
-        with np.errstate(invalid="ignore"):
-            right = np.clip(s, 0.0, count)
-        parts += [right + 0.5, count - right + 0.5]
-    return superiority(*parts)
-
-
 def superiority(a1: ArrayLike, b1: ArrayLike, a2: ArrayLike, b2: ArrayLike) -> Floats:
     """P(X > Y) for independent X ~ Beta(a1, b1), Y ~ Beta(a2, b2) with all parameters >= ½, elementwise.
 
