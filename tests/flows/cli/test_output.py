@@ -89,6 +89,38 @@ def test_readers__with_closed_streams_do_the_same_and_say_nothing_there(closed, 
     assert bool(result.stdout) == (closed == "2>&-")
 
 
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
+def test_commands__escape_what_a_console_has_no_character_for(encoding, small_sweep):
+    commands = [
+        ["leaderboard", "cube.zarr"],
+        ["table", "cube.zarr"],
+        ["tasks"],
+        ["plan", "sweep.yaml"],
+        ["trials", "cube.zarr"],
+        ["run", "--help"],
+        ["status", "no → → cube.zarr"],
+    ]
+    script = (
+        "import json, sys\nfrom evalcube.__main__ import main\nfor words in json.loads(sys.argv[1]):\n"
+        "    sys.argv = ['evalcube', *words]\n    try:\n        main()\n"
+        "    except SystemExit as end:\n        print(end.code, flush=True)\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-X", "utf8=0", "-c", script, json.dumps(commands)],
+        cwd=small_sweep,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "PYTHONIOENCODING": encoding},
+        capture_output=True,
+        check=False,
+        timeout=3 * PATIENCE,
+    )
+    output, errors = (text.decode(encoding) for text in (result.stdout, result.stderr))
+
+    assert result.returncode == 0, errors
+    assert "Traceback" not in errors
+    assert re.findall(r"(?m)^\d+$", output) == ["0"] * 6 + ["2"]
+    assert "no \\u2192 \\u2192 cube.zarr: there is no cube" in errors
+
+
 @pytest.mark.parametrize("full", [True, False], ids=["full", "nobody reads"])
 def test_readers__whose_messages_are_lost_keep_their_code(full, small_sweep, nobody):
     with Path("/dev/full").open("w") as nowhere:
