@@ -216,11 +216,10 @@ def missing_of_pair(scores: Scores, runs: Floats, variant: int, options: Options
     gaps = [gap for gap in gaps if gap.control or gap.treatment]
     if not gaps:
         return None
-    # What both lack says nothing for either: it failed in both.
-    (control, _), (treatment, _) = sides
-    lowest = [_fill_missing(control, lacks[0], lacks[0]), _fill_missing(treatment, lacks[1], lacks[1])]
-    totals = [_totals(layers, options) for layers in (*lowest, _fill_missing(control, lacks[0], lacks[1]))]
-    steps = np.stack([difference(totals[0], totals[1]), difference(totals[2], totals[1])], axis=1)
+    lowest = [_fill_missing(runs, lack, LOWEST) for (runs, _), lack in zip(sides, lacks, strict=True)]
+    control, treatment = (_totals(layers, LOWEST, options) for layers in lowest)
+    best = _totals(_fill_missing(sides[0][0], lacks[0], HIGHEST), HIGHEST, options)
+    steps = np.stack([difference(control, treatment), difference(best, treatment)], axis=1)
     failed, worst = _intervals(steps, scores, options)
     gate = layer_gate(layer_means(lowest[1], scores.shares), options.threshold)
     return Missing(tuple(gaps), failed, worst, gate.failed)
@@ -282,19 +281,19 @@ def _count_unmeasured(values: Floats, expected: Flags) -> tuple[int, int]:
     return int((expected & np.isnan(values[..., :_LAYERS]).all(axis=2)).sum()), int(expected.sum())
 
 
-def _fill_missing(values: Floats, lacks: Flags, lowest: Flags) -> Floats:
-    """Fill in missing scores with the lowest where `lowest`, else the highest; average layers over runs (unit, layer).
+def _fill_missing(values: Floats, lacks: Flags, score: float) -> Floats:
+    """Fill in missing scores; average layers over runs (unit, layer).
 
     Bounds of one mean are asked for here, so that single trials cannot be filled in as in a paired comparison.
     """
-    filled = np.where(lacks, np.where(lowest, LOWEST, HIGHEST), values)
+    filled = np.where(lacks, score, values)
     layers = filled[..., :_LAYERS]
     partly = lacks[..., _LAYERS:].any(axis=2) & ~np.isnan(values[..., JUDGE])
     layers[..., JUDGE] = np.where(partly, judge_layer(filled[..., _LAYERS:]), layers[..., JUDGE])
     return mean_present(layers, axis=0)
 
 
-def _totals(layers: Floats, options: Options) -> Floats:
-    """Composites (unit,); a unit of which nobody knows a layer failed in both arms."""
+def _totals(layers: Floats, score: float, options: Options) -> Floats:
+    """Composites (unit,), with a score for a unit of which nobody knows a layer."""
     totals = composite(layers, options.weights)
-    return np.where(np.isnan(totals), LOWEST, totals)
+    return np.where(np.isnan(totals), score, totals)

@@ -92,7 +92,7 @@ class Missing:
     if_failed: Interval
     """Had everything that is missing got the lowest score, in both arms."""
     worst: Interval
-    """Had what the treatment lacks got the lowest score, and what only the control lacks the highest."""
+    """Had what the treatment lacks got the lowest score, and what the control lacks the highest."""
     failed_layers: tuple[str, ...]
     """Layers of the treatment that would miss the gate, had what is missing of it got the lowest score."""
 

@@ -105,7 +105,7 @@ def test_verdict__runs_that_were_never_planned_are_not_missing():
 
 @pytest.mark.parametrize(
     ("lost", "missing", "expected"),
-    [(0, 0.1, "PROGRESS"), (4, 0.1, "PROGRESS"), (30, 0.1, "CAUTIOUS"), (30, 0.4, "PROGRESS")],
+    [(0, 0.1, "PROGRESS"), (4, 0.1, "PROGRESS"), (12, 0.1, "CAUTIOUS"), (12, 0.2, "PROGRESS")],
 )
 def test_verdict__the_share_that_may_be_missing_in_both_arms_is_declared(lost, missing, expected):
     layers = np.full((2, 100, 3), [[[3.8]], [[4.4]]])
@@ -208,6 +208,16 @@ def test_verdict__a_layer_that_a_unit_should_have_and_no_arm_has_is_missing(lost
         # In both arms at its lowest: what nobody rated says nothing for either.
         gains = (layers[1] - layers[0])[:, :2].sum(axis=1) + np.nan_to_num((layers[1] - layers[0])[:, 2])
         assert found.pairs[0].missing.if_failed.estimate == pytest.approx((gains / 3).mean())
+
+
+def test_verdict__at_worst_what_neither_arm_has_went_to_the_control():
+    layers = np.full((2, 40, 3), [[[3.8]], [[4.4]]])
+    layers[:, :4] = NAN
+
+    missing = ask(layers).pairs[0].missing
+
+    assert missing.if_failed.estimate == pytest.approx(0.6 * 36 / 40)
+    assert missing.worst.estimate == pytest.approx((0.6 * 36 - 4 * 4) / 40)
 
 
 def test_verdict__judges_of_a_unit_that_are_silent_enter_worst_and_best_case():
