@@ -125,7 +125,8 @@ def _markdown(decision: GateResult) -> str:
     lines = [f"### {decision.decision}: {' instead of '.join(names)}", "", sentence(decision.reason), ""]
     left = [f"- {sentence(text)}" for text in open_lines(decision)]
     table = markdown_text(decision_table(decision))
-    return "\n".join([*lines, *left, *[""] * bool(left), table]).rstrip("\n")
+    warnings = [f"- {sentence(text)}" for text in decision.warnings]
+    return "\n".join([*lines, *left, *[""] * bool(left), table, "", *warnings]).rstrip("\n")
 
 
 _LAYERS = ("fact", "behavior", "judge")

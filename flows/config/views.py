@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, PlainValidator, model_validator
 
 from evalcube.flows.config import values
 from evalcube.flows.config.field_types import Given, Many, optional
+from evalcube.flows.config.findings import Finding, problem_of, sorted_error, unknown_name
 from evalcube.flows.config.near_names import did_you_mean
 from evalcube.flows.config.secrecy import show
 from evalcube.flows.config.section import Flag, Name, Section, Whole
@@ -189,6 +191,22 @@ class Policy(Section):
     critical: Many[PolicyRule] = Field(min_length=1)
     supporting: Many[PolicyRule] = optional(())
     advisory: Many[PolicyRule] = optional(())
+
+
+def unknown_names(policy: Policy, tasks: Sequence[str], tiers: Sequence[str]) -> Iterator[Finding]:
+    """What is wrong with each task and tier of a policy that is none of those known."""
+    for role, axis in product(LEVELS, ("tasks", "tiers")):
+        known = list(tasks if axis == "tasks" else tiers)
+        for index, rule in enumerate(getattr(policy, role)):
+            path, names = (role, index, axis), getattr(rule, axis)
+            wrong = [name for name in names if name not in known] if isinstance(names, tuple) else ()
+            yield from (unknown_name(path, axis[:-1], name, known, axis.capitalize()) for name in wrong)
+
+
+def refuse_unknown(policy: Policy, tasks: Sequence[str], tiers: Sequence[str]) -> None:
+    """Raise ConfigError if a policy names a task or tier that is none of those known."""
+    if problems := [problem_of(finding, "policy", None) for finding in unknown_names(policy, tasks, tiers)]:
+        raise sorted_error(problems)
 
 
 _DOUBTED = 0.1

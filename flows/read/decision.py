@@ -140,17 +140,21 @@ def _reason(line: PolicyLine) -> str:
         return "not measured: there are no such questions"
     if line.outcome == "not measured":
         return f"not measured: {line.lacking:,} questions, none answered by both"
-    seen = f"changed by {points(line.change)} points (95%: {points(line.lower)} to {points(line.upper)})"
+    seen = f"changed by {points(line.change)} points ({percent(line.level)}: {_interval(line)})"
     if line.outcome == "refuted":
         return f"{seen}, shown not to hold"
     return f"{seen}, not decided. {_what_it_takes(line)}"
+
+
+def _interval(line: PolicyLine) -> str:
+    return ABSENT if math.isnan(line.lower) else f"{points(line.lower)} to {points(line.upper)}"
 
 
 def _what_it_takes(line: PolicyLine) -> str:
     if line.lacking and inside(line.lower, line.upper, line.claim, line.margin):
         return (
             f"{line.lacking:,} questions lack an answer; with these, the change might be {points(line.lowest)} to "
-            f"{points(line.highest)}: `evalcube run` asks them again"
+            f"{points(line.highest)} (95%): `evalcube run` asks them again"
         )
     if 0 < line.look < line.looks:
         hopeless = max(line.chance, line.chance_refuted) < FUTILE
@@ -168,6 +172,7 @@ def _what_it_takes(line: PolicyLine) -> str:
 
 def decision_table(result: GateResult) -> TableSpec:
     """The policy's lines, with what was measured of each."""
+    looks = any(row.looks for row in result.lines)
     columns = (
         Column("role", lambda row: row.role, right=False),
         Column("task", lambda row: plain(row.task) or "all", right=False, name=True),
@@ -176,10 +181,11 @@ def decision_table(result: GateResult) -> TableSpec:
         Column("control", lambda row: percent(row.control), 2),
         Column("treatment", lambda row: percent(row.treatment), 2),
         Column("change", lambda row: points(row.change)),
-        Column(
-            "95%",
-            lambda row: ABSENT if math.isnan(row.lower) else f"{points(row.lower)} to {points(row.upper)}",
-            1,
+        Column("interval" if looks else "95%", _interval, 1),
+        *(
+            [Column("level", lambda row: ABSENT if math.isnan(row.lower) else percent(row.level), 1)]
+            if looks
+            else []
         ),
         Column("questions", lambda row: number(row.questions), 3),
         Column("look", lambda row: f"{row.look} of {row.looks}" if row.looks else ABSENT, 2),
@@ -192,9 +198,10 @@ def decision_table(result: GateResult) -> TableSpec:
         f"answered; truncated answers count as wrong; {WEIGHING['tasks']}."
     )
     levels = (
-        "shown: the whole 95% interval, valid for all looks together, is inside the margin; refuted: it is outside, at "
-        "an error level that the lines of a role share; open: not decided."
-        if any(row.looks for row in result.lines)
+        "level: of the interval at this look; the intervals of all looks together hold with 95%. shown: the whole "
+        "interval is inside the margin; refuted: outside, at an error level that the lines of a role share; open: not "
+        "decided."
+        if looks
         else "shown: the 95% interval is inside the margin; refuted: outside (Holm over a role's lines); open: neither."
     )
     lacking = (
@@ -209,5 +216,5 @@ def decision_table(result: GateResult) -> TableSpec:
     if result.selection:
         notes.append(f"Part of the cube ({result.selection}).")
     return TableSpec(
-        columns, result.lines, tuple(notes), explains={levels: "95%", lacking: "lacking", e: "e"}
+        columns, result.lines, tuple(notes), explains={levels: columns[7].head, lacking: "lacking", e: "e"}
     ).without_empty()

@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from evalcube import known_as
 from evalcube.flows.config.load import as_policy
-from evalcube.flows.config.near_names import did_you_mean
-from evalcube.flows.config.views import EACH, LEVELS, Policy, PolicyRule, doubts
+from evalcube.flows.config.views import EACH, LEVELS, Policy, PolicyRule, doubts, refuse_unknown
 from evalcube.flows.cube_like import CubeLike, need_addresses
 from evalcube.flows.errors import SweepError
 from evalcube.flows.read.design import composite_settings
@@ -63,7 +62,7 @@ class PolicyLine:
     change: float = math.nan
     """The treatment's share less the control's."""
     lower: float = math.nan
-    """Of its 95% interval, which is that of this line alone."""
+    """Of its interval, which is that of this line alone."""
     upper: float = math.nan
     lowest: float = math.nan
     """The lower bound if every question that is lacking had gone against the treatment; `lower` if none is."""
@@ -81,6 +80,8 @@ class PolicyLine:
     """The true change at which that is so with power .8."""
     worth: float = math.nan
     """Independent questions that the change is worth, as in `evalcube.stages.analyze.labelled.pairing`."""
+    level: float = 1.0 - 2.0 * margins.LEVEL
+    """Of the interval. At a planned look more than 95%, so that those of all looks hold together with 95%."""
     look: int = 0
     """Of how many planned ones this is; 0 where all there is was looked at once."""
     looks: int = 0
@@ -182,6 +183,11 @@ def gate_of(
     policy: Policy, cubes: Sequence[str | Path], models: Sequence[str] = (), part: Part | None = None
 ) -> GateResult:
     """The decision about two models, named as for `evalcube.flows.read.sides.side_by_side`."""
+    opened = [Cube.open(cube) for cube in cubes]
+    labels = (
+        [name for cube in opened for name in cube.read_label(axis).tolist()] for axis in ("task", "tier")
+    )
+    refuse_unknown(policy, *labels)
     sides = side_by_side(cubes, models, part)
     sides.refuse_altered()
     return conclude(
@@ -202,7 +208,7 @@ def conclude(sides: SideBySide, lines: Sequence[PolicyLine], doubted: Sequence[s
         tuple(dict.fromkeys((sides.first.address, sides.second.address))),
         sides.selection,
         tuple(lines),
-        (*sides.warnings, *doubted, *_unknown(sides, lines)),
+        (*sides.warnings, *doubted),
     )
 
 
@@ -214,15 +220,6 @@ def note_if_swapped(sides: SideBySide) -> Iterator[str]:
         and composite_settings(read_notes(Cube.open(address).records))[1] == label
     ):
         yield f"The treatment, '{label}', is the control that the sweep's config declares: are the two swapped?"
-
-
-def _unknown(sides: SideBySide, lines: Sequence[PolicyLine]) -> Iterator[str]:
-    """What lines name and neither side has, with the name that is near."""
-    for axis, labels in (("task", sides.tasks), ("tier", names(sides.dataset, "tier"))):
-        for name in dict.fromkeys(getattr(line, axis) for line in lines):
-            if name and name not in labels:
-                remedy = did_you_mean(name, list(labels), "Here are")
-                yield f"The policy names the {axis} '{name}', which neither side has. {remedy}"
 
 
 def decide(lines: Sequence[PolicyLine]) -> tuple[Decision, str]:

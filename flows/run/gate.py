@@ -14,7 +14,7 @@ from scipy.special import ndtri
 
 from evalcube.flows.config.load import as_config
 from evalcube.flows.config.models import Sweep
-from evalcube.flows.config.views import LEVELS, Policy, PolicyRule, doubts
+from evalcube.flows.config.views import LEVELS, Policy, PolicyRule, doubts, refuse_unknown
 from evalcube.flows.errors import SweepError
 from evalcube.flows.events import Subscriber
 from evalcube.flows.plan.build import build_plan
@@ -160,8 +160,10 @@ def _with_interval(line: PolicyLine, level: float) -> PolicyLine:
     """
     if not line.questions:
         return line
-    bounds = wilson_bounds((1.0 + line.change) / 2.0 * line.worth, line.worth, confidence=1.0 - 2.0 * level)
-    return replace(line, lower=float(2.0 * bounds[1] - 1.0), upper=float(2.0 * bounds[2] - 1.0))
+    confidence = 1.0 - 2.0 * level
+    bounds = wilson_bounds((1.0 + line.change) / 2.0 * line.worth, line.worth, confidence=confidence)
+    ends = {"lower": float(2.0 * bounds[1] - 1.0), "upper": float(2.0 * bounds[2] - 1.0)}
+    return replace(line, level=confidence, **ends)
 
 
 class Looking(Sampling):
@@ -225,9 +227,11 @@ def run_gate(
         raise SweepError(
             "`precision` decides about trials itself, and so do a gate's looks", "Give `trials` instead"
         )
+    plan = build_plan(settings)
+    refuse_unknown(policy, plan.task_names, plan.tiers)
     looking = Looking(policy, settings, models, to_the_end=to_the_end)
     summary = run(settings, _sampling=looking, subscribers=subscribers)
-    sides, lines = looking.progress(build_plan(settings))
+    sides, lines = looking.progress(plan)
     sides.refuse_altered()
     result = conclude(sides, [look.line for look in lines], [*doubts(policy), *gate.note_if_swapped(sides)])
     remember_decision(settings.cube, result)

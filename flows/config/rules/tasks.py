@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
 from evalcube.flows.config.findings import Finding, Path, unknown_name
@@ -10,6 +11,7 @@ from evalcube.flows.config.manifold import DEFAULT_TIERS
 from evalcube.flows.config.rules.models import names_of
 from evalcube.flows.config.secrecy import mask
 from evalcube.flows.config.templates import Template
+from evalcube.flows.config.views import unknown_names
 from evalcube.flows.errors import TemplateError
 from evalcube.stages.generate import Axis, Entry, Task, TaskError, all_tasks, expand, find_problems
 
@@ -116,7 +118,7 @@ def _error(name: str, template: Template, samples: Mapping[str, Mapping[str, obj
 
 
 def coordinates(config: Sweep, tasks: Mapping[str, Task]) -> Iterator[Finding]:
-    """What views ask for is there."""
+    """What views and the policy ask for is there."""
     labels: dict[str, list[str]] = {
         "task": list(config.tasks),
         "tier": list(dict.fromkeys(_tiers(config))),
@@ -124,6 +126,9 @@ def coordinates(config: Sweep, tasks: Mapping[str, Task]) -> Iterator[Finding]:
         "template": list(config.templates),
         "sampler": list(config.samplers),
     }
+    if config.policy is not None:
+        for finding in unknown_names(config.policy, labels["task"], labels["tier"]):
+            yield replace(finding, path=("policy", *finding.path))
     facets = {name for model in config.models for name in model.facets}
     facets |= {name for task in tasks.values() for name in _numbers(task)}
     for name, view in config.views.items():

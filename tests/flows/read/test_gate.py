@@ -9,7 +9,7 @@ import xarray as xr
 from evalcube.flows.config.load import load_policy, parse_config
 from evalcube.flows.config.views import LEVELS, Policy
 from evalcube.flows.errors import ConfigError
-from evalcube.flows.read.gate import PolicyLine, conclude, decide, judge
+from evalcube.flows.read.gate import PolicyLine, decide, gate, judge
 from evalcube.flows.read.sides import Side, SideBySide, SidePoint
 from evalcube.stages.reply.status import Status
 from tests.flows.config.sources import text
@@ -211,15 +211,19 @@ def test_gate__no_name_of_a_line_is_passed_over(rule, places):
     assert (decision, lines[-1].outcome) == ("INCONCLUSIVE", "not measured")
 
 
-def test_gate__names_that_neither_side_has_are_told_with_the_one_that_is_near():
-    two = sides(outcomes(80), outcomes(80))
-    _, lines = found({"critical": [{"tasks": ["sorrt", "sort"], "tiers": "hrad", "noninferior": 0}]}, two)
+def test_gate__names_that_no_cube_has_are_refused_with_the_one_that_is_near(small_sweep):
+    rules = {
+        "critical": [{"noninferior": 5}, {"tasks": "boolaen", "noninferior": 5}],
+        "advisory": [{"tiers": "esay", "superior": 0}],
+    }
 
-    told = conclude(two, lines).warnings
+    with pytest.raises(ConfigError) as caught:
+        gate(rules, [small_sweep / "cube.zarr"] * 2)
 
-    assert [("sorrt" in told[0], "'sort'" in told[0]), ("hrad" in told[1], "'hard'" in told[1])] == [
-        (True, True)
-    ] * 2
+    assert str(caught.value).splitlines() == [
+        "policy: advisory[0].tiers: unknown tier 'esay'. Did you mean 'easy'?",
+        "policy: critical[1].tasks: unknown task 'boolaen'. Did you mean 'boolean'?",
+    ]
 
 
 @pytest.mark.parametrize("field", ["tasks", "tiers"])
@@ -271,6 +275,13 @@ def test_load_policy__reads_a_section_of_any_config(tmp_path):
     assert load_policy(good).critical[0].tasks == ("sort",)
     with pytest.raises(ConfigError, match=r"policy\.critical"):
         load_policy(empty)
+
+
+def test_config__refuses_a_policy_with_names_that_are_nowhere():
+    with pytest.raises(
+        ConfigError, match=r"policy\.critical\[0\]\.tasks: unknown task 'arithmetik'. Did you mean"
+    ):
+        parse_config(text(policy="{critical: [{tasks: arithmetik, noninferior: 1}]}"), "c.yaml")
 
 
 def test_config__may_hold_a_policy():
