@@ -191,7 +191,7 @@ def run(
     ----------
     fresh : WHAT
         all: use no cached replies; new ones go into a separate cache beside it. refused: delete the replies of refused
-        trials, and ask these again.
+        trials, and ask these again. unrated: ask the judges, and no model, again about answers that they gave no score.
     wait : SECONDS
         How long to wait for another run of the same cube to end.
     """
@@ -202,8 +202,8 @@ def run(
 
     Only.of(only or (), trials)  # what is wrong with these is told before a data set is fetched
     sweep = load_sweep(config, models or (), key_envs or (), judges or ())
-    if fresh == "refused":
-        _forget_refused(sweep, cube, cache, only or ())
+    if fresh in ("refused", "unrated"):
+        _forget(fresh, sweep, cube, cache, only or ())
     with subscribers(log, quiet=quiet, draws=not as_json) as followers:
         try:
             summary = run_sweep(
@@ -226,15 +226,17 @@ def run(
     tell(summary, as_json=as_json)
 
 
-def _forget_refused(sweep: Sweep, cube: str | None, cache: str | None, only: Sequence[str]) -> None:
-    """Have the refused trials of a part be pending again."""
+def _forget(kind: str, sweep: Sweep, cube: str | None, cache: str | None, only: Sequence[str]) -> None:
+    """Have the refused trials of a part, or the unrated ones, be pending again."""
     from evalcube.flows.config.load import as_config
     from evalcube.flows.keep.choice import Choice
-    from evalcube.flows.keep.forget import forget
+    from evalcube.flows.keep.forget import forget, forget_unrated
     from evalcube.storage.cube.cube import Cube
 
     settings = as_config(sweep, cube=cube, cache=cache)
-    if Cube.exists(settings.cube):
+    if Cube.exists(settings.cube) and kind == "unrated":
+        forget_unrated(settings.cube, only, settings.cache)
+    elif Cube.exists(settings.cube):
         forget(settings.cube, Choice((*only, "status=refused")), cache=settings.cache)
 
 

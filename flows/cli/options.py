@@ -60,17 +60,17 @@ Keys = Annotated[list[str] | None, typer.Option("--key-env")]
 Workers = Annotated[int | None, typer.Option(min=1, max=256)]
 
 
-def _one_of(first: str, second: str) -> Any:  # noqa: ANN401 - typer's own
+def _one_of(*values: str) -> Any:  # noqa: ANN401 - typer's own
     def check(value: str | None) -> str | None:
-        if value not in (None, first, second):
-            raise typer.BadParameter(f"give {first} or {second}")
+        if value not in (None, *values):
+            raise typer.BadParameter(f"give {', '.join(values[:-1])} or {values[-1]}")
         return value
 
     return typer.Option(callback=check)
 
 
 Grader = Annotated[str, _one_of("current", "pinned")]
-Fresh = Annotated[str | None, _one_of("all", "refused")]
+Fresh = Annotated[str | None, _one_of("all", "refused", "unrated")]
 PART: dict[str, tuple[Any, Any]] = {
     "where": (list[str] | None, None),
     "view": (str | None, None),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -13,7 +15,8 @@ import numpy.typing as npt
 
 from evalcube.flows.errors import SweepError
 from evalcube.flows.keep.choice import Choice, Chosen, ToForget, find
-from evalcube.flows.plan.evaluations import judge_keys
+from evalcube.flows.plan.evaluations import judge_keys, score_in
+from evalcube.flows.plan.grading import due_readings
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.requests import CriteriaBook, Prepared, prepare_trials
 from evalcube.flows.plan.targets import Block, SampleTargets, Window, window_of
@@ -121,6 +124,29 @@ def forget(
     writable = Cube.open(url, writable=True)
     with Lease.acquire(writable.records):
         return _Forgetter(writable, plan, choice, address).run()
+
+
+def forget_unrated(url: str | Path, where: Sequence[str], cache: str | Path) -> None:
+    """Delete judges' replies without a score from a cache, so that a run asks these judges again, and no model.
+
+    The results stay until then: their receipts say that not all judges have rated them.
+    """
+    cube = Cube.open(url, writable=True)
+    plan = cube_plan(cube, read_notes(cube.records))
+    with Lease.acquire(cube.records), closing(open_cache(cache, writable=True)) as replies:
+        for part in find(cube, plan, Choice(tuple(where))).regions if plan.judges else ():
+            stored = cube.read_region(part.region, ["status", "judge_readings"])
+            due = due_readings(plan.tasks, plan.judges, part.mask & (stored["status"] <= LAST_FINISHED))
+            unrated = (due & np.isnan(stored["judge_readings"])).any(axis=(-2, -1))
+            if not unrated.any():
+                continue
+            with Ledger(cube.records) as ledger:
+                receipt = ledger.newest()[part.region]
+                generation, count = receipt.generation + 1, int(unrated.sum())
+                ledger.append(replace(receipt, generation=generation, unrated=count))
+            keys = list(judge_request_keys(plan, [replace(part, mask=unrated)], replies))
+            scored = zip(keys, replies.get_many(keys), strict=True)
+            replies.remove([key for key, data in scored if data is None or math.isnan(score_in(data))])
 
 
 def _cache_address(cube: Cube, notes: dict[str, Any], cache: str | Path | bool) -> str:

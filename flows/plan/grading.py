@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evalcube.flows.config.judges import known_hooks
-from evalcube.flows.plan.evaluations import score_in
-from evalcube.flows.plan.plan import Plan, is_imported
+from evalcube.flows.plan.evaluations import Judge, score_in
+from evalcube.flows.plan.plan import Plan, TaskPlan, is_imported
 from evalcube.flows.plan.requests import CriteriaBook, Prepared, judges_decide
 from evalcube.stages.generate import Cell, Trial
 from evalcube.stages.generate.answers.ways import collect_codes
@@ -121,6 +121,18 @@ def _decide_outcome(outcome: Outcome, score: float | None) -> Outcome:
     if score is None:
         return outcome._replace(status=Status.INVALID)
     return outcome._replace(status=Status.CORRECT if score > _PASSES else Status.INCORRECT)
+
+
+def due_readings(
+    tasks: Sequence[TaskPlan], judges: Sequence[Judge], finished: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.bool_]:
+    """Which judge readings finished trials (..., task, params, trial, repeat) should have: by judge and its repeat."""
+    judged = np.zeros(finished.shape[-4:-2], dtype=bool)
+    for row, task in enumerate(tasks):
+        judged[row, : len(task.cells)] = task.judged_points
+    repeats = np.array([judge.repeats for judge in judges])[:, np.newaxis]
+    due: npt.NDArray[np.bool_] = (finished & judged[..., np.newaxis, np.newaxis])[..., np.newaxis, np.newaxis]
+    return due & (np.arange(repeats.max()) < repeats)
 
 
 def trial_variables(plan: Plan) -> dict[str, tuple[Variable, tuple[int, ...]]]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evalcube._arrays import Dataset
 from evalcube.flows.state.beside_config import noted_unnamed
@@ -13,7 +14,7 @@ from evalcube.flows.state.engines import origins_of, read_engines
 from evalcube.stages.analyze.labelled import axes, counters
 from evalcube.stages.analyze.labelled.remarks import first_few
 from evalcube.stages.process.grading import GRADER, IMPORTED
-from evalcube.stages.reply.status import FEW_TRIALS
+from evalcube.stages.reply.status import FEW_TRIALS, FINISHED
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Receipt, graders_of
 
@@ -42,6 +43,41 @@ def cautions(
         *(_mostly_invalid(dataset) if part.reader == "ours" else ()),
         *(_uncounted_trials(dataset, receipts) if whole else ()),
         *(_not_compared(dataset) if part.unique_only else _few_problems(dataset)),
+    )
+
+
+def missing_readings(dataset: Dataset, cube: Cube, notes: Mapping[str, object]) -> tuple[str, ...]:
+    """What `describe_missing` says of a whole cube."""
+    from evalcube.flows.plan.grading import due_readings  # both with much that most boards need nothing of
+    from evalcube.flows.state.store import cube_plan
+
+    plan, dims = cube_plan(cube, notes), ("model", "task", "params", "trial", "repeat")
+    asked, lost = (np.zeros((dataset.sizes["model"], len(plan.judges)), dtype=int) for _ in range(2))
+    for model in range(len(asked)):
+        part = dataset.isel(model=[model])
+        due = due_readings(plan.tasks, plan.judges, np.isin(part["status"].transpose(*dims).values, FINISHED))
+        readings = part["judge_readings"].transpose(*dims, "judge_name", "judge_repeat").values
+        asked[model], lost[model] = (
+            each.sum(axis=(0, 1, 2, 3, 4, 6)) for each in (due, due & np.isnan(readings))
+        )
+    return describe_missing(
+        [judge.name for judge in plan.judges], axes.evaluation_labels(dataset), lost, asked
+    )
+
+
+def describe_missing(
+    judges: Sequence[str], labels: Sequence[str], lost: NDArray[np.int_], asked: NDArray[np.int_]
+) -> tuple[str, ...]:
+    """A sentence for each judge that lacks readings; counts have the shape (evaluation, judge)."""
+    return tuple(
+        f"{lost[:, index].sum():,} of {asked[:, index].sum():,} readings of judge {name} are missing ("
+        + first_few(
+            [f"{count:,} of {label}" for label, count in zip(labels, lost[:, index], strict=True) if count]
+        )
+        + "): cut, refused, or without a score. Mend the judge; then `evalcube run CONFIG --fresh unrated` asks it "
+        "again about these answers, and no model."
+        for index, name in enumerate(judges)
+        if lost[:, index].any()
     )
 
 

@@ -17,7 +17,9 @@ from evalcube._arrays import Dataset
 from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.cube_like import CubeLike, Selected, address_and_part, listed, need_addresses, only
 from evalcube.flows.errors import SweepError, need_number, no_bare_text
+from evalcube.flows.plan.grading import due_readings
 from evalcube.flows.plan.plan import Plan
+from evalcube.flows.read.cautions import describe_missing
 from evalcube.flows.read.design import composite_settings
 from evalcube.flows.read.gold import rated_variant, scores_by_variant
 from evalcube.flows.read.reader import Reader
@@ -181,14 +183,15 @@ def cube_verdict(
         gold=None if gold is None else scores_by_variant(gold, plan, data.units, data.places, names, rated),
         gold_variant=rated,
     )
-    asked, scored = data.counted_readings()
+    lost, asked = data.counted_readings()
+    silent = describe_missing([judge.name for judge in plan.judges], names, lost, asked)
     return CubeVerdict(
-        replace(result, notes=(*cautions, *result.notes, *data.notes(asked - scored, asked))),
+        replace(result, notes=(*cautions, *result.notes, *data.notes(), *silent)),
         ", ".join(cubes),
         tuple(plan.task_names[row] for row in data.rows),
         len(data.units),
-        asked,
-        scored,
+        int(asked.sum()),
+        int((asked - lost).sum()),
     )
 
 
@@ -305,17 +308,17 @@ class _Data:
         judged = np.broadcast_to(self._judged_points[..., np.newaxis], self._mask.shape)[self._mask]
         return np.asarray(judged[:, np.newaxis] & (np.array(LAYERS) == "judge"))
 
-    def counted_readings(self) -> tuple[int, int]:
-        """How many readings the finished trials should have, and how many of them have a score."""
+    def counted_readings(self) -> tuple[npt.NDArray[np.int_], npt.NDArray[np.int_]]:
+        """How many judge readings of finished trials have no score, and how many there should be: (variant, judge)."""
         readings = self.readings()
         if readings is None:
-            return 0, 0
-        asked = self.runs(self.finished & self._judged_points[None, :, :, None, None])
-        each = np.array([judge.repeats for judge in self.plan.judges])
-        wanted = asked[..., None, None] & (np.arange(readings.shape[-1]) < each[:, None])
-        return int(wanted.sum()), int((wanted & ~np.isnan(readings)).sum())
+            return np.zeros((1, 0), dtype=int), np.zeros((1, 0), dtype=int)
+        due = self.runs(
+            due_readings([self.plan.tasks[row] for row in self.rows], self.plan.judges, self.finished)
+        )
+        return (due & np.isnan(readings)).sum(axis=(0, 2, 4)), due.sum(axis=(0, 2, 4))
 
-    def notes(self, lost: int, asked: int) -> list[str]:
+    def notes(self) -> list[str]:
         """What a reader of the verdict should know of the data."""
         notes = []
         if self.unshared:
@@ -332,8 +335,6 @@ class _Data:
                 f"{left} planned trials are not finished: {remedy}. Differences may deviate a little from those of "
                 "`compare` and `gate`, which pair answers one by one"
             )
-        if lost:
-            notes.append(f"{lost} of {asked} judge readings are missing: cut, refused, or without a score")
         if self.grown:
             notes.append("more was asked than in the first plan, so this cube counts as looked at before")
         repeated = int(((self.array("duplicate") == 1) & self._mask).sum())

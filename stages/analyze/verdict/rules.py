@@ -150,10 +150,14 @@ def _seen(evidence: Evidence, limits: Thresholds) -> list[str]:
 
 def next_step(decision: Decision, reach: Reach, gain: Interval, limits: Thresholds) -> str:
     """Say what to do after a verdict; after no call, how many pairs would make one."""
+    if decision.branch.endswith("_missing"):
+        return (
+            f"{'Do not ship yet' if decision.verdict == 'CAUTIOUS' else 'Not decided'}: results are missing, and more "
+            "pairs do not help. `evalcube run CONFIG` asks again what failed; after a judge was mended, `evalcube run "
+            "CONFIG --fresh unrated` asks it again about what it gave no score, and no model."
+        )
     if decision.verdict in NEXT_STEP:
         return NEXT_STEP[decision.verdict]
-    if decision.branch == "not_significant_missing":
-        return "Not decided: complete the missing results, or find out why they are missing; more pairs do not help."
     pairs, noun = gain.size, gain.noun
     new, more = (max(limits.min_pairs, number) for number in (reach.pairs, reach.pairs_again))
     if pairs >= (more if gain.method == "anytime" else new):

@@ -2,19 +2,25 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import evalcube as ec
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.errors import SweepError
 from evalcube.flows.run.sweep import fresh_cache
+from evalcube.storage.cube.cube import Cube
+from tests.flows.judging import LANDS, judged_config
 from tests.flows.support import (
     evalcube,
     refused,
     set_faults,
     simulator_stats,
+    stored,
     sweep_config,
     write_config,
 )
+from tests.simulator.managed import Simulator
 
 NOWHERE = "http://127.0.0.1:9/v1"
 
@@ -76,3 +82,37 @@ def test_fresh_cache__of_a_store_is_beside_it(tmp_path):
 def test_fresh_cache__refuses_a_server_without_folders(tmp_path):
     with pytest.raises(SweepError, match="another database"):
         fresh_cache(settings(tmp_path, cache="redis://host/0"))
+
+
+def test_run__fresh_unrated_asks_judges_again_what_they_gave_no_score_and_no_model(tmp_path, simulator):
+    with Simulator() as court:
+        path = write_config(tmp_path, judged_config(tmp_path, simulator.base_url, court.base_url))
+        set_faults(court, [{"kind": "null_content", "share": 0.3}])
+
+        def run(*options):
+            before = [simulator_stats(server)["requests"] for server in (simulator, court)]
+            assert evalcube("run", path, "--quiet", *options, cwd=tmp_path)[0] == 0
+            after = [simulator_stats(server)["requests"] for server in (simulator, court)]
+            return [late - early for early, late in zip(before, after, strict=True)]
+
+        def missing():
+            readings = stored(Cube.open(tmp_path / "cube.zarr"), "judge_readings")
+            readings[..., 1, 1] = 0  # this judge is asked once
+            return int(np.isnan(readings).sum())
+
+        asked, lost = run(), missing()
+        told = evalcube("verdict", "cube.zarr", "--control", "before", cwd=tmp_path)[1]
+        ec.report(tmp_path / "cube.zarr", tmp_path / "report.html", samples=0)
+        broken, still = run("--fresh", "unrated"), missing()
+        set_faults(court, [])
+        later, again, once_more = run(), run("--fresh", "unrated"), run("--fresh", "unrated")
+
+    assert asked[0] == 2 * len(LANDS)
+    assert lost == still > 0
+    assert "readings of judge strict are missing (" in told
+    cover = (tmp_path / "report.html").read_text().partition("What to distrust")[2].partition("</section>")[0]
+    assert "readings of judge strict are missing (" in cover
+    assert broken[0] == later[0] == again[0] == 0
+    assert later[1] == 0 < broken[1] == again[1] <= lost
+    assert once_more == [0, 0]
+    assert missing() == 0
