@@ -162,8 +162,8 @@ def _with_interval(line: PolicyLine, level: float) -> PolicyLine:
         return line
     confidence = 1.0 - 2.0 * level
     bounds = wilson_bounds((1.0 + line.change) / 2.0 * line.worth, line.worth, confidence=confidence)
-    ends = {"lower": float(2.0 * bounds[1] - 1.0), "upper": float(2.0 * bounds[2] - 1.0)}
-    return replace(line, level=confidence, **ends)
+    lower, upper = float(2.0 * bounds[1] - 1.0), float(2.0 * bounds[2] - 1.0)
+    return replace(line, lower=lower, upper=upper, level=confidence)
 
 
 class Looking(Sampling):
