@@ -24,6 +24,7 @@ from evalcube.flows.cli.output import (
 
 if TYPE_CHECKING:
     from evalcube.flows.keep.forget import Forgetting
+    from evalcube.flows.state.damage import Verification
     from evalcube.flows.state.rescoring import Rescoring
     from evalcube.stages.generate.dataset.hub.shelf import FetchedRows
 
@@ -174,6 +175,7 @@ def verify(
         Restore what is damaged from the cache; no request is sent.
     """
     from evalcube.flows.state.verify import verify_cube
+    from evalcube.storage.cube.group import heal as heal_words
 
     with progress() as subscribers:
         report = verify_cube(cube, heal=heal, cache=cache, subscribers=subscribers)
@@ -191,7 +193,7 @@ def verify(
             f"{report.lines} lines of the ledger are damaged: run the sweep again; no request is repeated"
         )
     if not report.whole:
-        complain(_remedy(heal, report.requests))
+        complain(_remedy(report) if heal else f"the cube is damaged. {heal_words(report.cube)}")
         raise typer.Exit(ExitStatus.REFUSED)
 
 
@@ -241,11 +243,9 @@ def _print_recounts(done: Rescoring) -> None:
     show(f"{done.regions} regions graded again: {done.changed} trials changed")
 
 
-def _remedy(heal: bool, requests: int) -> str:
-    if not heal:
-        return "the cube is damaged; --heal restores it from the cache"
-    if requests:
-        return f"the cache lacks replies for the rest: running the sweep again sends {requests} requests"
+def _remedy(report: Verification) -> str:
+    if report.requests:
+        return f"the cache lacks replies for the rest: running the sweep again sends {report.requests} requests"
     return "the rest needs the sweep's config: run the sweep again"
 
 

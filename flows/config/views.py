@@ -196,11 +196,11 @@ class Policy(Section):
 def unknown_names(policy: Policy, tasks: Sequence[str], tiers: Sequence[str]) -> Iterator[Finding]:
     """What is wrong with each task and tier of a policy that is none of those known."""
     for role, axis in product(LEVELS, ("tasks", "tiers")):
-        known = list(tasks if axis == "tasks" else tiers)
+        labels = list(tasks if axis == "tasks" else tiers)
         for index, rule in enumerate(getattr(policy, role)):
             path, names = (role, index, axis), getattr(rule, axis)
-            wrong = [name for name in names if name not in known] if isinstance(names, tuple) else ()
-            yield from (unknown_name(path, axis[:-1], name, known, axis.capitalize()) for name in wrong)
+            wrong = [name for name in names if name not in labels] if isinstance(names, tuple) else ()
+            yield from (unknown_name(path, axis[:-1], name, labels, axis.capitalize()) for name in wrong)
 
 
 def refuse_unknown(policy: Policy, tasks: Sequence[str], tiers: Sequence[str]) -> None:

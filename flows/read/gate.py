@@ -185,7 +185,7 @@ def gate_of(
     """The decision about two models, named as for `evalcube.flows.read.sides.side_by_side`."""
     opened = [Cube.open(cube) for cube in cubes]
     labels = (
-        [name for cube in opened for name in cube.read_label(axis).tolist()] for axis in ("task", "tier")
+        [name for cube in opened for name in cube.whole_label(axis).tolist()] for axis in ("task", "tier")
     )
     refuse_unknown(policy, *labels)
     sides = side_by_side(cubes, models, part)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -25,6 +24,7 @@ from evalcube.stages.analyze.labelled.pairing import Pair
 from evalcube.stages.analyze.labelled.remarks import first_few
 from evalcube.stages.reply.status import BASE, COUNTERS, LAST_FINISHED, Status
 from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.group import chunk_words, heal
 from evalcube.storage.cube.integrity import stored_problems
 from evalcube.storage.cube.ledger import Ledger
 from evalcube.storage.errors import CubeDamagedError
@@ -166,10 +166,8 @@ def refuse_altered(address: str | Path, eval_ids: Sequence[str]) -> None:
         reasons, counted = list[str](), np.zeros((2, *cube.read_counters().shape[1:3]))
         for receipt in own:
             problems, arrays = stored_problems(cube, receipt)
-            reasons += [
-                f"{repr(name) if name else 'one of the arrays'} of {receipt.planned:,} trials {problem}"
-                for name, problem in sorted(problems.items())
-            ]
+            count = f" ({receipt.planned:,} trials)"
+            reasons += [chunk_words(*problem) + count for problem in sorted(problems.items())]
             status = arrays.get("status", np.zeros((*counted.shape[1:], 0, 0)))
             counted[0] += (status <= LAST_FINISHED).sum(axis=(-2, -1))
             counted[1] += (status == int(Status.CORRECT)).sum(axis=(-2, -1))
@@ -182,13 +180,8 @@ def refuse_altered(address: str | Path, eval_ids: Sequence[str]) -> None:
             refuse_altered(address, eval_ids)
             return
         if reasons:
-            label, where = cube.whole_label("model_name")[model], shlex.quote(cube.url)
-            raise CubeDamagedError(
-                f"nothing is decided on '{label}': {'; '.join(reasons)}",
-                cube.url,
-                f"See `evalcube cube verify {where}`, and repair it with `evalcube cube verify {where} --heal`; or "
-                f"grade all replies again with `evalcube rescore {where}`",
-            )
+            problem = f"nothing is decided on '{cube.whole_label('model_name')[model]}': {'; '.join(reasons)}"
+            raise CubeDamagedError(problem, cube.url, heal(cube.url))
 
 
 def told_of_joined(

@@ -7,6 +7,7 @@ from typing import Any
 
 from evalcube import known_as
 from evalcube.stages.analyze.render.shown import Shown
+from evalcube.storage.cube.group import chunk_words
 from evalcube.storage.cube.regions import Region
 
 
@@ -26,11 +27,10 @@ class Damage:
     """What a run would have to ask, since the cache has the replies no more."""
 
     def __str__(self) -> str:
-        subject = f"`{self.array}`" if self.array else "one of its arrays"
         if self.region is None:
-            return f"{subject} {self.problem}"
+            return f"`{self.array}` {self.problem}"
         position = f"trials' chunk {self.region.trial}, repeats' chunk {self.region.repeat}"
-        return f"{self.model}, {position}: {subject} {self.problem}"
+        return f"{self.model}, {position}: {chunk_words(self.array, self.problem)}"
 
 
 @known_as("evalcube.results")

@@ -25,10 +25,10 @@ from evalcube.stages.process.grading import GRADER, IMPORTED, Outcome
 from evalcube.stages.reply.status import LAST_FINISHED, Status
 from evalcube.storage.cache.cache import Cache, find_cache
 from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.group import chunk_error
 from evalcube.storage.cube.integrity import stored_problems
 from evalcube.storage.cube.ledger import Ledger, Receipt, graders_of
 from evalcube.storage.cube.regions import region_digest
-from evalcube.storage.errors import StorageError
 from evalcube.storage.urls import MadeCube
 
 _AT_ONCE = 64
@@ -231,8 +231,7 @@ def _whole(cube: Cube, receipt: Receipt) -> dict[str, Array]:
     """The arrays of a recorded region; raises StorageError if they are not what was recorded."""
     problems, arrays = stored_problems(cube, receipt)
     if problems:
-        remedy = "Run: evalcube cube verify --heal, and then this again"
-        raise StorageError("a region is damaged", cube.url, remedy)
+        raise chunk_error(*next(iter(problems.items())), cube.url)
     return arrays
 
 

@@ -213,7 +213,7 @@ class CubeGroup:
             except CubeDamagedError as error:
                 damaged[name] = error
             except UNREADABLE as error:
-                damaged[name] = decoding_error(name, self.space.address, error)
+                damaged[name] = chunk_error(name, "cannot be decoded", self.space.address)
                 damaged[name].__cause__ = error
 
     def chunk_key(self, name: str, index: tuple[int, ...]) -> str:
@@ -416,10 +416,15 @@ def _unwrap(outcome: T | BaseException) -> T:
     return outcome
 
 
-def decoding_error(name: str, where: str, error: Exception) -> CubeDamagedError:
-    """What is to be said of a chunk of an array that cannot be decoded; not raised."""
-    problem = f"a chunk of array '{name}' cannot be decoded: {str(error).rstrip('.')}"
-    return CubeDamagedError(problem, where, heal(where))
+def chunk_words(name: str, problem: str) -> str:
+    """Say what is wrong with a chunk of an array, or of one that is not known."""
+    array = f"array '{name}'" if name else "one of the arrays"
+    return f"a chunk of {array} {problem}"
+
+
+def chunk_error(name: str, problem: str, where: str) -> CubeDamagedError:
+    """What is raised of such a chunk."""
+    return CubeDamagedError(chunk_words(name, problem), where, heal(where))
 
 
 def heal(where: str) -> str:

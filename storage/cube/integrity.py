@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalcube._arrays import Dataset, PlainDataset
-from evalcube.storage.cube.group import heal
+from evalcube.storage.cube.group import chunk_error
 from evalcube.storage.cube.ledger import Ledger, Receipt
 from evalcube.storage.cube.regions import Region, region_digest
 from evalcube.storage.cube.schema import LAYERS, VARIABLES
-from evalcube.storage.errors import CubeDamagedError
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -47,9 +46,7 @@ class RecordedChunks:
                 continue
             problems = self._cube.chunk_problems(receipt.region, self._cube.shape_of(receipt), [name])
             if name in problems:
-                where, numbers = self._cube.space.address, "/".join(map(str, region_index))
-                problem = f"region {numbers}: array '{name}' {problems[name]}"
-                raise CubeDamagedError(problem, where, heal(where))
+                raise chunk_error(name, problems[name], self._cube.space.address)
 
 
 def stored_problems(cube: Cube, receipt: Receipt) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalcube._arrays import Dataset, PlainDataset
-from evalcube.storage.cube.group import CubeGroup
+from evalcube.storage.cube.group import CubeGroup, heal
 from evalcube.storage.cube.schema import COUNTERS, DUPLICATE, LAYERS, PLANNED, VARIABLES
 from evalcube.storage.cube.space import Space
 from evalcube.storage.errors import CubeDamagedError, CubeMismatchError, NotWritableError, guarded
@@ -112,8 +112,7 @@ class SharedArrays:
         # Only one that is all fill can be gone: so nothing is asked of a store for the others.
         problem = None if label.astype(bool).any() else self.label_problems([name]).get(name)
         if problem is not None:
-            remedy = "See what else is: evalcube cube verify; with --heal it is made again."
-            raise CubeDamagedError(f"its label `{name}` {problem}", self._where, remedy)
+            raise CubeDamagedError(f"its label `{name}` {problem}", self._where, heal(self._where))
         return label
 
     def write_label(self, name: str, values: NDArray[Any]) -> None:

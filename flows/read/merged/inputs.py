@@ -30,7 +30,7 @@ from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.axes import Facet
 from evalcube.stages.reply.status import BASE, Status
 from evalcube.storage.cube.cube import Cube
-from evalcube.storage.cube.group import heal
+from evalcube.storage.cube.group import chunk_error, heal
 from evalcube.storage.cube.holder import apparent_holder
 from evalcube.storage.cube.integrity import stored_problems
 from evalcube.storage.cube.ledger import Ledger, Receipt, to_line
@@ -135,11 +135,7 @@ class Input:
                     break
                 time.sleep(_PAUSE)
         name, problem = next(iter(problems.items()))
-        raise CubeDamagedError(
-            f"region {region.model}/{region.trial}/{region.repeat}: {name or 'one of its arrays'} {problem}",
-            self.url,
-            f"{heal(self.url)} Or take its results out: `evalcube forget`.",
-        )
+        raise chunk_error(name, problem, self.url)
 
     def _refuse_unplanned(self, region: Region, status: Array) -> None:
         """Refuse a plan that lacks trials which were measured: they would be left out without a word."""
