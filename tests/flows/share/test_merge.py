@@ -364,7 +364,7 @@ def test_read__asks_for_chunks_again_only_where_a_region_is_not_as_recorded(
     stored = one.cube.stored_arrays(region, one.cube.trial_arrays)
     arrays = one.cube.shape_of(before).crop(stored, before.trials, before.repeats)
     one.receipts[region] = replace(before, digest=region_digest(arrays))
-    with pytest.raises(CubeDamagedError, match="array .status. holds invalid values"):
+    with pytest.raises(CubeDamagedError, match="holds invalid values"):
         one.read_region(region)
     assert asked
 
