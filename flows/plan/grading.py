@@ -23,6 +23,7 @@ from evalcube.stages.process.reading import Reading
 from evalcube.stages.reply.status import Status
 from evalcube.storage.cube.schema import LAYERS, VARIABLES, Variable
 
+BoolArray = npt.NDArray[np.bool_]
 Arrays = dict[str, npt.NDArray[np.generic]]
 Prices = tuple[float, float]
 """USD per million tokens of prompts and of completions."""
@@ -123,16 +124,19 @@ def _decide_outcome(outcome: Outcome, score: float | None) -> Outcome:
     return outcome._replace(status=Status.CORRECT if score > _PASSES else Status.INCORRECT)
 
 
-def due_readings(
-    tasks: Sequence[TaskPlan], judges: Sequence[Judge], finished: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.bool_]:
-    """Which judge readings finished trials (..., task, params, trial, repeat) should have: by judge and its repeat."""
-    judged = np.zeros(finished.shape[-4:-2], dtype=bool)
+def judged_points(tasks: Sequence[TaskPlan], slots: int) -> BoolArray:
+    """At which points judges rate outputs, shape (task, params)."""
+    judged = np.zeros((len(tasks), slots), dtype=bool)
     for row, task in enumerate(tasks):
         judged[row, : len(task.cells)] = task.judged_points
-    repeats = np.array([judge.repeats for judge in judges])[:, np.newaxis]
-    due: npt.NDArray[np.bool_] = (finished & judged[..., np.newaxis, np.newaxis])[..., np.newaxis, np.newaxis]
-    return due & (np.arange(repeats.max()) < repeats)
+    return judged
+
+
+def due_readings(tasks: Sequence[TaskPlan], judges: Sequence[Judge], finished: BoolArray) -> BoolArray:
+    """Which judge readings finished trials (..., task, params, trial, repeat) should have: by judge and its repeat."""
+    repeats = np.array([[judge.repeats] for judge in judges]).reshape(-1, 1)
+    asked = finished & judged_points(tasks, finished.shape[-3])[..., np.newaxis, np.newaxis]
+    return np.asarray(asked[..., np.newaxis, np.newaxis] & (np.arange(repeats.max(initial=0)) < repeats))
 
 
 def trial_variables(plan: Plan) -> dict[str, tuple[Variable, tuple[int, ...]]]:

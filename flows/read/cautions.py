@@ -21,6 +21,7 @@ from evalcube.storage.cube.ledger import Receipt, graders_of
 if TYPE_CHECKING:
     from evalcube.flows.read.selection import Part
 
+Flags = NDArray[np.bool_]
 _MOST_NAMED = 5
 """Models that a warning names."""
 
@@ -52,32 +53,27 @@ def missing_readings(dataset: Dataset, cube: Cube, notes: Mapping[str, object]) 
     from evalcube.flows.state.store import cube_plan
 
     plan, dims = cube_plan(cube, notes), ("model", "task", "params", "trial", "repeat")
-    asked, lost = (np.zeros((dataset.sizes["model"], len(plan.judges)), dtype=int) for _ in range(2))
-    for model in range(len(asked)):
-        part = dataset.isel(model=[model])
-        due = due_readings(plan.tasks, plan.judges, np.isin(part["status"].transpose(*dims).values, FINISHED))
-        readings = part["judge_readings"].transpose(*dims, "judge_name", "judge_repeat").values
-        asked[model], lost[model] = (
-            each.sum(axis=(0, 1, 2, 3, 4, 6)) for each in (due, due & np.isnan(readings))
-        )
-    return describe_missing(
-        [judge.name for judge in plan.judges], axes.evaluation_labels(dataset), lost, asked
-    )
+    finished = np.isin(dataset["status"].transpose(*dims).values, FINISHED)
+    due = due_readings(plan.tasks, plan.judges, finished)
+    readings = dataset["judge_readings"].transpose(*dims, "judge_name", "judge_repeat").values
+    names = [judge.name for judge in plan.judges]
+    return describe_missing(names, axes.evaluation_labels(dataset), due, due & ~np.isnan(readings))
 
 
 def describe_missing(
-    judges: Sequence[str], labels: Sequence[str], lost: NDArray[np.int_], asked: NDArray[np.int_]
+    judges: Sequence[str], labels: Sequence[str], due: Flags, scored: Flags
 ) -> tuple[str, ...]:
-    """A sentence for each judge that lacks readings; counts have the shape (evaluation, judge)."""
+    """A sentence for each judge that lacks readings; both have the shape (evaluation, ..., judge, repeat)."""
+    asked, rated = (flags.sum(axis=(*range(1, flags.ndim - 2), -1)).T for flags in (due, scored))
     return tuple(
-        f"{lost[:, index].sum():,} of {asked[:, index].sum():,} readings of judge {name} are missing ("
+        f"Judge {name} gave no score in {lost.sum():,} of {total.sum():,} readings ("
         + first_few(
-            [f"{count:,} of {label}" for label, count in zip(labels, lost[:, index], strict=True) if count]
+            [f"{count:,} of {label}" for label, count in zip(labels, lost, strict=True) if count], ", "
         )
-        + "): cut, refused, or without a score. Mend the judge; then `evalcube run CONFIG --fresh unrated` asks it "
-        "again about these answers, and no model."
-        for index, name in enumerate(judges)
-        if lost[:, index].any()
+        + "): cut, refused or unreadable. Mend the judge; then `evalcube run CONFIG --fresh unrated` asks it again "
+        "about these answers, and no model."
+        for name, lost, total in zip(judges, asked - rated, asked, strict=True)
+        if lost.any()
     )
 
 

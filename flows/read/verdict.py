@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,7 +16,7 @@ from evalcube._arrays import Dataset
 from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.cube_like import CubeLike, Selected, address_and_part, listed, need_addresses, only
 from evalcube.flows.errors import SweepError, need_number, no_bare_text
-from evalcube.flows.plan.grading import due_readings
+from evalcube.flows.plan.grading import due_readings, judged_points
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.read.cautions import describe_missing
 from evalcube.flows.read.design import composite_settings
@@ -183,15 +182,15 @@ def cube_verdict(
         gold=None if gold is None else scores_by_variant(gold, plan, data.units, data.places, names, rated),
         gold_variant=rated,
     )
-    lost, asked = data.counted_readings()
-    silent = describe_missing([judge.name for judge in plan.judges], names, lost, asked)
+    due, scored = data.counted_readings()
+    silent = describe_missing([judge.name for judge in plan.judges], names, due, scored)
     return CubeVerdict(
         replace(result, notes=(*cautions, *result.notes, *data.notes(), *silent)),
         ", ".join(cubes),
         tuple(plan.task_names[row] for row in data.rows),
         len(data.units),
-        int(asked.sum()),
-        int((asked - lost).sum()),
+        int(due.sum()),
+        int(scored.sum()),
     )
 
 
@@ -295,28 +294,17 @@ class _Data:
         there = "judge_readings" in self._part
         return self.runs(self.array("judge_readings").astype(np.float64)) if there else None
 
-    @cached_property
-    def _judged_points(self) -> BoolArray:
-        """At which points (task, params) judges rate outputs."""
-        points = np.zeros(self._mask.shape[:2], dtype=bool)
-        for number, row in enumerate(self.rows):
-            points[number, : len(self.plan.tasks[row].cells)] = self.plan.tasks[row].judged_points
-        return points
-
     def due(self) -> BoolArray:
         """Which layers (unit, layer) a unit is to have even where no variant has it: that of judges."""
-        judged = np.broadcast_to(self._judged_points[..., np.newaxis], self._mask.shape)[self._mask]
+        points = judged_points([self.plan.tasks[row] for row in self.rows], self._mask.shape[1])
+        judged = np.broadcast_to(points[..., np.newaxis], self._mask.shape)[self._mask]
         return np.asarray(judged[:, np.newaxis] & (np.array(LAYERS) == "judge"))
 
-    def counted_readings(self) -> tuple[npt.NDArray[np.int_], npt.NDArray[np.int_]]:
-        """How many judge readings of finished trials have no score, and how many there should be: (variant, judge)."""
-        readings = self.readings()
-        if readings is None:
-            return np.zeros((1, 0), dtype=int), np.zeros((1, 0), dtype=int)
-        due = self.runs(
-            due_readings([self.plan.tasks[row] for row in self.rows], self.plan.judges, self.finished)
-        )
-        return (due & np.isnan(readings)).sum(axis=(0, 2, 4)), due.sum(axis=(0, 2, 4))
+    def counted_readings(self) -> tuple[BoolArray, BoolArray]:
+        """Which judge readings there should be, shape (variant, ..., judge, repeat), and which have a score."""
+        finished = self.finished & self._mask[..., np.newaxis]
+        due = due_readings([self.plan.tasks[row] for row in self.rows], self.plan.judges, finished)
+        return due, due & ~np.isnan(self.array("judge_readings")) if "judge_readings" in self._part else due
 
     def notes(self) -> list[str]:
         """What a reader of the verdict should know of the data."""

@@ -249,20 +249,6 @@ def _kind_names(scores: Scores) -> list[str]:
     return [*LAYERS, *(f"readings of {name}" for name in scores.judge_names)]
 
 
-def silent_judges(scores: Scores) -> list[str]:
-    """A sentence for each judge that gave no reading at all, or none of a variant that others rated."""
-    there = ~np.isnan(scores.judges) & (scores.ok & scores.entries)[..., np.newaxis]
-    answered = np.asarray(there.any(axis=(0, 2)))  # (variant, judge)
-    notes = []
-    for name, of_judge in zip(scores.judge_names, answered.T, strict=True):
-        if not of_judge.any():
-            notes.append(f"{name} never gave a reading: it counts in nothing")
-            continue
-        rated = zip(scores.variants, np.asarray(answered.any(axis=1)) & ~of_judge, strict=True)
-        notes += [f"{name} gave no reading of {variant}" for variant, none in rated if none]
-    return notes
-
-
 def _kinds(scores: Scores, runs: Floats, variant: int) -> Floats:
     """Return the scores of a variant (run, unit, kind): its layers, and the readings of each judge."""
     there = (scores.ok[:, variant] & scores.entries[:, variant])[..., np.newaxis]

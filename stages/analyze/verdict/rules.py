@@ -152,9 +152,9 @@ def next_step(decision: Decision, reach: Reach, gain: Interval, limits: Threshol
     """Say what to do after a verdict; after no call, how many pairs would make one."""
     if decision.branch.endswith("_missing"):
         return (
-            f"{'Do not ship yet' if decision.verdict == 'CAUTIOUS' else 'Not decided'}: results are missing, and more "
-            "pairs do not help. `evalcube run CONFIG` asks again what failed; after a judge was mended, `evalcube run "
-            "CONFIG --fresh unrated` asks it again about what it gave no score, and no model."
+            f"{'Do not ship yet' if decision.verdict == 'CAUTIOUS' else 'Not decided'}: results are missing, which more "
+            "questions do not mend. `evalcube run CONFIG` asks again what failed; after a judge was mended, `evalcube "
+            "run CONFIG --fresh unrated` asks it again about what it gave no score, and no model."
         )
     if decision.verdict in NEXT_STEP:
         return NEXT_STEP[decision.verdict]

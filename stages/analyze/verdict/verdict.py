@@ -28,7 +28,6 @@ from evalcube.stages.analyze.verdict.comparison import (
     for_this_look,
     missing_alone,
     missing_of_pair,
-    silent_judges,
 )
 from evalcube.stages.analyze.verdict.composite import (
     LAYERS,
@@ -298,7 +297,7 @@ def _solo(
         arms=(arm,),
         badges=_badges((arm,), None, gold, options.limits),
         gate_passed=arm.gate_passed and scored,
-        notes=(*silent_judges(scores), *_rating_notes(scores, options)),
+        notes=tuple(_rating_notes(scores, options)),
         gold=gold,
         to_rate=to_rate(scores, layers, options),
     )
@@ -356,7 +355,7 @@ def _alpha_badge(alpha: float) -> Badge:
 
 
 def _notes(arms: Sequence[Arm], pairs: Sequence[PairResult], scores: Scores) -> tuple[str, ...]:
-    notes = silent_judges(scores)
+    notes = list[str]()
     for pair, treatment in zip(pairs, arms[1:], strict=True):
         if pair.bias is not None and not pair.bias.is_shown:  # else it is among the reasons
             notes.append(f"'{pair.treatment}': {pair.bias.text}")

@@ -80,7 +80,6 @@ def test_verdict__a_judge_that_answers_for_one_arm_only_is_no_progress():
 
     assert (found.verdict, found.branch) == ("CAUTIOUS", "positive_missing")
     assert found.reasons[1].startswith("the treatment lacks readings of strict in 40 of 40 answers")
-    assert "strict gave no reading of new" in found.notes
 
 
 def test_verdict__missing_runs_of_a_unit_count_too():
