@@ -262,7 +262,7 @@ def _print_intervals(pair: PairResult) -> None:
 
 def _print_robustness(pair: PairResult) -> None:
     """Whether other ways of putting the layers together, and of filling what is missing, come to the same."""
-    from evalcube.stages.analyze.verdict.rules import difference_text, holdout_text
+    from evalcube.stages.analyze.verdict.rules import bounds_text, holdout_text
 
     parts = []
     if pair.holdout is not None:
@@ -284,7 +284,6 @@ def _print_robustness(pair: PairResult) -> None:
             for gap in pair.missing.gaps
         )
         parts.append(f"missing (control and treatment): {lacking}")
-        failed, worst = difference_text(pair.missing.if_failed), difference_text(pair.missing.worst)
-        parts.append(f"if all of that failed {failed}; at worst {worst}")
+        parts.append(bounds_text(pair.missing))
     for part in parts:
         show(f"  {part}")

@@ -234,9 +234,11 @@ def _forget(kind: str, sweep: Sweep, cube: str | None, cache: str | None, only: 
     from evalcube.storage.cube.cube import Cube
 
     settings = as_config(sweep, cube=cube, cache=cache)
-    if Cube.exists(settings.cube) and kind == "unrated":
+    if not Cube.exists(settings.cube):
+        return
+    if kind == "unrated":
         forget_unrated(settings.cube, only, settings.cache)
-    elif Cube.exists(settings.cube):
+    else:
         forget(settings.cube, Choice((*only, "status=refused")), cache=settings.cache)
 
 

@@ -60,8 +60,5 @@ def checked_option(parameter: str, value: object, known: Sequence[str]) -> None:
     if not isinstance(value, str):
         raise WrongTypeError(f"`{parameter}`: {told(value)} is no text", f"Give one of: {', '.join(known)}")
     if value not in known:
-        near = close_name(value, list(known))
-        raise SweepError(
-            f"`{parameter}`: there is no '{value}'",
-            f"Did you mean '{near}'?" if near else f"Give one of: {', '.join(known)}",
-        )
+        remedy = did_you_mean(value, list(known), "Give one of")
+        raise SweepError(f"`{parameter}`: there is no '{value}'", remedy)

@@ -142,8 +142,9 @@ def forget_unrated(url: str | Path, where: Sequence[str], cache: str | Path) -> 
                 continue
             with Ledger(cube.records) as ledger:
                 receipt = ledger.newest()[part.region]
-                generation, count = receipt.generation + 1, int(unrated.sum())
-                ledger.append(replace(receipt, generation=generation, unrated=count))
+                ledger.append(
+                    replace(receipt, generation=receipt.generation + 1, unrated=unrated.sum().item())
+                )
             keys = list(judge_request_keys(plan, [replace(part, mask=unrated)], replies))
             scored = zip(keys, replies.get_many(keys), strict=True)
             replies.remove([key for key, data in scored if data is None or math.isnan(score_in(data))])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,11 +18,12 @@ from evalcube.stages.process.grading import GRADER, IMPORTED
 from evalcube.stages.reply.status import FEW_TRIALS, FINISHED
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Receipt, graders_of
+from evalcube.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from evalcube.flows.read.selection import Part
 
-Flags = NDArray[np.bool_]
+Counts = NDArray[np.int_]
 _MOST_NAMED = 5
 """Models that a warning names."""
 
@@ -43,37 +45,44 @@ def cautions(
         *_unverified_recipes(notes, dataset),
         *(_mostly_invalid(dataset) if part.reader == "ours" else ()),
         *(_uncounted_trials(dataset, receipts) if whole else ()),
+        *(_missing_readings(cube, notes, receipts) if cube and whole else ()),
         *(_not_compared(dataset) if part.unique_only else _few_problems(dataset)),
     )
 
 
-def missing_readings(dataset: Dataset, cube: Cube, notes: Mapping[str, object]) -> tuple[str, ...]:
+def _missing_readings(
+    cube: Cube, notes: Mapping[str, object], receipts: Sequence[Receipt]
+) -> tuple[str, ...]:
     """What `describe_missing` says of a whole cube."""
+    if "judge_readings" not in cube.trial_arrays:
+        return ()
     from evalcube.flows.plan.grading import due_readings  # both with much that most boards need nothing of
     from evalcube.flows.state.store import cube_plan
 
-    plan, dims = cube_plan(cube, notes), ("model", "task", "params", "trial", "repeat")
-    finished = np.isin(dataset["status"].transpose(*dims).values, FINISHED)
-    due = due_readings(plan.tasks, plan.judges, finished)
-    readings = dataset["judge_readings"].transpose(*dims, "judge_name", "judge_repeat").values
-    names = [judge.name for judge in plan.judges]
-    return describe_missing(names, axes.evaluation_labels(dataset), due, due & ~np.isnan(readings))
+    plan = cube_plan(cube, notes)
+    lost, asked = np.zeros((2, len(plan.evaluations), len(plan.judges)), dtype=int)
+    with suppress(StorageError):  # whoever needs these arrays refuses them
+        for region in [receipt.region for receipt in receipts if receipt.region.model < len(lost)]:
+            stored = cube.read_region(region, ["status", "judge_readings"])
+            due = due_readings(plan.tasks, plan.judges, np.isin(stored["status"], FINISHED))
+            asked[region.model] += due.sum(axis=(0, 1, 2, 3, 5))
+            lost[region.model] += (due & np.isnan(stored["judge_readings"])).sum(axis=(0, 1, 2, 3, 5))
+    return describe_missing([judge.name for judge in plan.judges], plan.labels, lost, asked)
 
 
 def describe_missing(
-    judges: Sequence[str], labels: Sequence[str], due: Flags, scored: Flags
+    judges: Sequence[str], labels: Sequence[str], lost: Counts, asked: Counts
 ) -> tuple[str, ...]:
-    """A sentence for each judge that lacks readings; both have the shape (evaluation, ..., judge, repeat)."""
-    asked, rated = (flags.sum(axis=(*range(1, flags.ndim - 2), -1)).T for flags in (due, scored))
+    """A sentence for each judge that lacks readings; counts have the shape (evaluation, judge)."""
     return tuple(
-        f"Judge {name} gave no score in {lost.sum():,} of {total.sum():,} readings ("
+        f"Judge {name} gave no score in {row.sum():,} of {total:,} readings ("
         + first_few(
-            [f"{count:,} of {label}" for label, count in zip(labels, lost, strict=True) if count], ", "
+            [f"{count:,} of {label}" for label, count in zip(labels, row, strict=True) if count], ", "
         )
-        + "): cut, refused or unreadable. Mend the judge; then `evalcube run CONFIG --fresh unrated` asks it again "
-        "about these answers, and no model."
-        for name, lost, total in zip(judges, asked - rated, asked, strict=True)
-        if lost.any()
+        + "): cut, refused or unreadable; composites lack them. Mend the judge; then `evalcube run CONFIG --fresh "
+        "unrated` asks it again about these answers, and no model."
+        for name, row, total in zip(judges, lost.T, asked.sum(axis=0), strict=True)
+        if row.any()
     )
 
 

@@ -140,18 +140,19 @@ def _reason(line: PolicyLine) -> str:
         return "not measured: there are no such questions"
     if line.outcome == "not measured":
         return f"not measured: {line.lacking:,} questions, none answered by both"
-    seen = f"changed by {points(line.change)} points ({percent(line.level)}: {_interval(line)})"
+    seen = f"changed by {points(line.change)} points ({'' if line.looks else '95%: '}{_interval(line)})"
     if line.outcome == "refuted":
         return f"{seen}, shown not to hold"
     return f"{seen}, not decided. {_what_it_takes(line)}"
 
 
 def _interval(line: PolicyLine) -> str:
-    return ABSENT if math.isnan(line.lower) else f"{points(line.lower)} to {points(line.upper)}"
+    level = f" ({100 * line.level:.4g}%)" if line.looks else ""
+    return ABSENT if math.isnan(line.lower) else f"{points(line.lower)} to {points(line.upper)}{level}"
 
 
 def _what_it_takes(line: PolicyLine) -> str:
-    if line.lacking and inside(line.lower, line.upper, line.claim, line.margin):
+    if line.lacking and (line.more is None or inside(line.lower, line.upper, line.claim, line.margin)):
         return (
             f"{line.lacking:,} questions lack an answer; with these, the change might be {points(line.lowest)} to "
             f"{points(line.highest)} (95%): `evalcube run` asks them again"
@@ -182,11 +183,6 @@ def decision_table(result: GateResult) -> TableSpec:
         Column("treatment", lambda row: percent(row.treatment), 2),
         Column("change", lambda row: points(row.change)),
         Column("interval" if looks else "95%", _interval, 1),
-        *(
-            [Column("level", lambda row: ABSENT if math.isnan(row.lower) else percent(row.level), 1)]
-            if looks
-            else []
-        ),
         Column("questions", lambda row: number(row.questions), 3),
         Column("look", lambda row: f"{row.look} of {row.looks}" if row.looks else ABSENT, 2),
         Column("lacking", lambda row: number(row.lacking) if row.lacking else ABSENT, 3),
@@ -197,13 +193,9 @@ def decision_table(result: GateResult) -> TableSpec:
         "change: accuracy of the treatment minus that of the control, in percentage points, on the questions that both "
         f"answered; truncated answers count as wrong; {WEIGHING['tasks']}."
     )
-    levels = (
-        "level: of the interval at this look; the intervals of all looks together hold with 95%. shown: the whole "
-        "interval is inside the margin; refuted: outside, at an error level that the lines of a role share; open: not "
-        "decided."
-        if looks
-        else "shown: the 95% interval is inside the margin; refuted: outside (Holm over a role's lines); open: neither."
-    )
+    shares = "at a level that the lines of a role share" if looks else "by Holm over the lines of a role"
+    levels = f"shown: the whole interval is inside the margin; refuted: outside, {shares}; open: not decided."
+    levels += " In brackets: its level at this look; those of all looks hold together with 95%." * looks
     lacking = (
         "lacking: questions that not both answered; a line is only shown if it holds with these at their worst, and "
         "only refuted if it fails with them at their best."

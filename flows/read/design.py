@@ -268,17 +268,11 @@ def composite_settings(notes: Mapping[str, object]) -> tuple[Mapping[str, float]
     declared = config.get("composite") if isinstance(config, Mapping) else None
     if declared is None:
         return None, None
-    from pydantic import ValidationError
+    from evalcube.flows.config.findings import reported  # both slow to load
+    from evalcube.flows.config.judges import CompositeConfig
 
-    from evalcube.flows.config.judges import CompositeConfig  # slow to load
-
-    try:
+    with reported("`composite` in the cube's notes", CompositeConfig):
         composite = CompositeConfig.model_validate(declared)
-    except ValidationError as error:
-        raise SweepError(
-            "the config that the cube was made with has a section `composite` that says what none may",
-            "See what is damaged: evalcube cube verify CUBE, or run its sweep again",
-        ) from error
     return None if composite.weights is None else composite.weights.model_dump(), composite.control
 
 

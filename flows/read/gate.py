@@ -199,26 +199,18 @@ def gate_of(
 
 def conclude(sides: SideBySide, lines: Sequence[PolicyLine], doubted: Sequence[str] = ()) -> GateResult:
     """The decision that follows from the lines, with all that is to be known of it."""
-    decision, reason = decide(lines)
+    names = sides.first.label, sides.second.label
+    cubes = tuple(dict.fromkeys((sides.first.address, sides.second.address)))
     return GateResult(
-        decision,
-        reason,
-        sides.first.label,
-        sides.second.label,
-        tuple(dict.fromkeys((sides.first.address, sides.second.address))),
-        sides.selection,
-        tuple(lines),
-        (*sides.warnings, *doubted),
+        *decide(lines), *names, cubes, sides.selection, tuple(lines), (*sides.warnings, *doubted)
     )
 
 
 def note_if_swapped(sides: SideBySide) -> Iterator[str]:
     """A sentence if the treatment is what the config of the cube declares as the control."""
     address, label = sides.second.address, sides.second.label
-    if (
-        sides.first.address == address
-        and composite_settings(read_notes(Cube.open(address).records))[1] == label
-    ):
+    declared = composite_settings(read_notes(Cube.open(address).records))[1]
+    if sides.first.address == address and declared == label:
         yield f"The treatment, '{label}', is the control that the sweep's config declares: are the two swapped?"
 
 
@@ -259,8 +251,11 @@ def places(
         pairs = list(product(_chosen(rule.tasks, tasks), _chosen(rule.tiers, tiers)))
         if EACH in (rule.tasks, rule.tiers):
             # `each` means the pairs that there are: not every task has every tier.
+            # A name that no pair has is not passed over.
             there = [pair for pair in pairs if _cells(sides, *pair).any()]
-            pairs = there + _unmet(rule, there)
+            named = [side for side, wanted in enumerate((rule.tasks, rule.tiers)) if wanted != EACH]
+            met = {pair[side] for pair in there for side in named}
+            pairs = there + [pair for pair in pairs if named and pair[named[0]] not in met] or [("", "")]
         for task, tier in pairs:
             yield rule, task, tier, _cells(sides, task, tier)
 
@@ -270,18 +265,6 @@ def _chosen(wanted: tuple[str, ...] | str | None, known: Sequence[str]) -> Seque
     if wanted is None:
         return ("",)
     return known if isinstance(wanted, str) else wanted
-
-
-def _unmet(rule: PolicyRule, there: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Places of what a rule names and no pair has: without them it would be passed over in silence."""
-    tasks, tiers = ({pair[side] for pair in there} for side in (0, 1))
-    unmet = [(task, "") for task in _listed_names(rule.tasks) if task not in tasks]
-    unmet += [("", tier) for tier in _listed_names(rule.tiers) if tier not in tiers]
-    return unmet if unmet or there else [("", "")]
-
-
-def _listed_names(wanted: tuple[str, ...] | str | None) -> tuple[str, ...]:
-    return wanted if isinstance(wanted, tuple) else ()
 
 
 def _cells(sides: SideBySide, task: str, tier: str) -> npt.NDArray[np.bool_]:

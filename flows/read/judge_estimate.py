@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evalcube.flows.plan.evaluations import read_stored
+from evalcube.flows.plan.grading import judged_points
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.requests import CriteriaBook, Prepared
 from evalcube.flows.plan.targets import SampleTargets
@@ -67,8 +68,6 @@ class JudgeTally:
 
     def _judged_trials(self, model: int) -> int:
         plan = self._plan
-        judged = np.zeros(plan.sources.shape, dtype=bool)
-        for row, task in zip(judged, plan.tasks, strict=True):
-            row[: len(task.cells)] = task.judged_points
+        judged = judged_points(plan.tasks, plan.slots)
         targets = SampleTargets.uniform(plan, plan.trials, plan.repeats)
         return int((targets.trials[model].astype(np.int64) * targets.repeats[model] * judged).sum())

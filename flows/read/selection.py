@@ -27,7 +27,7 @@ from evalcube.flows.cube_like import (
 from evalcube.flows.errors import SweepError, as_list, need_number, refused
 from evalcube.flows.plan.filters import Where, checked_where, conditions_of, unknown_names, without
 from evalcube.flows.plan.spec import parse_spec
-from evalcube.flows.read.cautions import cautions, missing_readings
+from evalcube.flows.read.cautions import cautions
 from evalcube.flows.read.design import (
     composite_settings,
     split_by_columns,
@@ -146,10 +146,6 @@ def open_part(
     recounts = chosen.recounts or not {"trial", "repeat"}.isdisjoint(selected)
     # Without the index of evaluations: what is computed goes by their numbers, and parts are joined by them.
     dataset = with_labels(opened, trials=trials or recounts).drop_vars("model", errors="ignore")
-    missing: tuple[str, ...] = ()
-    if isinstance(opened, Cube) and "judge_readings" in dataset:
-        with suppress(CubeDamagedError):
-            missing = missing_readings(dataset, opened, notes)
     split = _split(dataset, opened, part.where, by, sources or ([behind.url] if behind else []))
     (dataset, where), recounts = split or (dataset, part.where), recounts or split is not None
     dataset = with_prices(dataset, behind, notes)
@@ -161,7 +157,7 @@ def open_part(
             dataset, read_by, remarks = _recount(dataset, chosen)
         else:
             dataset = with_unasked(dataset)
-    warnings = (*warnings, *missing, *remarks)
+    warnings = (*warnings, *remarks)
     whole = dataset
     if not tells_version(part.where) and not (view is not None and tells_version(view.criteria)):
         dataset, left_out = without_older(dataset)

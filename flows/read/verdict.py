@@ -13,6 +13,8 @@ import numpy.typing as npt
 
 from evalcube import known_as
 from evalcube._arrays import Dataset
+from evalcube.flows.config.findings import reported
+from evalcube.flows.config.judges import LayerWeights
 from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.cube_like import CubeLike, Selected, address_and_part, listed, need_addresses, only
 from evalcube.flows.errors import SweepError, need_number, no_bare_text
@@ -182,15 +184,15 @@ def cube_verdict(
         gold=None if gold is None else scores_by_variant(gold, plan, data.units, data.places, names, rated),
         gold_variant=rated,
     )
-    due, scored = data.counted_readings()
-    silent = describe_missing([judge.name for judge in plan.judges], names, due, scored)
+    lost, asked = data.counted_readings()
+    silent = describe_missing([judge.name for judge in plan.judges], names, lost, asked)
     return CubeVerdict(
         replace(result, notes=(*cautions, *result.notes, *data.notes(), *silent)),
         ", ".join(cubes),
         tuple(plan.task_names[row] for row in data.rows),
         len(data.units),
-        int(due.sum()),
-        int(scored.sum()),
+        int(asked.sum()),
+        int((asked - lost).sum()),
     )
 
 
@@ -300,11 +302,12 @@ class _Data:
         judged = np.broadcast_to(points[..., np.newaxis], self._mask.shape)[self._mask]
         return np.asarray(judged[:, np.newaxis] & (np.array(LAYERS) == "judge"))
 
-    def counted_readings(self) -> tuple[BoolArray, BoolArray]:
-        """Which judge readings there should be, shape (variant, ..., judge, repeat), and which have a score."""
+    def counted_readings(self) -> tuple[npt.NDArray[np.int_], npt.NDArray[np.int_]]:
+        """How many judge readings have no score, and how many there should be, shape (variant, judge)."""
         finished = self.finished & self._mask[..., np.newaxis]
         due = due_readings([self.plan.tasks[row] for row in self.rows], self.plan.judges, finished)
-        return due, due & ~np.isnan(self.array("judge_readings")) if "judge_readings" in self._part else due
+        lost = due & np.isnan(self.array("judge_readings")) if due.size else due
+        return lost.sum(axis=(1, 2, 3, 4, 6)), due.sum(axis=(1, 2, 3, 4, 6))
 
     def notes(self) -> list[str]:
         """What a reader of the verdict should know of the data."""
@@ -360,18 +363,9 @@ def _refuse_small_parts(holdout: float | None, units: int, clusters: Clusters | 
 
 def _weights(weights: Mapping[str, float]) -> list[float]:
     """Weights in the order of the layers."""
-    listed = f"Write it like fact=2,judge=1; layers are {', '.join(LAYERS)}"
-    for name, weight in weights.items():
-        if name not in LAYERS:
-            raise SweepError(f"`weights`: '{name}' is no layer", listed)
-        if not (math.isfinite(weight) and weight >= 0):
-            raise SweepError(
-                f"`weights`: {name} must be a finite number of at least 0, got {weight:g}", listed
-            )
-    if not any(weights.values()):
-        raise SweepError("`weights`: no layer has any weight", listed)
-    largest = max(weights.values())  # only their ratios count, and sums of huge ones would overflow
-    return [float(weights.get(name, 0.0)) / largest for name in LAYERS]
+    with reported("`weights`", LayerWeights):
+        checked = LayerWeights.model_validate(dict(weights)).model_dump()
+    return [checked[name] / max(checked.values()) for name in LAYERS]
 
 
 def _chosen_models(

@@ -162,7 +162,7 @@ def _with_interval(line: PolicyLine, level: float) -> PolicyLine:
         return line
     confidence = 1.0 - 2.0 * level
     bounds = wilson_bounds((1.0 + line.change) / 2.0 * line.worth, line.worth, confidence=confidence)
-    lower, upper = float(2.0 * bounds[1] - 1.0), float(2.0 * bounds[2] - 1.0)
+    lower, upper = (float(2.0 * bound - 1.0) for bound in bounds[1:3])
     return replace(line, lower=lower, upper=upper, level=confidence)
 
 
@@ -207,8 +207,7 @@ class Looking(Sampling):
                 point = sides.points[row][column]
                 where = places[point.task, point.cell_id]
                 wanted = min(look.next or 0, int(plan.sources[where]))
-                for model in rows:
-                    trials[(model, *where)] = max(int(trials[(model, *where)]), wanted)
+                trials[(rows, *where)] = np.maximum(trials[(rows, *where)], wanted)
         repeats = np.where(trials > 0, np.maximum(planned.repeats, self._config.repeats), 0)
         return SampleTargets(trials, repeats.astype(np.int32)).rectangular(planned)
 

@@ -146,11 +146,8 @@ class Input:
             return
         self.planned = planned_of(self.cube, self.receipts)  # a run may have grown it meanwhile
         if (there & ~self.planned.mask(window)[part]).any():
-            raise CubeDamagedError(
-                "`planned_trials` or `planned_repeats` lacks trials that were measured",
-                self.url,
-                heal(self.url),
-            )
+            problem = "`planned_trials` or `planned_repeats` lacks trials that were measured"
+            raise CubeDamagedError(problem, self.url, heal(self.url))
 
     def peek(self, region: Region, name: str) -> tuple[Receipt, dict[str, Array]] | None:
         """One array of a recorded region, not compared with what was recorded; otherwise as `read_region`.

@@ -393,7 +393,7 @@ def _correct_span(row: PlainRow) -> str:
 
 def points(value: float) -> str:
     """A share in percentage points, with its sign."""
-    return ABSENT if np.isnan(value) else f"{100 * value:+.1f}"
+    return ABSENT if np.isnan(value) else f"{round(100 * value, 1) + 0.0:+.1f}"  # never -0.0
 
 
 def point_span(difference: Estimate) -> str:

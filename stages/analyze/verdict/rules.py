@@ -151,10 +151,10 @@ def _seen(evidence: Evidence, limits: Thresholds) -> list[str]:
 def next_step(decision: Decision, reach: Reach, gain: Interval, limits: Thresholds) -> str:
     """Say what to do after a verdict; after no call, how many pairs would make one."""
     if decision.branch.endswith("_missing"):
+        begin = "Do not ship yet" if decision.verdict == "CAUTIOUS" else "Not decided"
         return (
-            f"{'Do not ship yet' if decision.verdict == 'CAUTIOUS' else 'Not decided'}: results are missing, which more "
-            "questions do not mend. `evalcube run CONFIG` asks again what failed; after a judge was mended, `evalcube "
-            "run CONFIG --fresh unrated` asks it again about what it gave no score, and no model."
+            f"{begin}: results are missing, and more questions do not help. `evalcube run CONFIG` asks again what "
+            "failed; after a judge was mended, `evalcube run CONFIG --fresh unrated` asks it again, and no model."
         )
     if decision.verdict in NEXT_STEP:
         return NEXT_STEP[decision.verdict]
@@ -254,7 +254,7 @@ def _lacking(missing: Missing | None, limits: Thresholds) -> list[str]:
         f"the treatment lacks {first.what} in {first.treatment} of {first.treatment_expected} answers, the control in "
         f"{first.control} of {first.control_expected}: what is missing may not be like the rest"
     )
-    return [text + (f" (also: {', '.join(lesser)})" if lesser else ""), *_bound_texts(missing)]
+    return [text + (f" (also: {', '.join(lesser)})" if lesser else ""), bounds_text(missing)]
 
 
 def _bounds(missing: Missing | None) -> list[str]:
@@ -263,7 +263,7 @@ def _bounds(missing: Missing | None) -> list[str]:
         return []
     # The second is a bound that no real gap attains: its sign is asked for, and not that it is significant.
     if not missing.if_failed.positive or missing.worst.estimate <= 0:
-        return ["the gain rests on what is missing", *_bound_texts(missing)]
+        return ["the gain rests on what is missing", bounds_text(missing)]
     if missing.failed_layers:
         return [
             f"if what is missing failed, layers would miss the threshold: {', '.join(missing.failed_layers)}"
@@ -271,9 +271,10 @@ def _bounds(missing: Missing | None) -> list[str]:
     return []
 
 
-def _bound_texts(missing: Missing) -> list[str]:
+def bounds_text(missing: Missing) -> str:
+    """Say what the difference would be with what is missing."""
     failed, worst = difference_text(missing.if_failed), difference_text(missing.worst)
-    return [f"if all that is missing failed, the difference would be {failed}; at worst {worst}"]
+    return f"if all that is missing failed, the difference would be {failed}; at worst {worst}"
 
 
 def _too_few(gain: Interval, limits: Thresholds) -> str:

@@ -199,9 +199,12 @@ def test_gate__each_takes_every_task_and_tier_by_itself():
 @pytest.mark.parametrize(
     ("rule", "places"),
     [
-        ({"tasks": "each", "tiers": ["easy", "esay"]}, [("sort", "easy"), ("", "esay")]),
-        ({"tasks": ["sort", "sorrt"], "tiers": "each"}, [("sort", "easy"), ("sort", "hard"), ("sorrt", "")]),
-        ({"tasks": "each", "tiers": ["esay"]}, [("", "esay")]),
+        ({"tasks": "each", "tiers": ["easy", "esay"]}, [("sort", "easy"), ("sort", "esay")]),
+        (
+            {"tasks": ["sort", "sorrt"], "tiers": "each"},
+            [(name, tier) for name in ("sort", "sorrt") for tier in ("easy", "hard")],
+        ),
+        ({"tasks": "each", "tiers": ["esay"]}, [("sort", "esay")]),
     ],
 )
 def test_gate__no_name_of_a_line_is_passed_over(rule, places):
