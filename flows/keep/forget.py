@@ -133,21 +133,19 @@ def forget_unrated(url: str | Path, where: Sequence[str], cache: str | Path) -> 
     """
     cube = Cube.open(url, writable=True)
     plan = cube_plan(cube, read_notes(cube.records))
-    with Lease.acquire(cube.records), closing(open_cache(cache, writable=True)) as replies:
+    replies, records = open_cache(cache, writable=True), cube.records
+    with Lease.acquire(records), closing(replies), Ledger(records) as ledger:
+        newest = ledger.newest()
         for part in find(cube, plan, Choice(tuple(where))).regions if plan.judges else ():
-            stored = cube.read_region(part.region, ["status", "judge_readings"])
+            stored, receipt = cube.read_region(part.region, ["status", "judge_readings"]), newest[part.region]
             due = due_readings(plan.tasks, plan.judges, part.mask & (stored["status"] <= LAST_FINISHED))
             unrated = (due & np.isnan(stored["judge_readings"])).any(axis=(-2, -1))
-            if not unrated.any():
-                continue
-            with Ledger(cube.records) as ledger:
-                receipt = ledger.newest()[part.region]
-                ledger.append(
-                    replace(receipt, generation=receipt.generation + 1, unrated=unrated.sum().item())
-                )
-            keys = list(judge_request_keys(plan, [replace(part, mask=unrated)], replies))
-            scored = zip(keys, replies.get_many(keys), strict=True)
-            replies.remove([key for key, data in scored if data is None or math.isnan(score_in(data))])
+            if unrated.any():
+                generation, count = receipt.generation + 1, int(unrated.sum())
+                ledger.append(replace(receipt, generation=generation, unrated=count))
+                keys = list(judge_request_keys(plan, [replace(part, mask=unrated)], replies))
+                scored = zip(keys, replies.get_many(keys), strict=True)
+                replies.remove([key for key, data in scored if data is None or math.isnan(score_in(data))])
 
 
 def _cache_address(cube: Cube, notes: dict[str, Any], cache: str | Path | bool) -> str:

@@ -184,9 +184,7 @@ def gate_of(
 ) -> GateResult:
     """The decision about two models, named as for `evalcube.flows.read.sides.side_by_side`."""
     opened = [Cube.open(cube) for cube in cubes]
-    labels = (
-        [name for cube in opened for name in cube.whole_label(axis).tolist()] for axis in ("task", "tier")
-    )
+    labels = ([text for cube in opened for text in cube.whole_label(axis)] for axis in ("task", "tier"))
     refuse_unknown(policy, *labels)
     sides = side_by_side(cubes, models, part)
     sides.refuse_altered()
@@ -201,9 +199,8 @@ def conclude(sides: SideBySide, lines: Sequence[PolicyLine], doubted: Sequence[s
     """The decision that follows from the lines, with all that is to be known of it."""
     names = sides.first.label, sides.second.label
     cubes = tuple(dict.fromkeys((sides.first.address, sides.second.address)))
-    return GateResult(
-        *decide(lines), *names, cubes, sides.selection, tuple(lines), (*sides.warnings, *doubted)
-    )
+    warnings = (*sides.warnings, *doubted)
+    return GateResult(*decide(lines), *names, cubes, sides.selection, tuple(lines), warnings)
 
 
 def note_if_swapped(sides: SideBySide) -> Iterator[str]:

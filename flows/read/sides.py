@@ -166,9 +166,8 @@ def refuse_altered(address: str | Path, eval_ids: Sequence[str]) -> None:
         reasons, counted = list[str](), np.zeros((2, *cube.read_counters().shape[1:3]))
         for receipt in own:
             problems, arrays = stored_problems(cube, receipt)
-            reasons += [
-                f"{chunk_words(*pair)} ({receipt.planned:,} trials)" for pair in sorted(problems.items())
-            ]
+            words = [chunk_words(*pair) for pair in sorted(problems.items())]
+            reasons += [f"{text} ({receipt.planned:,} trials)" for text in words]
             status = arrays.get("status", np.zeros((*counted.shape[1:], 0, 0)))
             counted[0] += (status <= LAST_FINISHED).sum(axis=(-2, -1))
             counted[1] += (status == int(Status.CORRECT)).sum(axis=(-2, -1))
