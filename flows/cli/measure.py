@@ -234,11 +234,9 @@ def _forget(kind: str, sweep: Sweep, cube: str | None, cache: str | None, only: 
     from evalcube.storage.cube.cube import Cube
 
     settings = as_config(sweep, cube=cube, cache=cache)
-    if not Cube.exists(settings.cube):
-        return
-    if kind == "unrated":
+    if kind == "unrated" and Cube.exists(settings.cube):
         forget_unrated(settings.cube, only, settings.cache)
-    else:
+    elif Cube.exists(settings.cube):
         forget(settings.cube, Choice((*only, "status=refused")), cache=settings.cache)
 
 

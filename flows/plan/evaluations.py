@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from evalcube.flows.config.near_names import close_name
+from evalcube.flows.config.near_names import close_name, suggestion
 from evalcube.flows.config.templates import Template, code_of
 from evalcube.flows.errors import SweepError, TemplateError, need_name
 from evalcube.stages.infer.apis import Request, build_request
@@ -221,13 +221,11 @@ def evaluation_place(
         matches = [int(name)]
     if len(matches) == 1:
         return matches[0]
-    choices = ", ".join(f"{index} = {dotted(label)}" for index, label in enumerate(labels))
+    choices = [f"{index} = {dotted(label)}" for index, label in enumerate(labels)]
     problem = "several evaluations are" if matches else "no evaluation is"
     near = None if matches else close_name(name, [*labels, *models])
-    raise SweepError(
-        f"`{parameter}`: {problem} called '{name}' in this cube",
-        f"Did you mean '{near}'?" if near else f"Give one of: {choices}",
-    )
+    remedy = suggestion(near, choices, "Give one of")
+    raise SweepError(f"`{parameter}`: {problem} called '{name}' in this cube", remedy)
 
 
 _WITHOUT_LENGTH = judge_prompt_digest(length_debias=False)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalcube._arrays import Dataset, PlainDataset
-from evalcube.flows.config.near_names import close_name
+from evalcube.flows.config.near_names import close_name, suggestion
 from evalcube.flows.errors import SweepError, need_text, no_bare_text, refused
 from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.selection import Condition, Key, keys, list_values, select
@@ -56,10 +56,8 @@ def alias(name: str, table: Table, parameter: str) -> str:
     columns = sorted([*table, "tier"])
     short = [column.removeprefix("facet_").removeprefix("param_") for column in columns]
     near = close_name(name, list(dict.fromkeys([*columns, *short])))
-    raise SweepError(
-        f"`{parameter}`: the cube has no coordinate '{name}'",
-        f"Did you mean '{near}'?" if near else f"There are: {', '.join(columns)}",
-    )
+    remedy = suggestion(near, columns, "There are")
+    raise SweepError(f"`{parameter}`: the cube has no coordinate '{name}'", remedy)
 
 
 def unknown_names(names: Iterable[str], table: Table) -> list[str]:

@@ -121,16 +121,14 @@ def _claim(line: PolicyLine) -> str:
     """What is to be shown, in words."""
     if math.isnan(line.margin):
         return line.claim
-    by = f"{100 * line.margin:.3g}"
+    points_of_100 = f"{100 * line.margin:.3g}"
+    by = f"by {points_of_100}" if line.margin else "at all"
     words = {
-        "noninferior": f"not worse by {by}",
-        "equivalent": f"within ±{by}",
-        "superior": f"better by {by}",
+        "noninferior": f"not worse {by}",
+        "superior": f"better {by}",
+        "equivalent": f"within ±{points_of_100}",
     }
-    return words[line.claim] if line.margin or line.claim == "equivalent" else _AT_ALL[line.claim]
-
-
-_AT_ALL = {"noninferior": "not worse at all", "superior": "better at all"}
+    return words[line.claim]
 
 
 def _reason(line: PolicyLine) -> str:
@@ -139,16 +137,20 @@ def _reason(line: PolicyLine) -> str:
     if line.outcome == "not measured" and not line.lacking:
         return "not measured: there are no such questions"
     if line.outcome == "not measured":
-        return f"not measured: {line.lacking:,} questions, none answered by both"
-    seen = f"changed by {points(line.change)} points ({'' if line.looks else '95%: '}{_interval(line)})"
+        asked = "were they asked the same (data file, params, version, seed)?"
+        return f"not measured: {line.lacking:,} questions, none answered by both; {asked}"
+    seen = f"changed by {points(line.change)} points ({_level(line)}: {_interval(line)})"
     if line.outcome == "refuted":
         return f"{seen}, shown not to hold"
     return f"{seen}, not decided. {_what_it_takes(line)}"
 
 
 def _interval(line: PolicyLine) -> str:
-    level = f" ({100 * line.level:.4g}%)" if line.looks else ""
-    return ABSENT if math.isnan(line.lower) else f"{points(line.lower)} to {points(line.upper)}{level}"
+    return ABSENT if math.isnan(line.lower) else f"{points(line.lower)} to {points(line.upper)}"
+
+
+def _level(line: PolicyLine) -> str:
+    return f"{100 * line.level:.4g}%"
 
 
 def _what_it_takes(line: PolicyLine) -> str:
@@ -174,6 +176,7 @@ def _what_it_takes(line: PolicyLine) -> str:
 def decision_table(result: GateResult) -> TableSpec:
     """The policy's lines, with what was measured of each."""
     looks = any(row.looks for row in result.lines)
+    head = "interval" if looks else "95%"
     columns = (
         Column("role", lambda row: row.role, right=False),
         Column("task", lambda row: plain(row.task) or "all", right=False, name=True),
@@ -182,7 +185,7 @@ def decision_table(result: GateResult) -> TableSpec:
         Column("control", lambda row: percent(row.control), 2),
         Column("treatment", lambda row: percent(row.treatment), 2),
         Column("change", lambda row: points(row.change)),
-        Column("interval" if looks else "95%", _interval, 1),
+        Column(head, lambda row: _interval(row) + f" ({_level(row)})" * bool(row.look), 1),
         Column("questions", lambda row: number(row.questions), 3),
         Column("look", lambda row: f"{row.look} of {row.looks}" if row.looks else ABSENT, 2),
         Column("lacking", lambda row: number(row.lacking) if row.lacking else ABSENT, 3),
@@ -208,5 +211,5 @@ def decision_table(result: GateResult) -> TableSpec:
     if result.selection:
         notes.append(f"Part of the cube ({result.selection}).")
     return TableSpec(
-        columns, result.lines, tuple(notes), explains={levels: columns[7].head, lacking: "lacking", e: "e"}
+        columns, result.lines, tuple(notes), explains={levels: head, lacking: "lacking", e: "e"}
     ).without_empty()

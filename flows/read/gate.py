@@ -199,7 +199,10 @@ def conclude(sides: SideBySide, lines: Sequence[PolicyLine], doubted: Sequence[s
     """The decision that follows from the lines, with all that is to be known of it."""
     names = sides.first.label, sides.second.label
     cubes = tuple(dict.fromkeys((sides.first.address, sides.second.address)))
-    warnings = (*sides.warnings, *doubted)
+    asked = np.asarray(sides.planned.any(axis=-1))
+    apart = (asked[0] != asked[1])[asked.any(axis=-1).all(axis=0)].sum()
+    left_out = f"{apart:,} questions that only one of the two was asked are left out."
+    warnings = (*sides.warnings, *doubted, *[left_out] * bool(apart))
     return GateResult(*decide(lines), *names, cubes, sides.selection, tuple(lines), warnings)
 
 

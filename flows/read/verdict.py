@@ -270,7 +270,8 @@ class _Data:
         """Task, slot and trial of each unit."""
         self.units = [f"{plan.task_names[row]}/{slot}/{index}" for row, slot, index in self.places]
         if not self.finished[:, self._mask].any():
-            raise SweepError("nothing is measured yet that could be compared", "Run the sweep first")
+            remedy = "Run the sweep; and compare answers to the same data file, params, version and seed"
+            raise SweepError("no question that all variants are asked has an answer yet", remedy)
 
     def array(self, name: str) -> npt.NDArray[Any]:
         """An array of the part."""

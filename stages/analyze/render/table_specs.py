@@ -392,7 +392,13 @@ def _correct_span(row: PlainRow) -> str:
 
 
 def points(value: float) -> str:
-    """A share in percentage points, with its sign."""
+    """A share in percentage points, with its sign.
+
+    Examples
+    --------
+    >>> points(0.125), points(-0.0001)
+    ('+12.5', '+0.0')
+    """
     return ABSENT if np.isnan(value) else f"{round(100 * value, 1) + 0.0:+.1f}"  # never -0.0
 
 

@@ -1,21 +1,24 @@
 """The decision of a config's policy, as the report and the explorer open with it."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.config.views import Policy, doubts
+from evalcube.flows.errors import ConfigError
 from evalcube.flows.explore.answers import ask
 from evalcube.flows.explore.explored import Explored
 from evalcube.flows.explore.query import Query
-from evalcube.flows.read.decision import GATE, shown_decisions
-from evalcube.flows.read.gate import gate
+from evalcube.flows.read.decision import GATE, open_lines, shown_decisions
+from evalcube.flows.read.gate import GateResult, PolicyLine, gate
 from evalcube.flows.read.reader import Reader
 from evalcube.flows.read.report import report
 from evalcube.flows.read.selection import Part
 from evalcube.flows.run.gate import run_gate
 from evalcube.flows.run.sweep import run
+from evalcube.stages.analyze.render.table_specs import points
 from evalcube.storage.cube.cube import Cube
 
 pytestmark = pytest.mark.cluster
@@ -136,3 +139,33 @@ def test_doubts__a_margin_that_may_have_been_meant_as_a_share():
 
     assert "5 points write noninferior: 5" in text
     assert doubts(None) == ()
+
+
+def test_run_gate__refuses_unknown_names_before_anything_is_asked(tmp_path):
+    policy = Policy.model_validate({"critical": [{"tasks": "arithmetics", "noninferior": 3}]})
+
+    with pytest.raises(ConfigError, match=r"unknown task 'arithmetics'. Did you mean 'arithmetic'"):
+        run_gate(policy, from_mapping(config(tmp_path, "old", "new")))
+
+    assert not (tmp_path / "c.zarr").exists()
+
+
+def test_open_lines__of_looks_say_the_level_of_each_interval_and_of_one_look_95(three, tmp_path):
+    told = from_mapping(config(tmp_path, "old", "broken"))
+    decided, _ = run_gate(Policy.model_validate({"critical": [{"noninferior": 3}]}), told)
+    (line,), once = decided.lines, gate(POLICY, three, "old", "broken")
+
+    assert line.level > 0.95
+    (words,) = open_lines(decided)
+    assert f"({100 * line.level:.4g}%: {points(line.lower)} to {points(line.upper)})" in words
+    assert all("points (95%: " in words for words in open_lines(once))
+
+
+def test_open_lines__lacking_answers_are_what_a_gain_that_is_not_there_needs():
+    line = PolicyLine("supporting", "", "", "superior", 0.0, 81, 39, change=0.0, lower=-0.05, upper=0.05)
+    line = replace(line, lowest=-0.3, highest=0.2, outcome="open")
+
+    (words,) = open_lines(GateResult("INCONCLUSIVE", "", "a", "b", (), "", (line,)))
+
+    assert "39 questions lack an answer" in words
+    assert "no number of questions" not in words

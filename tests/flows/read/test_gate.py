@@ -9,7 +9,7 @@ import xarray as xr
 from evalcube.flows.config.load import load_policy, parse_config
 from evalcube.flows.config.views import LEVELS, Policy
 from evalcube.flows.errors import ConfigError
-from evalcube.flows.read.gate import PolicyLine, decide, gate, judge
+from evalcube.flows.read.gate import PolicyLine, conclude, decide, gate, judge
 from evalcube.flows.read.sides import Side, SideBySide, SidePoint
 from evalcube.stages.reply.status import Status
 from tests.flows.config.sources import text
@@ -159,6 +159,18 @@ def test_gate__trials_that_the_treatment_was_not_to_have_do_not_lack_but_whole_p
 
     assert (easy.outcome, easy.questions, easy.lacking) == ("shown", 400, 0)
     assert (hard.outcome, hard.questions, hard.lacking) == ("not measured", 0, 1000)
+
+
+def test_conclude__says_how_many_questions_only_one_was_asked():
+    planned = np.ones((2, 1, 2, 1000, 1), bool)
+    planned[1, 0, :, 900:] = False
+    policy = {"critical": [{"noninferior": 10}]}
+    apart, alike = (sides(outcomes(800), outcomes(800), asked) for asked in (planned, None))
+
+    told = conclude(apart, found(policy, apart)[1]).warnings
+
+    assert told == ("200 questions that only one of the two was asked are left out.",)
+    assert conclude(alike, found(policy, alike)[1]).warnings == ()
 
 
 def test_gate__says_how_many_questions_an_open_line_takes():

@@ -267,7 +267,7 @@ def test_cube_verdict__needs_layers_and_results(tmp_path):
 
     judged = from_mapping(judged_config(tmp_path, NOWHERE, cube=str(tmp_path / "empty.zarr")))
     open_store(build_plan(judged), judged.cube)
-    with pytest.raises(SweepError, match="nothing is measured yet"):
+    with pytest.raises(SweepError, match="no question that all variants are asked has an answer"):
         cube_verdict(judged.cube, "before", ["after"])
 
 

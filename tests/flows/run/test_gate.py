@@ -86,7 +86,7 @@ def test_with_interval__of_ten_gains_in_ten_is_no_certainty():
 
     found = _with_interval(line, 0.025)
 
-    assert (found.lower, found.upper) == (pytest.approx(0.445, abs=0.001), 1.0)
+    assert (found.lower, found.upper, found.level) == (pytest.approx(0.445, abs=0.001), 1.0, 0.95)
 
 
 def test_progress__answers_that_failed_are_lacking_and_keep_nobody_waiting():
