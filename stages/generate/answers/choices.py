@@ -9,7 +9,7 @@ from functools import cached_property
 from evalcube.stages.generate.answers import wording as words
 from evalcube.stages.generate.answers.final import Mention
 from evalcube.stages.generate.answers.passages import normalise, plain_digits
-from evalcube.stages.generate.answers.values import Form, read_value
+from evalcube.stages.generate.answers.values import Form, PatternForm, read_value
 
 
 class ChoiceReader(Form):
@@ -63,19 +63,16 @@ _TRUTH = re.compile(
 )
 
 
-class _Truths(Form):
+class _Truths(PatternForm):
     word_operators = re.compile(r"[\s\"'`*]{0,4}(?:and|or|xor|nor)\b|\s*=", re.IGNORECASE)
 
-    def mentions(self, line: str) -> Sequence[Mention]:
-        mentions = []
-        for match in _TRUTH.finditer(line):
-            word = match[0].lower()
-            value = "true" if word in _TRUE else "false"
-            mentions.append(Mention(match.start(), match.end(), value, weak=word not in ("true", "false")))
-        return mentions
+
+def _truth(match: re.Match[str]) -> Mention:
+    word = match[0].lower()
+    return Mention(*match.span(), "true" if word in _TRUE else "false", word not in ("true", "false"))
 
 
-_TRUTHS = _Truths()
+_TRUTHS = _Truths(_TRUTH, _truth)
 
 
 def truth_value(text: str) -> str | None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from datetime import date
 
 from evalcube.stages.generate.answers.cues import entries
 from evalcube.stages.generate.answers.final import Mention
-from evalcube.stages.generate.answers.values import Form, read_value
+from evalcube.stages.generate.answers.values import PatternForm, read_value
 
 _NAMES = entries()["month_names"]
 """Of twelve months each, in six languages."""
@@ -36,18 +35,16 @@ for _place, _name in enumerate(_NAMES):
 _NUMBERS["sept"] = 9
 
 
-class _Dates(Form):
+class _Dates(PatternForm):
     counts = True
 
-    def mentions(self, line: str) -> Sequence[Mention]:
-        return [
-            Mention(match.start(), match.end(), _iso(match))
-            for match in _DATE.finditer(line)
-            if all(_month(word) for n in "345" if (word := match[f"m{n}"]))
-        ]
+
+def _date(match: re.Match[str]) -> Mention | None:
+    named = all(_month(word) for n in "345" if (word := match[f"m{n}"]))
+    return Mention(*match.span(), _iso(match)) if named else None
 
 
-_DATES = _Dates()
+_DATES = _Dates(_DATE, _date)
 
 
 def last_date(text: str) -> str | None:

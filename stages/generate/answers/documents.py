@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from evalcube.stages.generate.answers.final import Mention
 from evalcube.stages.generate.answers.numbers import with_whole_numbers
 from evalcube.stages.generate.answers.passages import CHATTER, passages
-from evalcube.stages.generate.answers.values import SHORT, Form, read_value
+from evalcube.stages.generate.answers.values import SHORT, PatternForm, read_value
 from evalcube.stages.generate.answers.wording import DOUBT, is_affirmed
 
 _WINDOW = 6000
@@ -21,8 +21,8 @@ _HOLDS = 0xE000
 """The first of the private characters that stand for arrays and objects while their sentence is read."""
 _PRIVATE = re.compile("[\ue000-\uf8ff]")
 _SCALAR = re.compile(
-    r"[\ue000-\uf8ff]|\{|\"(?:[^\"\\\n\ue000-\uf8ff]|\\.){0,300}\"|(?<![\w.+*/^$-])-?(?:0|[1-9][0-9]{0,300})"
-    r"(?:\.[0-9]{1,300})?(?:[eE][-+]?[0-9]{1,3})?(?![\w.]\w)(?![\w%^!]|\s?[-+*/×]\s?[0-9])"
+    r"[\ue000-\uf8ff]|\{|\"(?:[^\"\\\n\ue000-\uf8ff]|\\.){0,300}\"|(?<![\w.,+*/^$-])-?(?:0|[1-9][0-9]{0,300})"
+    r"(?:\.[0-9]{1,300})?(?:[eE][-+]?[0-9]{1,3})?(?![\w.]\w)(?![\w%^!]|\s?[-+*×]\s?[0-9]|[,/][0-9])"
     r"|(?<![\w-])(?:true|false|null)(?![\w-])|(?<![\ue000-\uf8ff])\"(?![\ue000-\uf8ff])"
 )
 _ANSWER_KEY = re.compile(r"(?:\w{1,20}[_ -])?answer(?:[_ -]\w{1,20})?", re.IGNORECASE)
@@ -68,7 +68,7 @@ def read_json(text: str, comparison: object = None) -> str | None:  # noqa: ARG0
         return _field_of(values[0])
     whole = json_text(bare, parse=True) if not values else None
     if whole is not None or not values or any(passages(plain)):
-        return whole or read_value(plain, _JsonValues(values))
+        return whole or read_value(plain, _form_of(values))
     # a document ends the reply, and nothing denies it
     at = plain.rfind(chr(_HOLDS + len(values) - 1))
     plain = plain[:at] + "\n".join(line for line in plain[at:].split("\n") if not CHATTER.match(line))
@@ -136,17 +136,18 @@ def _field_of(value: object) -> str | None:
     return json_text(named[-1] if named else value)
 
 
-class _JsonValues(Form):
+class _JsonValues(PatternForm):
     name = "JSON"
     counts = True
 
-    def __init__(self, values: Sequence[object]) -> None:
-        self._texts = [json_text(value) for value in values]
 
-    def mentions(self, line: str) -> Sequence[Mention]:
-        return [self._mention(match) for match in _SCALAR.finditer(line)]
+def _form_of(values: Sequence[object]) -> _JsonValues:
+    """The form of JSON values in a text with characters for these."""
+    texts = [json_text(value) for value in values]
 
-    def _mention(self, match: re.Match[str]) -> Mention:
+    def mention(match: re.Match[str]) -> Mention:
         index = ord(match[0][0]) - _HOLDS
-        text = self._texts[index] if 0 <= index < len(self._texts) else json_text(match[0], parse=True)
-        return Mention(match.start(), match.end(), text, match[0] in ("true", "false", "null"))
+        text = texts[index] if 0 <= index < len(texts) else json_text(match[0], parse=True)
+        return Mention(*match.span(), text, match[0] in ("true", "false", "null"))
+
+    return _JsonValues(_SCALAR, mention)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import lru_cache
 
 from evalcube.stages.generate.answers.cues import phrases
 from evalcube.stages.generate.answers.final import Mention
 from evalcube.stages.generate.answers.passages import normalise, plain_digits
-from evalcube.stages.generate.answers.values import Form, read_value
+from evalcube.stages.generate.answers.values import PatternForm, read_value
 
 UNITS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 UNITS += [f"{stem}teen" for stem in "thir four fif six seven eigh nine".split()]
@@ -129,35 +127,12 @@ _NO_NUMBER_AFTER = re.compile(
 """What makes a number before it a part of something else."""
 
 
-class NumberForm(Form):
-    """Numbers as a pattern finds them.
-
-    Parameters
-    ----------
-    pattern
-        What finds one.
-    value
-        The number of a match; None for what is none.
-    word
-        The pattern's group of numbers that are written as words.
-    """
+class NumberForm(PatternForm):
+    """Numbers as a pattern finds them; a noun may follow one."""
 
     name = "number"
     counts = True
     counts_things = True
-
-    def __init__(
-        self, pattern: re.Pattern[str], value: Callable[[re.Match[str]], str | None], word: str = "word"
-    ) -> None:
-        self._pattern, self._value, self._word = pattern, value, word
-        self.mentions = lru_cache(maxsize=8)(self.mentions)  # type: ignore[method-assign]  # a line is read some times
-
-    def mentions(self, line: str) -> Sequence[Mention]:
-        """Every number in a line, in order."""
-        return [
-            Mention(match.start(), match.end(), self._value(match), weak=match[self._word] is not None)
-            for match in self._pattern.finditer(line)
-        ]
 
 
 def number(match: re.Match[str]) -> str | None:
@@ -209,19 +184,20 @@ LONGEST = 400
 """Digits of a number that is compared."""
 
 
-def _short_number(match: re.Match[str]) -> str | None:
-    return None if len(match["whole"] or "") > LONGEST else number(match)
+def _number(match: re.Match[str]) -> Mention:
+    value = None if len(match["whole"] or "") > LONGEST else number(match)
+    return Mention(*match.span(), value, match["word"] is not None)
 
 
-def integer(match: re.Match[str]) -> str | None:
-    """The integer of a match, in plain digits; None for a number that is none."""
+def _integer(match: re.Match[str]) -> Mention:
     value = number(match)
     parted = match["under"] is not None and " " in match[0]  # 0 / 1 is one of two
-    return None if value is None or parted or "." in value or "/" in value else value
+    whole = value if value and not parted and value.lstrip("-").isdecimal() else None
+    return Mention(*match.span(), whole, match["word"] is not None)
 
 
-NUMBERS = NumberForm(NUMBER, _short_number)
-_INTEGERS = NumberForm(NUMBER, integer)
+NUMBERS = NumberForm(NUMBER, _number)
+_INTEGERS = NumberForm(NUMBER, _integer)
 
 
 def read_number(text: str, comparison: object = None) -> str | None:  # noqa: ARG001 - as the others
@@ -272,7 +248,7 @@ def parse_number(text: str) -> str | None:
     numbers = list(NUMBER.finditer(plain))
     if len(numbers) != 1 or numbers[0].start() or not _AFTER_ALONE.fullmatch(plain, numbers[0].end()):
         return None
-    return None if numbers[0]["word"] else _short_number(numbers[0])
+    return None if numbers[0]["word"] else _number(numbers[0]).value
 
 
 def same_number(answer: str, reference: str, tolerance: Fraction, relative: Fraction) -> bool:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 from evalcube.stages.generate.answers import wording as words
@@ -82,6 +83,31 @@ class Form(ABC):
             later = instead(tail, head, self.later(tail, head))
             return head if later is None else later
         return at_end(text, self)
+
+
+class PatternForm(Form):
+    """Values as a pattern finds them, each a mention by a function of its match; None for what is none."""
+
+    def __init__(self, pattern: re.Pattern[str], mention: Callable[[re.Match[str]], Mention | None]) -> None:
+        self._pattern, self._mention = pattern, mention
+        self.mentions = lru_cache(maxsize=8)(self.mentions)  # type: ignore[method-assign]  # a line is read some times
+
+    def mentions(self, line: str) -> Sequence[Mention]:
+        """Every value in a line, in order."""
+        return list(filter(None, map(self._mention, self._pattern.finditer(line))))
+
+
+class AnyOf(Form):
+    """Values of several forms, such as names and numbers."""
+
+    counts_things = True
+
+    def __init__(self, *forms: Form) -> None:
+        self._forms, self.counts = forms, any(form.counts for form in forms)
+
+    def mentions(self, line: str) -> Sequence[Mention]:
+        """Every value in a line, in order."""
+        return sorted(mention for form in self._forms for mention in form.mentions(line))
 
 
 def read_value(text: str, form: Form) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import Field
@@ -11,7 +10,7 @@ from pydantic import Field
 from evalcube.stages.generate.answers.choices import ChoiceReader
 from evalcube.stages.generate.answers.final import Mention
 from evalcube.stages.generate.answers.numbers import WORD, digits_of_words
-from evalcube.stages.generate.answers.values import Form, read_value
+from evalcube.stages.generate.answers.values import AnyOf, PatternForm, read_value
 from evalcube.stages.generate.base import Task, TaskParams, Trial, param
 from evalcube.stages.generate.material import wordings
 from evalcube.stages.generate.material.words import CARS, NAMES, ordinal, with_article
@@ -31,33 +30,22 @@ _PLACE = re.compile(
 )
 
 
-class _Positions(Form):
+class _Positions(PatternForm):
     counts_things = True
 
-    def mentions(self, line: str) -> Sequence[Mention]:
-        """Numbers, ordinal ones too, and numbers in words; "one" after a color is a car."""
-        matches = _PLACE.finditer(line)
-        return [_position(m) for m in matches if not line[: m.start()].rstrip().lower().endswith(COLORS)]
 
-
-class _Either(Form):
-    counts_things = True
-
-    def mentions(self, line: str) -> Sequence[Mention]:
-        """Colors and positions."""
-        return sorted([*_COLOR_READER.mentions(line), *_POSITIONS.mentions(line)])
-
-
-def _position(match: re.Match[str]) -> Mention:
+def _position(match: re.Match[str]) -> Mention | None:
+    if match.string[: match.start()].rstrip().lower().endswith(COLORS):
+        return None  # "the red one" is a car
     word = match[0].lower()
-    if match["spelled"]:
-        return Mention(match.start(), match.end(), digits_of_words(word), weak=True)
-    value = _PLACES[word] if match["ordinal"] else str(int(word))
+    spelled, ordinal_number = match["spelled"], match["ordinal"]
+    value = digits_of_words(word) if spelled else _PLACES[word] if ordinal_number else str(int(word))
     # "first" is an ordinary word too
-    return Mention(match.start(), match.end(), value, weak=word in _ORDINALS)
+    return Mention(*match.span(), value, spelled is not None or word in _ORDINALS)
 
 
-_POSITIONS, _EITHER = _Positions(), _Either()
+_POSITIONS = _Positions(_PLACE, _position)
+_EITHER = AnyOf(_COLOR_READER, _POSITIONS)
 
 _SAY = wordings("cars")
 

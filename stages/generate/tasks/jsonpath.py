@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from pydantic import ValidationInfo, field_validator
 
-from evalcube.stages.generate.answers.final import Mention
-from evalcube.stages.generate.answers.numbers import plain_decimal
-from evalcube.stages.generate.answers.values import Form, read_value
+from evalcube.stages.generate.answers.documents import read_json
 from evalcube.stages.generate.base import Task, TaskParams, Trial, param
 from evalcube.stages.generate.material import wordings
 from evalcube.stages.generate.material.words import ITEMS, KEYS
@@ -86,7 +83,7 @@ class Jsonpath(Task[JsonpathParams]):
 
     def parse(self, text: str) -> str | None:
         """Read a JSON scalar or array of scalars, as compact JSON; quotes may be missing or single."""
-        return read_value(text, _VALUES)
+        return read_json(_LOOSE.sub(_strict, text))
 
     def difficulty(self, params: JsonpathParams) -> float:
         """Steps, each with the members to look through, more for several values at the same time."""
@@ -214,64 +211,16 @@ def _meets(member: _Json, step: _Step, *, last: bool) -> bool:
 
 # ---- answers
 
-_ITEM = r"""(?:"(?>[^"\n]*)"|'(?>[^'\n]*)'|[-+]?(?>[0-9]+)(?>(?:\.(?>[0-9]+))?)|(?>[A-Za-z]+))(?!\w)"""
-_NUMBER = re.compile(r"[-+]?(?>[0-9]+)(?>(?:\.(?>[0-9]+))?)")
-_ITEMS = re.compile(_ITEM)
-_ARRAY = re.compile(r"[\s*_`$#>(:\"'“]{0,20}\[[^\]\[]{0,3000}\]")
-_QUOTED_ARRAY = re.compile(r"""["'](?=\[)|(?<=\])["']""")
-_VALUE = re.compile(
-    rf"\[(?>\s*)(?>(?:{_ITEM}(?>\s*)(?>(?:,(?>\s*){_ITEM}(?>\s*))*),?(?>\s*))?)\]|(?<![\w.-]){_ITEM}"
+_LITERALS = {"True": "true", "False": "false", "None": "null"}
+_LOOSE = re.compile(
+    rf"(?<!\w)(?P<quote>['\"])(?P<bare>-?[0-9]+|\[[^\]\[\n]*\])(?P=quote)|(?<!\w)'(?P<inner>\w*)'(?!\w)"
+    rf"|(?<![\w\"'.-])(?:(?P<word>(?i:{'|'.join(ITEMS)}))|{'|'.join(_LITERALS)})(?![\w\"'-])"
 )
-_WORDS = frozenset(ITEMS)
-_LITERALS = {"true": "true", "false": "false", "null": "null", "none": "null"}
+"""What is no JSON, but can be nothing else: missing or single quotes, such around a number, and Python's literals."""
 
 
-class _Values(Form):
-    longest = 3000
-
-    def mentions(self, line: str) -> Sequence[Mention]:
-        """Arrays and scalars; words that are no value of a document are left out."""
-        mentions = []
-        line = _QUOTED_ARRAY.sub(lambda match: " " * len(match[0]), line)
-        for match in _VALUE.finditer(line):
-            value = _canonical(match[0])
-            if value is not None or match[0][0] in "[\"'":
-                mentions.append(Mention(match.start(), match.end(), value, match[0].lower() in _LITERALS))
-        return mentions
-
-    def first_line(self, tail: str) -> str:
-        """The first line; an array may go over several."""
-        array = _ARRAY.match(tail)
-        return (
-            " ".join(array[0].split()) + tail[array.end() :].partition("\n")[0]
-            if array
-            else super().first_line(tail)
-        )
-
-
-_VALUES = _Values()
-
-
-def _canonical(text: str) -> str | None:
-    if not text.startswith("["):
-        return _scalar_text(text)
-    items = [_scalar_text(item) for item in _ITEMS.findall(text)]
-    return f"[{', '.join([item for item in items if item])}]" if all(items) else None
-
-
-def _scalar_text(text: str) -> str | None:
-    if text[0] in "\"'":
-        inner = _unquote(text)
-        # no document has a number in quotes
-        return _scalar_text(inner) if _NUMBER.fullmatch(inner) else json.dumps(inner)
-    if text[0].isalpha():
-        word = text.lower()
-        return _LITERALS.get(word) or (f'"{word}"' if word in _WORDS else None)
-    return plain_decimal(text.lstrip("+-"), negative=text[0] == "-")
-
-
-def _unquote(text: str) -> str:
-    try:
-        return str(json.loads(text))
-    except ValueError:  # single quotes, or an escape that JSON does not know
-        return text[1:-1]
+def _strict(match: re.Match[str]) -> str:
+    word = match["word"] or match["inner"]
+    if match["bare"] is not None:
+        return _LOOSE.sub(_strict, match["bare"])
+    return _LITERALS[match[0]] if word is None else json.dumps(word.lower() if match["word"] else word)

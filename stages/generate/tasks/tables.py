@@ -13,8 +13,10 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from evalcube.stages.generate.answers.numbers import WORD, NumberForm, digits_of_words, plain_decimal
-from evalcube.stages.generate.answers.values import read_value
+from evalcube.stages.generate.answers.final import Mention
+from evalcube.stages.generate.answers.numbers import NUMBERS as NUMBER_FORM
+from evalcube.stages.generate.answers.numbers import plain_decimal, plain_numbers
+from evalcube.stages.generate.answers.values import AnyOf, PatternForm, read_value
 from evalcube.stages.generate.base import Task, TaskParams, Trial, param
 from evalcube.stages.generate.material import wordings
 from evalcube.stages.generate.material.words import COLUMNS
@@ -121,15 +123,7 @@ _HOLDS = 2 / 3
 _SAY = wordings("tables")
 
 _WORDS = {word.lower(): word for words in TEXTS.values() for word in words}
-_VALUE = re.compile(
-    r"(?<![\w.])(?<![0-9],)(?:(?P<id>[A-Z][0-9]{3})"
-    r"|(?P<number>-?(?:[0-9]{1,3}(?>(?: [0-9]{3}(?![0-9,]))+)(?>(?:\.(?>[0-9]+))?)"
-    r"|(?>[0-9]+)(?>(?:[,_'’\u00a0\u2009\u202f][0-9]{3}(?![0-9]))*)"
-    r"(?>(?:(?:\.|,(?=[0-9]{1,2}(?![0-9]|[.,][0-9])))(?>[0-9]+))?)|\.(?>[0-9]+)))"
-    rf"|(?P<spelled>{WORD})(?!-)"
-    rf"|(?P<word>{'|'.join(_WORDS)}))(?!\w)",
-    re.IGNORECASE,
-)
+_NAME = re.compile(rf"(?<![\w.])(?:(?P<id>[A-Z][0-9]{{3}})|{'|'.join(_WORDS)})(?!\w)", re.IGNORECASE)
 
 
 class TablesParams(TaskParams):
@@ -243,7 +237,7 @@ class Tables(Task[TablesParams]):
 
     def parse(self, text: str) -> str | None:
         """Read a number, an id or a word of the tables; numbers come without separators and final zeros."""
-        return read_value(text, _VALUES)
+        return read_value(plain_numbers(text), _VALUES)
 
     def difficulty(self, params: TablesParams) -> float:
         """Per row, the operation where the row is left, the checks that decide, and a little for each column.
@@ -339,16 +333,8 @@ def _aggregate(operation: str, matching: list[int], values: list[str], ids: list
     return str(min(numbers) if operation == "min" else max(numbers))
 
 
-def _canonical(match: re.Match[str]) -> str:
-    if match["id"]:
-        return match["id"].upper()
-    if match["word"]:
-        return _WORDS.get(match["word"].lower(), match["word"])
-    if match["spelled"]:
-        return digits_of_words(match["spelled"])
-    digits = re.sub("[^0-9.-]", "", re.sub(r",(?=[0-9]{1,2}\Z)", ".", match["number"]))
-    return plain_decimal(digits.lstrip("-"), negative=digits[0] == "-")
+def _name(match: re.Match[str]) -> Mention:
+    return Mention(*match.span(), match[0].upper() if match["id"] else _WORDS.get(match[0].lower(), match[0]))
 
 
-_VALUES = NumberForm(_VALUE, _canonical, "spelled")
-"""Numbers, ids and words of the tables; numbers below a hundred may be words too."""
+_VALUES = AnyOf(NUMBER_FORM, PatternForm(_NAME, _name))

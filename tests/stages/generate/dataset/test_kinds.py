@@ -190,6 +190,8 @@ def test_read_json__reads_any_value_in_any_layout(value: Any, indent: int | None
         ("**Answer:** `15`.", "15"),
         ("Answer: 15 apples", "15"),
         ("Answer: 15-3", None),
+        ("Answer: 1,000", None),
+        ("Answer: 15 / 3", None),
         ("Answer: Paris", None),
         ("Answer: {'a': 1}", None),
         ('Sure! {"a": 1}\nLet me know if more is needed.', '{"a": 1}'),
