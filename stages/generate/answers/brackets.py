@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from evalcube.stages.generate.answers.final import Mention
-from evalcube.stages.generate.answers.values import Form, read_value
+from evalcube.stages.generate.answers.values import PatternForm, read_value
 
 _PAIRS = {"<": ">", "(": ")", "[": "]", "{": "}"}
 _CLOSERS = r"[)\]}>](?>(?:[ \t,]{0,3}\\?[)\]}>])*)"
@@ -21,25 +20,22 @@ _GROUP = re.compile(
 _EMPHASISED = re.compile(r"(\*\*|[`'\"])([)\]}>])\1")
 
 
-class _Closers(Form):
-    def mentions(self, line: str) -> Sequence[Mention]:
-        """Every sequence of closing brackets that stands alone; a pair around one is no part of it."""
-        mentions = []
-        for match in _ALONE.finditer(line):
-            run = _bare(match["run"])
-            opened = match["open"]
-            if opened and not (run.endswith(_PAIRS[opened]) and len(run) > 1):
-                continue
-            mentions.append(Mention(match.start("run"), match.end("run"), run[:-1] if opened else run))
-        return mentions
-
+class _Closers(PatternForm):
     def in_box(self, tail: str) -> str:
         """The brackets in a LaTeX box without the one that closes it."""
         match = _BOXED.match(tail)
         return _bare(match["run"])[:-1] if match else ""
 
 
-_FORM = _Closers()
+def _closers(match: re.Match[str]) -> Mention | None:
+    """Closing brackets that stand alone; a pair around some is no part of them."""
+    run, opened = _bare(match["run"]), match["open"]
+    if opened and not (run.endswith(_PAIRS[opened]) and len(run) > 1):
+        return None
+    return Mention(*match.span("run"), run[:-1] if opened else run)
+
+
+_FORM = _Closers(_ALONE, _closers)
 
 
 def closing_brackets(text: str) -> str | None:

@@ -92,9 +92,9 @@ def truth_value(text: str) -> str | None:
 
 
 _LABEL = re.compile(
-    r"(?<![\w.-])(?<!N/)(?<!\w['’])(?:(?P<called>(?i:option|choice|letter|number|alternative)(?i:\s{1,3}is"
+    r"(?<![\w.+-])(?<![0-9]\s)(?<!N/)(?<!\w['’])(?:(?P<called>(?i:option|choice|letter|number|alternative)(?i:\s{1,3}is"
     r"|\s?:)?\s{1,3}[(\[\"'`*]{0,4})(?P<named>[A-Za-z]|[0-9]{1,3})(?![\w'’])|(?P<open>[(\[])(?P<inside>[A-Za-z]"
-    r"|[0-9]{1,3})[)\]]|(?P<upper>[A-Z]|[0-9]{1,3})(?!['’]?\w|[.,][0-9]|[+#])|(?P<lower>[a-z])(?=[)\].:][*_`]{0,2}\s"
+    r"|[0-9]{1,3})[)\]]|(?P<upper>[A-Z]|[0-9]{1,3})(?!['’]?\w|[.,][0-9]|[+#]|-[A-Z]\b)|(?P<lower>[a-z])(?=[)\].:][*_`]{0,2}\s"
     r"|[\s*_`\"').\]]{0,6}(?:\n|\Z)))"
 )
 _ARTICLE = re.compile(
@@ -149,6 +149,7 @@ class _OptionReader(Form):
                 weak = match["upper"] is not None and _ARTICLE.match(line, match.end()) is not None
                 begin = match.start("named") if match["named"] else match.start()
                 mentions.append(Mention(begin, match.end(), label, weak))
+        labels = {mention.start for mention in mentions}
         texts = [] if self._texts is None else self._texts.mentions(line)
         mentions += [m._replace(value=self._folded[m.value]) for m in texts if m.value]
         merged: list[Mention] = []
@@ -156,7 +157,7 @@ class _OptionReader(Form):
             last = merged[-1] if merged else None
             if last is None or mention.start >= last.end + 1:
                 beside = last and _ITS_TEXT.fullmatch(line, last.end, mention.start)
-                if last and beside and last.end - last.start <= 3 < mention.end - mention.start:
+                if last and beside and last.start in labels and mention.start not in labels:
                     # a sentence that begins with the option's text is a reason, whatever it denies
                     apart = "." in line[last.end - 1 : mention.start]
                     merged[-1] = last if apart else last._replace(end=mention.end, weak=False)

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 
 from evalcube.stages.generate.answers.final import Mention
 from evalcube.stages.generate.answers.numbers import with_whole_numbers
-from evalcube.stages.generate.answers.passages import CHATTER, passages
-from evalcube.stages.generate.answers.values import SHORT, PatternForm, read_value
-from evalcube.stages.generate.answers.wording import DOUBT, is_affirmed
+from evalcube.stages.generate.answers.passages import passages
+from evalcube.stages.generate.answers.values import PatternForm, read_value
 
 _WINDOW = 6000
 """Characters at the end of a reply in which a JSON value is looked for."""
@@ -20,9 +19,11 @@ _ATTEMPTS = 300
 _HOLDS = 0xE000
 """The first of the private characters that stand for arrays and objects while their sentence is read."""
 _PRIVATE = re.compile("[\ue000-\uf8ff]")
+_ONE_OF_SEVERAL = re.compile("[\ue000-\uf8ff][\\W_]*[\ue000-\uf8ff][^\ue000-\uf8ff]*\\Z")
+"""What a reply ends with that gives two values, with no word between them."""
 _SCALAR = re.compile(
     r"[\ue000-\uf8ff]|\{|\"(?:[^\"\\\n\ue000-\uf8ff]|\\.){0,300}\"|(?<![\w.,+*/^$-])-?(?:0|[1-9][0-9]{0,300})"
-    r"(?:\.[0-9]{1,300})?(?:[eE][-+]?[0-9]{1,3})?(?![\w.]\w)(?![\w%^!]|\s?[-+*×]\s?[0-9]|[,/][0-9])"
+    r"(?>(?:[.,/][0-9]{1,300}){0,99})(?:[eE][-+]?[0-9]{1,3})?(?![\w.]\w)(?![\w%^!]|\s?[-+*×]\s?[0-9])"
     r"|(?<![\w-])(?:true|false|null)(?![\w-])|(?<![\ue000-\uf8ff])\"(?![\ue000-\uf8ff])"
 )
 _ANSWER_KEY = re.compile(r"(?:\w{1,20}[_ -])?answer(?:[_ -]\w{1,20})?", re.IGNORECASE)
@@ -67,16 +68,10 @@ def read_json(text: str, comparison: object = None) -> str | None:  # noqa: ARG0
     if len(bare) == 1 and values:
         return _field_of(values[0])
     whole = json_text(bare, parse=True) if not values else None
-    if whole is not None or not values or any(passages(plain)):
-        return whole or read_value(plain, _form_of(values))
-    # a document ends the reply, and nothing denies it
-    at = plain.rfind(chr(_HOLDS + len(values) - 1))
-    plain = plain[:at] + "\n".join(line for line in plain[at:].split("\n") if not CHATTER.match(line))
-    if any(_PRIVATE.findall(plain[plain.rfind("\n", 0, at) + 1 : at])):
-        return None  # one of several
-    fenced = "```" in plain[max(0, at - 9) : at]
-    sure = fenced or (is_affirmed(plain.rstrip(), at, at + 1) and not DOUBT.search(plain, max(0, at - SHORT)))
-    return _field_of(values[-1]) if sure else None
+    unmarked = bool(values) and not any(passages(plain))
+    if unmarked and _ONE_OF_SEVERAL.search(plain):
+        return None
+    return whole or read_value(plain, _form_of(values, _PRIVATE if unmarked else _SCALAR))
 
 
 _BROKEN = object()
@@ -141,7 +136,7 @@ class _JsonValues(PatternForm):
     counts = True
 
 
-def _form_of(values: Sequence[object]) -> _JsonValues:
+def _form_of(values: Sequence[object], pattern: re.Pattern[str]) -> _JsonValues:
     """The form of JSON values in a text with characters for these."""
     texts = [json_text(value) for value in values]
 
@@ -150,4 +145,4 @@ def _form_of(values: Sequence[object]) -> _JsonValues:
         text = texts[index] if 0 <= index < len(texts) else json_text(match[0], parse=True)
         return Mention(*match.span(), text, match[0] in ("true", "false", "null"))
 
-    return _JsonValues(_SCALAR, mention)
+    return _JsonValues(pattern, mention)

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from fractions import Fraction
 
-from evalcube.stages.generate.answers.cues import phrases
+from evalcube.stages.generate.answers.cues import entries, phrases
 from evalcube.stages.generate.answers.final import Mention
 from evalcube.stages.generate.answers.passages import normalise, plain_digits
 from evalcube.stages.generate.answers.values import PatternForm, read_value
@@ -14,10 +14,8 @@ from evalcube.stages.generate.answers.values import PatternForm, read_value
 UNITS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 UNITS += [f"{stem}teen" for stem in "thir four fif six seven eigh nine".split()]
 TENS = [f"{stem}ty" for stem in "twen thir for fif six seven eigh nine".split()]
-_SCALES = {
-    "dozen": 12, "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12,
-    "万": 10**4, "萬": 10**4, "만": 10**4, "亿": 10**8, "億": 10**8, "억": 10**8,
-}  # fmt: skip
+_SCALES = dict.fromkeys(entries()["dozen"], 12)
+_SCALES |= {word: 10**zeros for zeros in range(2, 13) for word in entries().get(f"ten_to_{zeros}", ())}
 _SHORT_SCALES = {"k": 10**3, "m": 10**6, "mn": 10**6, "b": 10**9, "bn": 10**9, "tn": 10**12}
 """Letters that may be units too, and multiply amounts of money alone."""
 _BELOW_HUNDRED = rf"(?:{'|'.join(UNITS)}|(?:{'|'.join(TENS)})(?:[ -](?:{'|'.join(UNITS[1:10])}))?)"
@@ -84,43 +82,45 @@ def _fraction(match: re.Match[str]) -> str:
 
 # ---- the grammar
 
+_SPACELESS = "\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3"
 _SPACES = " \u00a0\u2009\u202f"
 _GROUPED = (
     rf"[0-9]{{1,3}}(?P<sep>[,_'’{_SPACES}])[0-9]{{3}}(?:(?P=sep)[0-9]{{3}}){{0,99}}(?![0-9])"
     r"|[0-9]{1,3}(?:\.[0-9]{3}){2,99}(?![.0-9])|[0-9]{1,3}(?:\.[0-9]{3}){1,99}(?=,[0-9]{1,2}(?![0-9,.]))"
     r"|[0-9]{1,2}(?:,[0-9]{2}){1,9},[0-9]{3}(?![0-9,])"
 )
-_SCALE = rf"(?:\s?(?P<scale>{'|'.join(_SCALES)})(?![A-Za-z])|(?P<short>{'|'.join(_SHORT_SCALES)})\b)"
+_SPELLED = "|".join(
+    word if word > "\u2e7f" else rf"{word}(?!\w)" for word in sorted(_SCALES, key=len, reverse=True)
+)
+"""Words that multiply; in scripts without spaces a noun may touch them."""
+_SCALE = rf"(?:\s?(?P<scale>{_SPELLED})|(?P<short>{'|'.join(_SHORT_SCALES)})\b)"
 _MONEY = r"(?:US|AU|CA|HK|NZ|[ACS])?[$€£¥₹₩]\s?|\b(?:USD|EUR|GBP|INR|Rs\.?)\s"
 NUMBER = re.compile(
-    rf"(?<![\w.^])(?:(?<![\w)\]}}%])(?<![0-9)\]}}%] )(?P<sign>[-+—](?=[0-9.$€£¥₹])|\A[-+] (?=[0-9])"
+    rf"(?<![.^])(?<![^\W{_SPACELESS}])(?:(?<![\w)\]}}%])(?<![0-9)\]}}%] )(?P<sign>[-+—](?=[0-9.$€£¥₹])|\A[-+] (?=[0-9])"
     rf"|(?:minus|negative|plus)\s))?"
     rf"(?:(?P<word>{WORD})(?![\w-])|(?P<money>{_MONEY})?(?P<inner>-(?=[0-9.]))?"
     rf"(?:(?P<whole>{_GROUPED}|(?>[0-9]+)|(?=\.[0-9]))"
-    r"(?:(?:\.(?![.0-9]*\.[0-9])|,(?=[0-9]{1,2}(?![0-9]|[.,/^][0-9]|[\])}])))(?P<decimals>[0-9]{0,400}))?"
-    r"(?:[eE](?P<exponent>[-+]?[0-9]{1,3})|(?P<mixed>\s(?:and\s)?[0-9]{1,4})?\s?[/⁄]\s?(?P<under>[0-9]{1,400}))?)"
-    rf"{_SCALE}?)",
+    r"(?:(?!(?P=sep))(?:\.(?![.0-9]*\.[0-9])|,(?=[0-9]{1,2}(?![0-9]|[.,/^][0-9]|[\])}])))(?P<decimals>[0-9]{0,400}))?"
+    r"(?:[eE](?P<exponent>[-+]?[0-9]{1,3})|(?P<mixed>\s(?:and\s)?[0-9]{1,4})?\s?[/⁄]\s?(?P<under>[0-9]{1,400}))?))"
+    rf"{_SCALE}?",
     re.IGNORECASE,
 )
-_COMPOUND = phrases("units_with_parts")
 _NO_NUMBER_BEFORE = re.compile(
-    r"(?:\A(?:>=?|<=?\s)|[√∛∜^±∓≥≤≠≪≫]|[\w}^_]\{|\}\s?\{|[\w)\]}]\s?(?:[<>]|(?<![-=])>)=?|(?:[0-9)\]}%]|(?<![^\W_])[a-z])\s?"
+    r"(?:\A(?:>=?|<=?\s)|[√∛∜^±∓≥≤≠≪≫⌊⌈]|-(?=\()|[\w}^_]\{|\}\s?\{|[\w)\]}]\s?(?:[<>]|(?<![-=])>)=?|(?:[0-9)\]}%]|(?<![^\W_])[a-zα-ω])\s?"
     r"(?:[-+/×·÷^]|(?<!\*)\*(?!\*)|(?<=[0-9])\*\*)|[0-9][.,:'’]|\^[0-9]\s?=|[A-Za-z]-|[A-Za-z0-9]\()[\s$(]{0,2}\Z",
     re.IGNORECASE,
 )
 _NO_NUMBER_AFTER_WORDS = re.compile(
-    rf"(?:\\(?!{phrases('commands_around_numbers')})[a-z]+\s?\{{?|[0-9]\s(?:{_COMPOUND},?\s(?:and\s)?|[a-z]{{1,12}}\sand\s"
-    rf"|(?:out\s)?of\s)|\b{phrases('before_no_number')}\s?[({{]?)[\s$(]{{0,2}}\Z",
+    rf"(?:\\(?!{phrases('commands_around_numbers')})[a-z]+\s?\{{?|[0-9]\s(?:out\s)?of\s|\b{phrases('before_no_number')}\s?[({{]?)[\s$(]{{0,2}}\Z",
     re.IGNORECASE,
 )
 """What makes a number a part of something else: an argument, an operand, a bound, the end of a range or of a date.
 Words are looked for apart, as most numbers have none before them."""
 _NO_NUMBER_AFTER = re.compile(
-    r"!(?!\[)|[√∛π∞²³¹⁰⁴-⁹⁺⁻]|\s?(?:\\(?!text|quad|approx|right|circ|end)[a-z]+|\^|\*\*(?=[0-9({])|[±∓]|\+/?-)"
-    r"|\s?%?\s?[-+*/×·÷][\s$]?[0-9(\\]|\+|\s?(?:%\s?%|[≤≥≠]|[<>]=?\s?\w{1,4}\b(?![>/])"
+    r"!(?!\[)|[√∛π∞²³¹⁰⁴-⁹⁺⁻₀-₉∶]|\s?(?:分[之の]|又|[兆조])|\s?(?:\\(?!text|quad|approx|right|circ|end)[a-z]+|\^|\*\*(?=[0-9({])|[±∓]|\+/?-)"
+    r"|\s?%?\s?[-+*/×·÷~〜][\s$]?[0-9(\\]|\+|\s?(?:%\s?%|[≤≥≠]|[<>]=?\s?\w{1,4}\b(?![>/])"
     r"|(?:%|percent)\sof\s[0-9])|_\{?[0-9]|[:/][0-9A-Za-z]|[.,'’′][0-9]|[0-9]|\s?(?:\.\.\.?|…)\s?[0-9]|\([0-9a-z]"
     rf"|(?!{phrases('units_that_touch')}(?![A-Za-z]))[A-Za-zα-ω]"
-    rf"|\s(?:{_COMPOUND},?\s(?:and\s)?|[a-z]{{1,12}}\sand\s)[0-9]"
     rf"|[ -](?:{phrases('after_no_number')}|(?-i:[xyzniM])|(?:out )?of [0-9])(?!\w)",
     re.IGNORECASE,
 )
@@ -144,17 +144,12 @@ def number(match: re.Match[str]) -> str | None:
     if before[-1:].isalpha() and _NO_NUMBER_AFTER_WORDS.search(line, max(0, start - 24), start):
         return None
     negative = (match["sign"] is not None and match["sign"][0] not in "+p") or match["inner"] is not None
-    if match["word"]:
-        value = Fraction(digits_of_words(match["word"]))
-    else:
-        whole = "".join(filter(str.isdecimal, match["whole"]))
-        if not (match["decimals"] or match["under"] or match["exponent"] or match["scale"] or match["short"]):
-            return plain_decimal(whole, negative=negative)  # most numbers, for which fractions cost too much
-        amount = _amount(match, whole)
-        if amount is None:
-            return None
-        value = amount
-    return number_text(-value if negative else value)
+    word = match["word"]
+    whole = digits_of_words(word) if word else "".join(filter(str.isdecimal, match["whole"]))
+    if not (match["decimals"] or match["under"] or match["exponent"] or match["scale"] or match["short"]):
+        return plain_decimal(whole, negative=negative)  # most numbers, for which fractions cost too much
+    amount = _amount(match, whole)
+    return None if amount is None else number_text(-amount if negative else amount)
 
 
 def _amount(match: re.Match[str], whole: str) -> Fraction | None:

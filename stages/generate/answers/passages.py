@@ -79,7 +79,11 @@ _ENTITIES = {"&gt;": ">", "&lt;": "<", "&quot;": '"', "&nbsp;": " ", "&#39;": "'
 _ENTITY = re.compile("|".join(_ENTITIES))
 _LATEX_TEXT = re.compile(rf"\\{phrases('latex_text')}\s{{0,3}}\{{((?>[^{{}}\\\n]*))\}}")
 _COPULA = re.compile(r"(?<=[0-9A-Za-z日일号*\"'`.)\]}>])\s?(?:です|だ|입니다|이다|예요|이에요)(?![^\W\d_])")
-_JOINED = re.compile(r"[\u3040-\u30ff\uac00-\ud7a3](?<=[0-9A-Za-z].)")  # scripts without spaces
+_SCRIPT = "[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]"
+_JOINED = re.compile(
+    rf"(?<=[A-Za-z])(?={_SCRIPT})|(?<={_SCRIPT})(?=[A-Za-z])|(?<=[0-9])(?=[\u3040-\u30ff\uac00-\ud7a3])"
+)
+"""Where a script without spaces touches a letter or number."""
 _LATEX_COMMA = re.compile(r"\{,\}|\\[,!;:]")
 _EMPHASIS = re.compile(r"(?<!\w)(_{1,3})([^\s_](?:[^_\n]{0,300}[^\s_])?)\1(?!\w)")
 _LATEX_SPACE = re.compile(r"\\(?:[()\[\]]|(?:q?quad|displaystyle|left|right|rm|bf|tt)\b| (?<!\\\\ ))")
@@ -114,7 +118,7 @@ def _break(match: re.Match[str]) -> str:
 def normalise(text: str) -> str:
     """The text `clean`, and without LaTeX around words and in numbers."""
     text = clean(text)
-    text = text if text.isascii() else _JOINED.sub(r" \g<0>", _COPULA.sub("", text))
+    text = text if text.isascii() else _COPULA.sub("", text)
     if "\\" in text or "{,}" in text:
         text = _LATEX_COMMA.sub(",", _LATEX_TEXT.sub(r"\1", text))
         text = _LATEX_SPACE.sub(" ", text)
@@ -135,7 +139,9 @@ def plain_digits(text: str) -> str:
     '24 or 24'
     """
     if not text.isascii():
-        text = _DIGIT.sub(lambda match: _SIGNS.get(match[0]) or str(decimal(match[0])), text)
+        text = _DIGIT.sub(
+            lambda match: _SIGNS.get(match[0]) or str(decimal(match[0])), _JOINED.sub(" ", text)
+        )
     return _WHOLE.sub(r"\1", text) if ("/" in text and "/1" in text) or ".0" in text else text
 
 

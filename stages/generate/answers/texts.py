@@ -213,7 +213,7 @@ def _less(line: str, exact: frozenset[str]) -> str:
 
 _REMARK = re.compile(
     r"\s*(?:\s\([^()]{1,300}\)|(?<=[\w*)\"'][\w*)\"'])[.!]\s+[^\W\d_][^\n]{0,400}"
-    r"|,?\s(?:because|since|as|rather than|instead of|and not|not)\s[^\n]{1,300}|,\s(?:of course|indeed|then)"
+    rf"|,?\s(?:{phrases('causes')}|as|and not|not)\s[^\n]{{1,300}}|,\s(?:of course|indeed|then)|です|입니다|이다"
     r"|\s[\u2014\u2013-]\s[^\n]{1,200}|\s?[\u2600-\u27bf\U0001f000-\U0001faff]+)\Z"
 )
 """What may follow an answer on its line and leaves it as it is."""

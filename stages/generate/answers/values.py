@@ -16,6 +16,7 @@ from evalcube.stages.generate.answers import wording as words
 from evalcube.stages.generate.answers.final import REFUSED, Mention, instead
 from evalcube.stages.generate.answers.passages import (
     BULLET,
+    CHATTER,
     SEGMENT,
     TAIL,
     Passage,
@@ -187,13 +188,17 @@ def _contradiction(
     return None
 
 
+_NEXT_ITEM = re.compile(r"\n[ \t]*(?:[-*•+]|[2-9][.)]) (?=\S)")
+
+
 def first_line(tail: str, longest: int = SEGMENT) -> str:
     """The first line that says something, cut to so many characters and a whole word.
 
-    A line that ends with a colon goes on with the next one.
+    A line that ends with a colon goes on with the next one, and an item of a list with the others.
     """
     inner = tail.lstrip(" \t*_`")
-    tail = BULLET.sub("", inner.lstrip(" \t\n*_`"), count=1) if inner[:1] == "\n" else inner
+    tail, items = BULLET.subn("", inner.lstrip(" \t\n*_`"), count=1) if inner[:1] == "\n" else (inner, 0)
+    tail = _NEXT_ITEM.sub(" and ", tail) if items else tail
     line, newline, following = tail[: longest + 1].partition("\n")
     if newline and line.rstrip(" *_").endswith(":"):
         line = f"{line} {following.lstrip().partition(chr(10))[0]}"
@@ -207,8 +212,8 @@ def first_line(tail: str, longest: int = SEGMENT) -> str:
 _NOUN = re.compile(r"\s(?!of\b|or\b|and\b|not\b)[A-Za-zµ][\w²³/]{0,19}(?:\s[a-z]{2,20})?(?=[\s*_.!]*$)")
 _SENTENCE = re.compile(r"(?<=[.!?])[\"'`*)]{0,3}\s+(?=[A-Z(\"'*`])")
 _STOP = re.compile(r"[.;]\s")
-_ITEM = re.compile(r"\(?[0-9]{1,2}[.)]\s+(?=\S)")
-"""The number of an item in a list."""
+_ITEM = re.compile(r"\(?1[.)]\s+(?=\S)")
+"""The number of the first item in a list, which may be its only one."""
 _LEFT_SIDE = re.compile(r"[^=.;:(\n]{0,60}(?<![<>!-])=[^=>]")
 """The rest of an expression before an equals sign."""
 _SUM_RESULT = re.compile(r"(?:[=≈⇒→]|\b(?:is|gives|makes|equals|yields))[\s\"'`*_$(]{0,6}$", re.IGNORECASE)
@@ -245,7 +250,8 @@ def at_end(text: str, form: Form) -> str | None:
             stated = [m for m in mentions if m.value == value]
             if not value or any(map(words.declines, _SENTENCE.split(near[: mentions[0].start])[:-1])):
                 return None
-            return None if _is_doubtful(text[text.rfind(near) :], mentions, stated[0]) else value
+            tail = (part for part in text[text.rfind(near) :].split("\n") if not CHATTER.match(part))
+            return None if _is_doubtful("\n".join(tail), mentions, stated[0]) else value
     return None
 
 
@@ -278,14 +284,16 @@ def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str 
         if last and line[low:high].rstrip(" *_").endswith("?"):
             continue
         strict = last and form.labels
-        chosen = _leading(line, low, inside, form) if (low == 0 or last) and not strict else None
+        chosen = (
+            _leading(line, low, inside, form) if (low == 0 or last or form.labels) and not strict else None
+        )
         if last and chosen and not (_LINE_END.match(line, chosen.end) or _noun(line, chosen, form)):
             chosen = None
         if chosen is None:
             refused = refused or (any(not m.weak for m in inside) and not affirmed)
             chosen = _stated_value(line[:high], low, affirmed, form, last=last)
             if chosen is None and loose:
-                strong = [m for m in affirmed if not m.weak]
+                strong = [m for m in affirmed if not m.weak and (not form.labels or line[m.start] in "([")]
                 bracket = line.find("(", strong[0].end, high) if strong else -1
                 chosen = next((m for m in reversed(strong) if bracket < 0 or m.start < bracket), None)
             if chosen is not None and loose and words.DOUBT.search(line):
@@ -294,7 +302,9 @@ def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str 
             position = mentions.index(chosen) if chosen in mentions else 0
             near = mentions[max(0, position - 1) : position + 2]
             open_end = (
-                chosen.value is None or _hedges(line, near) or _is_replaced(line, mentions[position:], form)
+                chosen.value is None
+                or _hedges(line, near, form)
+                or _is_replaced(line, mentions[position:], form)
             )
             return REFUSED if open_end else chosen.value
     return REFUSED if refused else None
@@ -307,6 +317,8 @@ def _leading(line: str, low: int, mentions: Sequence[Mention], form: Form) -> Me
     first = next(
         (m for m in mentions if m.start <= start and not (m.weak and not _ends(line, m, form))), None
     )
+    if first and len(mentions) > 1 and form.counts and words.RELATES.search(line[low : first.start]):
+        return None
     if first is None or not words.is_affirmed(line, first.start, first.end):
         return None
     joins = form.word_operators
@@ -338,10 +350,16 @@ def _is_replaced(line: str, mentions: Sequence[Mention], form: Form) -> bool:
     return bool(words.CHANGED.search(gap)) or (form.labels and not _APART.search(gap))
 
 
-def _hedges(line: str, mentions: Sequence[Mention]) -> bool:
+_ONE_WORD = re.compile(r"\s?[^\W\d_]{1,15}(?:\(|,?\s?(?:(?:and|und|et|y|и)\s)?)")
+"""What makes a range, a choice or one quantity of two numbers, in whatever language."""
+
+
+def _hedges(line: str, mentions: Sequence[Mention], form: Form) -> bool:
     """Whether two neighbours of different value are alternatives of each other, or a pair where one is due."""
     for left, right in pairwise(mentions):
         gap = line[left.end : right.start]
+        if form.counts and _ONE_WORD.fullmatch(gap) and left.value and not words.is_stated(line, right.start):
+            return not words.REASON.match(gap)
         if left.value == right.value or len(gap) > 60 or not words.GAP.fullmatch(gap):
             continue
         weak = (left.weak or right.weak) and not _LINE_END.match(line, right.end)
@@ -366,7 +384,7 @@ def _stated_value(
             else words.is_stated(line, m.start) or (last and words.RIGHTLY.match(line, m.end))
         )
     ]
-    reason = None if last else words.REASON.search(line, low)
+    reason = words.REASON.search(line, low)
     if candidates and reason is not None and candidates[0].end <= reason.start():
         candidates = [mention for mention in candidates if mention.end <= reason.start()]
     return candidates[-1] if candidates else None
@@ -375,7 +393,11 @@ def _stated_value(
 def _by_name(line: str, low: int, at: Mention, affirmed: Sequence[Mention]) -> bool:
     """Whether a letter is named as an option's, or ends the last clause of its sentence and is no quantity."""
     before = line[max(low, at.start - 16) : at.start]
-    ends = at is affirmed[-1] and words.ENDS.match(line, at.end) and words.is_stated(line, at.start)
+    ends = (
+        at is affirmed[-1] and words.ENDS.match(line, at.end) is not None and words.is_stated(line, at.start)
+    )
+    if at.end - at.start == 1 and not words.SUBJECT.search(line[low : at.start]):
+        ends = False  # a bare letter may be the name of a quantity
     return bool(
         words.NAMES.search(before) or words.RIGHTLY.match(line, at.end) or (ends and "=" not in before[-8:])
     )

@@ -30,10 +30,10 @@ def cue(pattern: str) -> re.Pattern[str]:
 
 _QUIET = r"[\s\"'`*_$“‘({\[<\\>|:]"
 _NEGATION = cue(
-    rf"(?:≠|!=|\\neq?\b|¬|\b<not>|n['’]t)[\s,:]{{0,3}}(?:<after_not>{_QUIET}{{1,4}}){{0,6}}{_QUIET}{{0,4}}\Z"
+    rf"(?:≠|!=|\\neq?\b|¬|\b<not>|n['’]t|不[是为為]|[並并]?非|ليست?)[\s,:]{{0,3}}(?:<after_not>{_QUIET}{{1,4}}){{0,6}}{_QUIET}{{0,4}}\Z"
 )
 _DENIED = cue(
-    r"[\s\"'`*”’)$.\]}]{0,6}(?:<is>\s(?:\w{1,9}\s){0,2}?<wrong>\b|(?:では|じゃ)[なあ]|[이가]\s?아"
+    r"[\s\"'`*”’)$.\]}]{0,6}(?:<is>\s(?:\w{1,9}\s){0,2}?<wrong>\b|(?:では|じゃ)[なあ]|是不?[错錯对對正]|[이가]\s?아"
     r"|(?:isn|wasn|aren|can|couldn|won|wouldn|doesn|don)['’]?t\b|can ?not\b|<fails>\b"
     r"|[\[(](?:wrong|incorrect|no\b|not <holds>\b)|was <earlier>\b"
     r"|(?<![.!])(?<![.!]\s)[^.\n(]{0,40}\bbut (?:it|that|this)(?:['’]s| is| was)?[^.\n]{0,12}\b<wrong>\b)"
@@ -45,8 +45,8 @@ _UNSURE = cue(
 )
 _OPEN_END = cue(
     r"[\s\"'`*)$]{0,4}(?:(?:,\s?)?or <open_end>\b|\s?\?|,? (?:right|correct|no|isn['’]t it)\?"
-    r"|,? if (?!(?:i|my|the|you)\b)\w+(?: \w+){0,3},\s|(?:,\s?)?(?:maybe|perhaps|possibly)\b"
-    r"|\s(?:would|might|could) (?:be|have)\b(?! (?:the|my) \w*\s?answer)|\s?(?:±|\+/-))"
+    r"|,? if (?!(?:i|my|the|you)\b)[^.,\n]{1,40},\s|(?:,\s?)?(?:maybe|perhaps|possibly)\b"
+    r"|\s(?:would|might|could) (?:be|have)\b(?! (?:the|my) \w*\s?answer)|\s?(?:±|\+/-|か(?!ら)|または|もしくは))"
 )
 _SAYS = (
     r"(?:<states>|<goes> (?:on )?(?:for|with|by|at|on)|<comes> (?:down |out |up )?(?:to|as|at)"
@@ -136,7 +136,7 @@ CHANGED = cue(r"\b(?:now|but|wait|actually|then again|changed|correction)\b")
 SENTENCE_END = re.compile(r"(?<![.!?;。])[.!?;。]+[\"'`*_)\]]*(?=\s|\Z)|\n")
 TURNS = cue(
     r"\b(?:h+m+|o+ps|no(?=\s?[,.;:!\u2014\u2013-]|\s(?:no|wait|it|the|sorry)\b)|<turns>|<anew> (?:\w+ )?<answers>)\b"
-    r"|更正|修正|訂正|不对|不對|错|錯|間違|정정|아니|تصحيح|सुधार"
+    r"|更正|修正|訂正|等等|等一下|いや|待って|不对|不對|错|錯|間違|정정|아니|تصحيح|सुधार"
 )
 """A cue of a correction: beside it, another value is the answer."""
 REDOES = cue(r"\b(?:(?<!then )again|<further> <looks_at>|<redoes>)\b")

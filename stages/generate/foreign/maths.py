@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import cast
@@ -11,7 +12,7 @@ from evalcube.stages.generate.answers.final import REFUSED
 from evalcube.stages.generate.answers.passages import Passage, clean, in_box, passages
 from evalcube.stages.generate.answers.texts import TextForm
 from evalcube.stages.generate.answers.values import read_final
-from evalcube.stages.generate.answers.wording import declines
+from evalcube.stages.generate.answers.wording import declines, is_affirmed
 from evalcube.stages.generate.errors import TaskError
 from evalcube.stages.generate.foreign.bounded import Failure, ask
 
@@ -53,6 +54,9 @@ def read_math(text: str, accepted: Sequence[str]) -> str | None:
     """
     text = clean(_ROWS.sub(lambda found: f"{found[1] or ''} ", text[-_MOST_TEXT:]))
     marked = next(passages(text), None) is not None
+    last = deque(_ENCLOSED.finditer(text), maxlen=1)
+    if not marked and last and not is_affirmed(text, *last[0].span()):
+        return None
     line = read_final(text, _FORMULAS) if marked or len(text.split()) <= _FEW_WORDS else None
     if line is None and marked:
         return None  # it has marks, and takes back what it says there

@@ -121,6 +121,8 @@ def test_same_number__tolerances_are_exact_and_the_larger_one_counts() -> None:
         ("Answer: !", "!"),
         ("Answer: red; blue", "red; blue"),
         ("Answer: red (not green)", "red (not green)"),
+        ("答え：Aクラス", "Aクラス"),
+        ("答案：C语言", "C语言"),
         ("Answer: " + "x" * 2001, None),
     ],
 )
@@ -196,6 +198,11 @@ def test_read_json__reads_any_value_in_any_layout(value: Any, indent: int | None
         ("Answer: {'a': 1}", None),
         ('Sure! {"a": 1}\nLet me know if more is needed.', '{"a": 1}'),
         ("[1, 2], 3]", None),
+        ('{"a": 1}\n{"a": 2}', None),
+        ('Here it is: {"a": 1}\n\nExplanation: the value 1 is first.', '{"a": 1}'),
+        ('So it is {"a": 1}, as 1 + 1 is 2.', '{"a": 1}'),
+        ("Answer: 1,234, 7", None),
+        ("Answer: 1,234 or 7", None),
         ("Answer: NaN", None),
         ("Answer: 1e999", None),
     ],
@@ -352,6 +359,9 @@ def test_read_choice__every_label_is_read_whatever_the_options(
         ("<b>", "<b>", True),
         ("12:30", "12:30", True),
         ("U.S.", "US", True),
+        ("パリです", "パリ", True),
+        ("파리입니다", "파리", True),
+        ("Paris, weil es die Hauptstadt ist", "Paris", True),
     ],
 )
 def test_same_text__folds_both_sides_and_passes_over_what_surrounds_a_value(
@@ -376,7 +386,10 @@ def test_item__keeps_a_reference_letter_by_letter_or_refuses_it(text: str, kind:
     "text",
     "√2|3\\sqrt{2}|5!|±42|12:30|5M|x > 5|one third|10⁻³|2^10|52_8|5-7|2x|5 x|3 of 5|log 5|0x1F|2nd|5 ± 1|3i|3:1|\\pi"
     "|3 feet 4 inches|two thirds|x=3, y=4|1.2.3|5 dollars and 40 cents|3 quarters|5k|f(3)|7 × 6|5 squared"
-    "|20 percent of 50|5%%|[5,6]".split("|"),
+    "|20 percent of 50|5%%|[5,6]|101₂|2∶5|⌊5.5⌋|-(5)|-(1/2)|1 in 6|50 per 1000|100 less 1|500 BC|3 score|1,000,00|3 mil"
+    "|24分之1|3分の1|2兆|5 oder 7|5 bis 7|5 ou 7|5到7|5或7|5から7|5〜7|3 Stunden 20 Minuten"
+    "|3 horas y 20 minutos|3小时20分钟|12月25日|π/4|3 sqrt(2)"
+    "|42 if x > 0, else 38|2 out of every 5|42かもしれません".split("|"),
 )
 def test_read_number__of_what_it_does_not_understand_is_none(text: str) -> None:
     for frame in ("Answer: {}", "Answer: ${}$", "**Answer:** {}.", "{}", "\\boxed{{{}}}"):
@@ -391,7 +404,13 @@ def test_read_number__of_what_it_does_not_understand_is_none(text: str) -> None:
         ("5 million", "5000000"), ("$5M", "5000000"), ("12万", "120000"), ("five hundred and six", "506"),
         ("1.234.567,89", "1234567.89"), ("1.5 × 10⁻³", "0.0015"), ("12 m²", "12"), ("24 miles (38.6 km)", "24"),
         ("$18 per day for 7 days", "18"), ("9 + 9 = 18", "18"), ("42 (6 × 7 = 42)", "42"), ("90^\\circ", "90"),
-        ("—5", "-5"), ("$-5", "-5"), ("18 eggs * $2 = $36", "36"),
+        ("—5", "-5"), ("$-5", "-5"), ("18 eggs * $2 = $36", "36"), ("two dozen", "24"), ("5 lakh", "500000"),
+        ("1,2 Millionen", "1200000"), ("1,2 Mio. €", "1200000"), ("3 millones", "3" + "0" * 6),
+        ("2 mil millones", "2" + "0" * 9),
+        ("2 milliards d'euros", "2000000000"), ("2 млн", "2000000"), ("2 مليون", "2000000"), ("2 लाख", "200000"),
+        ("3千", "3000"), ("2百万円", "2000000"), ("2천만", "20000000"), ("5 milling tools", "5"),
+        ("60 mph because the distance is 120", "60"), ("In 2 hours it goes 120 miles", "120"),
+        ("\n- 42\n- Reason: 6 × 7 = 42", "42"),
     ],
 )  # fmt: skip
 def test_read_number__takes_a_value_whole(text: str, number: str) -> None:
@@ -400,7 +419,8 @@ def test_read_number__takes_a_value_whole(text: str, number: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["both A and B", "not A", "hardly A", "none of these, not even A", "A (but I now think B)", "was A, is now B",
+    ["5 A", "vitamin A", "A-C", "B+A", "AかB", "AまたはB", "Aかもしれません", "A是错的",
+     "both A and B", "not A", "hardly A", "none of these, not even A", "A (but I now think B)", "was A, is now B",
      "A or B", "A / B", "almost A", "unlikely A", "neither A nor B", "A would be right if it were soft"],
 )  # fmt: skip
 @pytest.mark.parametrize("frame", ["Answer: {}", "**Answer: {}**", "The answer is {}."])
@@ -417,6 +437,16 @@ def test_read_choice__of_hedges_and_denials_is_none_of_theirs(frame: str, text: 
         ("Between A and B, B is better.", "B"),
         ("The answer must be C. Actually no, B.", "B"),
         ("Answer: C++", None),
+        ("Question 1: B\nQuestion 2: C", None),
+        ("1) A\n2) B", None),
+        ("1. B", "B"),
+        ("B) tin", "B"),
+        ("Answer: statement (A)", "A"),
+        ("The magnetic field is B.", None),
+        ("The most likely metal is B.", "B"),
+        ("Answer:\n- A\n- B", None),
+        ("答案：A\n\n等等，应该是B。", "B"),
+        ("答え：A\n\nいや、正しくはBです。", "B"),
         ("Answer: A+", None),
         ("The answer is A. Iron is not a soft metal, unlike B.", "A"),
         ("Answer: A. iron is not a soft metal", "A"),

@@ -61,6 +61,8 @@ def test_read_math__takes_what_means_the_same(reply, reference):
         ("Answer: [1,2]", "(1,2]", "[1,2]"),
         ("Answer: 2, 3", "2", "2, 3"),
         ("I do not know.", "7", None),
+        ("The answer isn't $7$.", "7", None),
+        ("答案不是 $7$。", "7", None),
         ("", "7", None),
         ("Answer: 9^{9^{9^{9}}}", "7", None),
     ],
