@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+import hashlib
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
@@ -16,11 +19,18 @@ from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Ledger
 from evalcube.storage.cube.regions import Region
 from evalcube.storage.cube.schema import COUNTERS, DUPLICATE, PLANNED
-from evalcube.storage.errors import CubeDamagedError
+from evalcube.storage.cube.space import Space
+from evalcube.storage.errors import CubeDamagedError, StorageError
 
 if TYPE_CHECKING:
     from evalcube.flows.plan.plan import TaskPlan
     from evalcube.stages.generate import Cell, Trial
+    from evalcube.stages.generate.novelty import Digests
+
+_PROBLEMS = "problems"
+_MOST_BYTES = 2**29
+_FEW = 1024
+"""Problems of a task that are made again sooner than they are worth an object."""
 
 
 def mend_shared(cube: Cube) -> list[str]:
@@ -52,18 +62,54 @@ def repeat_flags(
     flags: npt.NDArray[np.uint8],
     stopped: Callable[[], bool] = lambda: False,
     trial: Callable[[Cell, int], Trial] = lambda cell, index: cell.trial(index),
+    compared: dict[str, Digests] | None = None,
 ) -> npt.NDArray[np.uint8]:
-    """The flags of a task with those that lack: which of its planned problems occurred before in their cell."""
-    from evalcube.stages.generate.novelty import find_repeats  # with all tasks, and a status asks for none
+    """The flags of a task with those that lack: which of its planned problems occurred before in their cell.
 
+    Digests of the first problems of cells, by id, are in `compared`, and in the end those of all that were compared.
+    """
+    from evalcube.stages.generate.novelty import (
+        digest_texts,
+        repeats_in,
+    )  # with all tasks: a status asks for none
+
+    compared = {} if compared is None else compared
     for slot, (entry, count) in enumerate(zip(task.cells, planned.tolist(), strict=False)):
         if (flags[slot, :count] > 1).any():
-            problems = (entry.cell.task.problem(trial(entry.cell, i)) for i in range(count))
-            repeats = find_repeats(takewhile(lambda _: not stopped(), problems))
-            if len(repeats) < count:
+            first = compared.get(entry.cell.id, np.zeros(0, "<u8"))
+            problems = (entry.cell.task.problem(trial(entry.cell, i)) for i in range(len(first), count))
+            more = digest_texts(takewhile(lambda _: not stopped(), problems))
+            digests = np.concatenate([first, more])
+            if len(digests) < count:
                 break
-            flags[slot, :count] = repeats
+            flags[slot, :count] = repeats_in(digests)[:count]
+            compared[entry.cell.id] = digests
     return flags
+
+
+def read_compared(records: Space, task: int) -> dict[str, Digests]:
+    """Digests of a task's problems that were compared before, by the cells' ids; none where that is not whole."""
+    with suppress(OSError, StorageError, ValueError, TypeError, AttributeError, RecursionError):
+        stored = records.get(f"{_PROBLEMS}/{task}", _MOST_BYTES)
+        check, head, body = stored.data.split(b"\n", 2) if stored else (b"", b"", b"")
+        if check == _check(head, body):
+            counts = json.loads(head)
+            ends = np.cumsum(list(counts.values()))[:-1]
+            return dict(zip(counts, np.split(np.frombuffer(body, "<u8"), ends), strict=True))
+    return {}
+
+
+def keep_compared(records: Space, task: int, compared: Mapping[str, Digests]) -> None:
+    """Keep what `read_compared` reads, so that a growth makes no problem again; it is no loss where that fails."""
+    head = json.dumps({cell: len(digests) for cell, digests in compared.items()}).encode()
+    body = b"".join(digests.tobytes() for digests in compared.values())
+    if len(body) >= 8 * _FEW:
+        with suppress(OSError, StorageError):
+            records.put(f"{_PROBLEMS}/{task}", b"\n".join((_check(head, body), head, body)), durable=False)
+
+
+def _check(head: bytes, body: bytes) -> bytes:
+    return hashlib.blake2b(head + b"\n" + body, digest_size=16).hexdigest().encode()
 
 
 def planned_of(cube: Cube, regions: Iterable[Region]) -> SampleTargets:

@@ -14,6 +14,9 @@ from evalcube.stages.reply.status import FEW_TRIALS
 _POINTS, _FIRST, _MOST = 8, 16, 100
 
 
+Digests = npt.NDArray[np.uint64]
+
+
 def find_repeats(prompts: Iterable[str]) -> npt.NDArray[np.uint8]:
     """Which texts repeat an earlier one.
 
@@ -22,11 +25,20 @@ def find_repeats(prompts: Iterable[str]) -> npt.NDArray[np.uint8]:
     >>> find_repeats(["a", "b", "a"]).tolist()
     [0, 0, 1]
     """
+    return repeats_in(digest_texts(prompts))
+
+
+def digest_texts(prompts: Iterable[str]) -> Digests:
+    """Return what distinguishes texts from each other."""
     # 64 bits each: a million prompts fit into 8 MB, and two different ones meet in one of 10^7 such cells
     digests = (hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8) for text in prompts)
-    keys = np.frombuffer(b"".join(digest.digest() for digest in digests), dtype=np.uint64)
-    flags = np.ones(len(keys), dtype=np.uint8)
-    flags[np.unique(keys, return_index=True)[1]] = 0
+    return np.frombuffer(b"".join(digest.digest() for digest in digests), "<u8")
+
+
+def repeats_in(digests: Digests) -> npt.NDArray[np.uint8]:
+    """As `find_repeats`, from the texts' digests."""
+    flags = np.ones(len(digests), dtype=np.uint8)
+    flags[np.unique(digests, return_index=True)[1]] = 0
     return flags
 
 

@@ -16,7 +16,7 @@ from evalcube.flows.run.worker.plugin import workspace
 from evalcube.flows.run.worker.tasks import BlockResult
 from evalcube.flows.run.worker.workspace import Workspace
 from evalcube.flows.state.recording import count_region, count_split_questions, receipt_of
-from evalcube.flows.state.shared_arrays import repeat_flags
+from evalcube.flows.state.shared_arrays import keep_compared, read_compared, repeat_flags
 from evalcube.storage.cube.ledger import Receipt, most_fingerprints
 from evalcube.storage.cube.regions import Region
 from evalcube.storage.errors import CubeDamagedError
@@ -35,10 +35,14 @@ def find_duplicates(run: str, task: int) -> None:
         cube.refresh()
         flags = cube.read_duplicates()[task]
         planned = cube.read_planned("trial")[:, task].max(axis=0)
-        flags = repeat_flags(work.plan.tasks[task], planned, flags, lambda: work.drained, work.make_trial)
+        compared = read_compared(cube.records, task)
+        flags = repeat_flags(
+            work.plan.tasks[task], planned, flags, lambda: work.drained, work.make_trial, compared
+        )
         # Right before the write: comparing takes long, and another driver may have taken over meanwhile.
         work.check_lease()
         cube.write_duplicates(task, flags)
+        keep_compared(cube.records, task, compared)
 
 
 def write_region(

@@ -52,7 +52,7 @@ def test_run__in_this_process_gives_the_cube_of_worker_processes(tmp_path, simul
 def test_run__asks_while_the_prompts_of_all_its_tasks_are_compared(tmp_path, simulator, monkeypatch):
     answered, came = threading.Event(), []
 
-    def compare(task, planned, flags, stopped, trial):  # noqa: ARG001 - the signature of `repeat_flags`
+    def compare(task, planned, flags, stopped, trial, compared):  # noqa: ARG001 - the signature of `repeat_flags`
         came.append(answered.wait(PATIENCE))
         return np.zeros_like(flags)
 

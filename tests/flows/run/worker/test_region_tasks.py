@@ -15,6 +15,8 @@ from evalcube.storage.errors import LeaseLostError
 class Cube:
     """One that may be read."""
 
+    records = SimpleNamespace(get=lambda *_: None)
+
     def refresh(self):
         pass
 
