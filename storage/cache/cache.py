@@ -7,11 +7,13 @@ Valkey server (``redis://``, ``rediss://`` for TLS). Credentials come from the e
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from evalcube.storage.cache.compaction import join_newest
 from evalcube.storage.cache.contract import Cache, CacheStats, EntryInfo, ManagedCache
 from evalcube.storage.cache.directory import DirectoryCache, prepare_directory
-from evalcube.storage.cache.folders import is_cache
+from evalcube.storage.cache.folders import Folders, is_cache
 from evalcube.storage.errors import need_package
 from evalcube.storage.urls import Kind, directory_of, is_directory, kind_of, object_prefix, redis_address
 
@@ -50,7 +52,11 @@ def open_cache(url: str | Path, *, writable: bool = True) -> ManagedCache:
 def prepare_cache(url: str | Path) -> None:
     """Make sure that the cache at an address can be written, without reading what is in it; raises as `open_cache`."""
     if is_directory(url):
-        prepare_directory(Path(directory_of(url)).absolute())
+        path = Path(directory_of(url)).absolute()
+        prepare_directory(path)
+        # No loss where that fails: another process may be at it, or the disk be full.
+        with suppress(OSError), Folders(path).exclusive(0):
+            join_newest(Folders(path))
     else:
         open_cache(url)
 

@@ -40,6 +40,8 @@ _MERGED_BYTES = 2**30
 _MERGED_RECORDS = 2**20
 _SMALL_BYTES = 2**28
 _BUFFER = 1 << 22
+_MANY = 8
+"""Packs of a few runs, from which on they become one: a process opens and reads each."""
 
 Part = tuple[str, Columns]
 """Name of a pack, and the records of it that stay."""
@@ -80,7 +82,7 @@ def remove(folders: Folders, keys: Iterable[bytes], is_corrupt: Callable[[str, i
     wanted = set(keys)
     heads = np.array(sorted({int.from_bytes(key[:8]) for key in wanted}), np.uint64)
     left: set[bytes] = set()
-    for token, index in _packs(folders):
+    for token, index in _packs(folders, tokens_in(folders.names())):
         if index is None:
             # Its writer would go on appending to a file without a name: the keys are reported instead.
             left |= wanted.intersection(_keys(folders, token))
@@ -107,11 +109,27 @@ def unindex(folders: Folders, token: str, offset: int) -> None:
             write_index(folders.index(token), columns.take(stays), index.covered, folders.temporaries)
 
 
-def merge(folders: Folders) -> None:
-    """Make few packs of many small ones."""
+def join_newest(folders: Folders) -> None:
+    """Merge the newest packs once they are many, and with them older ones that are not much larger.
+
+    So each entry is copied a few times at most, however many runs there are.
+    """
+    tokens, size = list[str](), 0
+    for token in reversed(tokens_in(folders.names())):
+        more = folders.pack(token).stat().st_size
+        if tokens and more > 2 * size:
+            break
+        tokens, size = [token, *tokens], size + more
+    if len(tokens) >= _MANY:
+        merge(folders, tokens)
+
+
+def merge(folders: Folders, tokens: Sequence[str] | None = None) -> None:
+    """Make few packs of many small ones, which are among those of some names."""
     group: list[Part] = []
     size = 0
-    for token, index in chain(_packs(folders), [("", None)]):  # one open at a time, however many there are
+    packs = _packs(folders, tokens_in(folders.names()) if tokens is None else tokens)
+    for token, index in chain(packs, [("", None)]):  # one open at a time, however many there are
         covered = index.covered if index is not None else _SMALL_BYTES
         rows = sum(len(columns) for _, columns in group) + (index.count if index is not None else 0)
         ends = covered >= _SMALL_BYTES or size + covered > _MERGED_BYTES or rows > _MERGED_RECORDS
@@ -138,9 +156,9 @@ def _orphans(folders: Folders) -> Iterator[Path]:
             yield folders.packs / name
 
 
-def _packs(folders: Folders) -> Iterator[tuple[str, SealedIndex | None]]:
-    """All packs, with the indexes of those that nobody writes."""
-    for token in tokens_in(folders.names()):
+def _packs(folders: Folders, tokens: Sequence[str]) -> Iterator[tuple[str, SealedIndex | None]]:
+    """Packs, with the indexes of those that nobody writes."""
+    for token in tokens:
         index = SealedIndex.open(folders.index(token))
         # One that was taken for abandoned may be written all the same: on a mount without locks, or after a week.
         grows = index is not None and folders.pack(token).stat().st_size > index.covered

@@ -188,6 +188,30 @@ def test_sweep__merges_more_than_it_holds_in_memory_at_once(cache, workers, monk
     assert reader.get_many([key for key, _ in entries]) == [value for _, value in entries]
 
 
+def test_join_newest__keeps_packs_few_and_copies_entries_a_few_times(cache, workers):
+    folders, entries, copied = Folders(cache.path), [], 0
+    for number in range(60):
+        entries += filled_once(cache.path, workers, number)
+        before = {pack.name for pack in packs(cache.path)}
+        compaction.join_newest(folders)
+        after = packs(cache.path)
+        copied += sum(len(recorded(pack)) for pack in after if pack.name not in before)
+        assert len(after) < 2 * compaction._MANY
+
+    assert copied < 5 * len(entries)
+    assert keys(cache.path) == sorted(key for key, _ in entries)
+    assert DirectoryCache(cache.path).get_many([key for key, _ in entries]) == [value for _, value in entries]
+
+
+def filled_once(path, workers, number):
+    """Some entries in one more sealed pack."""
+    entries = [workers.entry("joined", 3 * number + place) for place in range(3)]
+    made = DirectoryCache(path)
+    made.put_many(entries)
+    made.close()
+    return entries
+
+
 def test_sweep__never_merges_across_a_pack_that_is_written(cache, workers):
     filled(cache.path, workers, 2)
     living = DirectoryCache(cache.path)

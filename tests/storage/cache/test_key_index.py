@@ -5,6 +5,7 @@ import pytest
 
 from evalcube.storage.cache import directory, key_index
 from evalcube.storage.cache.cache import open_cache, prepare_cache
+from evalcube.storage.cache.folders import Folders
 from evalcube.storage.cache.key_index import KeyIndex
 from evalcube.storage.cache.pack_index import PackIndex
 
@@ -76,3 +77,22 @@ def test_prepare_cache__reads_no_index(tmp_path, monkeypatch):
 
     monkeypatch.setattr(directory, "PackIndex", PackIndex)
     assert open_cache(tmp_path / "cache").get("0" * 64) == b"{}"
+
+
+def test_prepare_cache__joins_the_packs_of_small_runs_unless_somebody_else_does(tmp_path):
+    url, digests = tmp_path / "cache", [f"{number:064x}" for number in range(8)]
+    for digest in digests:
+        run = open_cache(url)
+        run.put_many([(digest, b"{}")])
+        run.close()
+    reader = open_cache(url, writable=False)
+    assert reader.get(digests[0]) == b"{}"
+
+    with Folders(url).exclusive():
+        prepare_cache(url)
+    assert len(list(url.glob("packs/*.pack"))) == 8
+    prepare_cache(url)
+
+    assert len(list(url.glob("packs/*.pack"))) == 1
+    for cache in (reader, open_cache(url)):
+        assert cache.get_many(digests) == [b"{}"] * 8
