@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -228,17 +229,15 @@ def topic(run: str) -> str:
 
 
 Reported = Traffic | Slowdown | BlockDone | InDoubt
-_REPORTED: Mapping[str, type[Reported]] = {
-    kind.__name__: kind for kind in (Traffic, Slowdown, BlockDone, InDoubt)
-}
 
 
-def as_message(event: Reported) -> dict[str, Any]:
-    """An event as plain values that Dask can send."""
-    # Its fields are plain already, and a copy of all their values would take longer with every model.
-    return {"event": type(event).__name__, "fields": dict(vars(event))}
+def as_message(event: Reported) -> dict[str, bytes]:
+    """An event as Dask can send it."""
+    # In one piece: Dask looks at each value of a message, several times, and here they are some for each model.
+    return {"event": pickle.dumps(event)}
 
 
-def from_message(message: Mapping[str, Any]) -> Event | InDoubt:
-    """Read what `as_message` wrote; Dask adds entries of its own around it."""
-    return _REPORTED[message["event"]](**message["fields"])
+def from_message(message: Mapping[str, Any]) -> Reported:
+    """Read what `as_message` wrote; Dask adds entries of its own around it, and unpickles all else that it brings."""
+    event: Reported = pickle.loads(message["event"])  # noqa: S301
+    return event

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import dataclass
 
 import dask
+import distributed.core
 import distributed.utils
 from dask.system import CPU_COUNT
 from distributed import Client, LocalCluster, Scheduler, SpecCluster, Worker
@@ -68,6 +69,8 @@ class _OnThisMachine(Cluster):
                     cluster = self._start()
             except (OSError, RuntimeError, TimeoutError) as error:
                 raise ClusterError(self._trouble(error)) from error
+            # Dask remembers methods of its servers, and so a scheduler and a worker of each run in this process.
+            stack.callback(distributed.core._expects_comm.cache_clear)  # noqa: SLF001
             # The client ends before the cluster, which it would otherwise report as lost.
             with cluster, Client(cluster, set_as_default=False) as client:
                 yield Connection(client)

@@ -245,7 +245,9 @@ def _print_recounts(done: Rescoring) -> None:
 
 def _remedy(report: Verification) -> str:
     if report.requests:
-        return f"the cache lacks replies for the rest: running the sweep again sends {report.requests} requests"
+        return (
+            f"the cache lacks replies for the rest: running the sweep again sends {report.requests} requests"
+        )
     return "the rest needs the sweep's config: run the sweep again"
 
 

@@ -75,7 +75,10 @@ class InFlightLimit:
     @property
     def own(self) -> int:
         """Connections of this run: its part of the limit, none where there are more runs."""
-        return Quota(self.connections).of_run(*self.runs).connections
+        # Of many models each is looked at whenever a block is done.
+        return (
+            self.connections if self.runs[0] == 1 else Quota(self.connections).of_run(*self.runs).connections
+        )
 
     @property
     def depth(self) -> int:
@@ -154,19 +157,19 @@ def make_limits(
     """The limit of each evaluation; those of one model have one in common, and models at one address its blocks."""
     limits: dict[str, InFlightLimit] = {}
     addresses: dict[object, AddressLoad] = {}
+    connections = shared_connections(endpoints)
     places = {name: _place(name, endpoints.get(name)) for name in names}
     # Of all models there: they share what is in flight, and few blocks of each are enough work for everybody.
     there: Counter[object] = Counter()
     for name, count in zip(names, left, strict=True):
         there[places[name]] += count
     for name, account in places.items():
-        endpoint = endpoints.get(name)
-        connections = 1 if endpoint is None else shared_connections(endpoint, endpoints)
+        own = connections.get(name, 1)
         address = addresses.setdefault(account, AddressLoad())
         gathered = max(_batch_size(endpoints.get(sharer)) for sharer in (name, *judges))
-        size = initial_size(there[account], connections, workers, LARGE if gathered else LARGEST)
+        size = initial_size(there[account], own, workers, LARGE if gathered else LARGEST)
         limits[name] = InFlightLimit(
-            connections,
+            own,
             size,
             (size, max(size, min(MOST, there[account] // (_SHARED_OUT * workers)))),
             model=name,
@@ -178,18 +181,17 @@ def make_limits(
 
 def make_judge_limits(judges: Sequence[str], endpoints: Mapping[str, Endpoint]) -> list[JudgeLimit]:
     """A limit for each model that judges and is asked in this run."""
-    return [
-        JudgeLimit(shared_connections(endpoints[name], endpoints), 1, model=name)
-        for name in judges
-        if name in endpoints
-    ]
+    connections = shared_connections(endpoints)
+    return [JudgeLimit(connections[name], 1, model=name) for name in judges if name in endpoints]
 
 
-def shared_connections(endpoint: Endpoint, endpoints: Mapping[str, Endpoint]) -> int:
-    """Connections to an address: the fewest that any of its models allows."""
-    if endpoint.batch is not None:
-        return _UNBOUND
-    return min(each.connections for each in endpoints.values() if each.account == endpoint.account)
+def shared_connections(endpoints: Mapping[str, Endpoint]) -> dict[str, int]:
+    """By label of the model, connections to its address: the fewest that any of the models there allows."""
+    accounts, fewest = {name: each.account for name, each in endpoints.items()}, dict[object, int]()
+    for name, account in accounts.items():
+        fewest[account] = min(endpoints[name].connections, fewest.get(account, _UNBOUND))
+    batched = {name for name, each in endpoints.items() if each.batch is not None}
+    return {name: _UNBOUND if name in batched else fewest[account] for name, account in accounts.items()}
 
 
 def _batch_size(endpoint: Endpoint | None) -> int:

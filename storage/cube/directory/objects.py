@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -165,16 +166,15 @@ class Directory:
         """Wait until files are on disk, and the entries of the folders that lead to them."""
         if self.draft:
             return
-        paths: set[Path] = set()
+        paths: set[str] = set()
         for key in keys:
-            path = self._file(key)
-            if not key.endswith("/"):
-                paths.add(path)
-                # An object at the top is renamed into the directory itself; for those below, it does not change.
-                paths.add(path.parent)
-            elif path.is_dir():
-                paths.add(path)
-            paths.update(parent for parent in path.parents if self.path in parent.parents)
+            path, folders = self._file(key), key.strip("/").split("/")[:-1]
+            if not key.endswith("/") or path.is_dir():
+                paths.add(str(path))
+            if not folders:  # an object at the top is renamed into the directory itself
+                paths.add(str(self.path))
+            # Texts, not paths, which take longer: a region has many objects.
+            paths.update(f"{self.path}/{folder}" for folder in accumulate(folders, "{}/{}".format))
         # In any order: nothing is acknowledged before all of them are on disk.
         sync_paths(sorted(paths, reverse=True))
 

@@ -168,7 +168,11 @@ ELSEWHERE = {
     "the host has no address": (True, f"{ERROR}, endpoint given up", "dns"),
     "TLS fails": (True, f"{ERROR}, endpoint given up", "tls"),
     "the certificate is not accepted": (False, f"{ERROR}, endpoint given up", "tls"),
-    "a proxy refuses to connect to the endpoint, with HTTP 403 or 407": (False, f"{ERROR}, endpoint given up", "proxy"),
+    "a proxy refuses to connect to the endpoint, with HTTP 403 or 407": (
+        False,
+        f"{ERROR}, endpoint given up",
+        "proxy",
+    ),
     "the address is not an HTTP address": (False, f"{ERROR}, endpoint given up", "address"),
     "the finish reason is `error`, `abort` or another error": (True, ERROR, "broken off"),
     "the finish reason names a content filter": (False, "refused", ""),
