@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Container, Sequence
 from typing import Any, TypeAlias
 
@@ -38,7 +39,10 @@ class Counting:
         self, parts: RunParts, store: SweepStore, work: RoundWork, submit: Submit, when_done: WhenDone
     ) -> None:
         self._parts, self._run = parts, parts.context.run
-        self._newest = store.ledger.newest()
+        self._regions = defaultdict[int, set[Region]](set)
+        """Those that are recorded, by model."""
+        for region in store.ledger.newest():
+            self._regions[region.model].add(region)
         self._changed = set(work.stale)
         self._uncompared = work.uncompared
         self._submit = submit
@@ -70,10 +74,14 @@ class Counting:
 
     def add_receipt(self, receipt: Receipt) -> None:
         """Count a region that was just written."""
-        self._newest[receipt.region] = receipt
-        self._scores[receipt.region] = self._score(receipt.region)
-        self._split = {group: future for group, future in self._split.items() if receipt.region not in group}
-        self._changed.add(receipt.region.model)
+        region, regions = receipt.region, self._regions[receipt.region.model]
+        regions.add(region)
+        self._scores.pop(region, None)
+        # The only one of a model is counted together with those of others: of many models each has but one.
+        if len(regions) > 1:
+            self._scores[region] = self._score(region)
+        self._split = {group: future for group, future in self._split.items() if region not in group}
+        self._changed.add(region.model)
 
     def write_due(self, open_models: Callable[[], Container[int]], *, last: bool) -> None:
         """Bring the counters of changed evaluations into the cube, if it is time; at once if it is the last time."""
@@ -84,8 +92,14 @@ class Counting:
         models = sorted(self._changed)[:_MOST_MODELS]
         # Before the task is done: a region that is recorded meanwhile puts its model back in.
         self._changed.difference_update(models)
-        sums = [self._model_sum(model) for model in models]
-        future = self._submit("analyze", region_tasks.analyze, self._run, models, sums, priority=30)
+        alone = [model for model in models if len(self._regions[model]) == 1]
+        others = [model for model in models if model not in alone]
+        regions = [region for model in alone for region in self._regions[model]]
+        each = (region_tasks.score_each, self._run, regions, self._comparisons)
+        counted = self._submit("score", *each, priority=20)
+        sums = [self._model_sum(model) for model in others]
+        analyzed = (region_tasks.analyze, self._run, [*alone, *others], counted, sums)
+        future = self._submit("analyze", *analyzed, priority=30)
         self._writing, self._written_at = future, time.monotonic()
 
         def done(future: Future) -> None:
@@ -124,7 +138,7 @@ class Counting:
         """A tree of sums over a model's regions, of the shape of `evalcube.flows.state.recording.count_model`."""
         level = []
         # In the order of the regions whatever finished first: sums of floats depend on it.
-        regions = sorted(region for region in self._newest if region.model == model)
+        regions = sorted(self._regions[model])
         for region in regions:
             if region not in self._scores:
                 self._scores[region] = self._score(region)

@@ -47,6 +47,7 @@ from evalcube.storage.errors import StorageError
 Future: TypeAlias = "DaskFuture[Any]"
 Key = tuple[int, ...]  # of a block
 
+_FEW = 64
 _MOST_CAUSES = 8
 _POLL_SECONDS = 0.25
 _HALT_SECONDS = 0.5
@@ -231,7 +232,9 @@ class Driver:
             return self._submit(stage, *marked, run, block, *args, priority=priority)
 
         # Later stages come first, so that blocks end before others begin and replies do not pile up.
-        delivery = submit("infer", tasks.infer, submit("generate", tasks.generate))
+        # A few trials are made where they are asked: a task of their own costs more.
+        made = () if block.size <= _FEW and mark is None else (submit("generate", tasks.generate),)
+        delivery = submit("infer", tasks.infer, *made)
         if self._judge_limits:
             delivery = submit("infer", tasks.judge, delivery, priority=5)
         return submit("process", tasks.process, delivery, priority=10)

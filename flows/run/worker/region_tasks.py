@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -104,6 +105,13 @@ def score(run: str, region: Region, compared: Sequence[None]) -> npt.NDArray[np.
         return np.zeros((*window.shape[:2], work.cube.sizes["counter"]))
 
 
+def score_each(
+    run: str, regions: Sequence[Region], compared: Sequence[None]
+) -> list[npt.NDArray[np.float64]]:
+    """As `score`, of several regions."""
+    return [score(run, region, compared) for region in regions]
+
+
 def score_questions(run: str, regions: Sequence[Region]) -> npt.NDArray[np.float64]:
     """What the counters of regions that share questions lack, shape (task, params, counter)."""
     work = workspace(run)
@@ -115,9 +123,9 @@ def score_questions(run: str, regions: Sequence[Region]) -> npt.NDArray[np.float
         return np.zeros((*shape[:2], work.cube.sizes["counter"]))
 
 
-def analyze(run: str, models: Sequence[int], counters: Sequence[npt.NDArray[np.float64]]) -> None:
-    """Put the counters of some models into the cube; one such task runs at a time."""
+def analyze(run: str, models: Sequence[int], *parts: Sequence[npt.NDArray[np.float64]]) -> None:
+    """Put the counters of some models, given in parts, into the cube; one such task runs at a time."""
     work = workspace(run)
     work.check_lease()
     # From what the cube holds, not from what tasks counted on the way: a number that is written twice is the same.
-    work.cube.write_counters(dict(zip(models, counters, strict=True)))
+    work.cube.write_counters(dict(zip(models, chain(*parts), strict=True)))

@@ -105,7 +105,7 @@ def generate(run: str, block: Block) -> int:
     return 0 if work.drained or block.recorded else len(work.open_block(block))
 
 
-def infer(run: str, block: Block, made: int) -> Delivery:  # noqa: ARG001 - where they were made, they are at hand
+def infer(run: str, block: Block, made: int = 0) -> Delivery:  # noqa: ARG001 - where they were made, they are at hand
     """Ask what the cache does not answer; every reply is durable in the cache before this returns."""
     work = workspace(run)
     if work.drained:
