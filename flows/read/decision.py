@@ -165,7 +165,7 @@ def _what_it_takes(line: PolicyLine) -> str:
             f"At look {line.look} of {line.looks}; the last one would show it in {percent(line.chance)} of cases"
             f"{'' if line.claim == 'superior' else ' if nothing changed'}, and refute it in "
             f"{percent(line.chance_refuted)} if this is the true change"
-            f"{': it is asked no further, unless --to-the-end is given' if hopeless else ''}"
+            f"{': it is asked no further, except in a run to the end' if hopeless else ''}"
         )
     if line.more is None:
         return "If this is the true change, no number of questions can show it"
