@@ -43,7 +43,7 @@ Line = Annotated[str, BeforeValidator(_line)]
 
 
 class ChosenWorkers(Section):
-    """Which workers of a Dask cluster a run uses; those of whom all holds that is given.
+    """Which workers of a Dask cluster a run uses: those that meet all the given conditions.
 
     Parameters
     ----------

@@ -125,7 +125,7 @@ class LayerWeights(Section):
 
 
 class CompositeConfig(Section):
-    """How the layers of outputs make one score, and whom the others are compared with.
+    """How the layers of outputs make one score, and which variant the others are compared with.
 
     Parameters
     ----------

@@ -196,7 +196,7 @@ def decision_table(result: GateResult) -> TableSpec:
         "change: accuracy of the treatment minus that of the control, in percentage points, on the questions that both "
         f"answered; truncated answers count as wrong; {WEIGHING['tasks']}."
     )
-    shares = "at a level that the lines of a role share" if looks else "by Holm over the lines of a role"
+    shares = "at a level that the lines of a role share" if looks else "adjusted for a role's lines (Holm)"
     levels = f"shown: the whole interval is inside the margin; refuted: outside, {shares}; open: not decided."
     levels += " In brackets: its level at this look; those of all looks hold together with 95%." * looks
     lacking = (

@@ -65,7 +65,7 @@ class _Standing(NamedTuple):
 
 @known_as("evalcube.results")
 class RankingResult(Shown, _Standing):
-    """Who stands where: `part` that was read, `ranking` of its rows, and their `board`."""
+    """Ranks of models: `part` that was read, `ranking` of its rows, and their `board`."""
 
     __slots__ = ()
 

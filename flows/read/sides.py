@@ -143,11 +143,9 @@ def side_by_side(
     no_bare_text(cubes=cubes, models=models)
     check_repeats(repeats)
     if len(cubes) > 2:
-        raise SweepError(
-            f"`cube`: answers of two are laid side by side, got {len(cubes)} cubes", "Name one cube or two"
-        )
+        raise SweepError(f"`cube`: two are compared at most, got {len(cubes)} cubes", "Name one cube or two")
     if len(models) > 2:
-        raise SweepError(f"`models`: two are laid side by side, got {len(models)}", "Name two of them")
+        raise SweepError(f"`models`: two are compared, got {len(models)}", "Name two of them")
     opened = [open_part(str(cube), part) for cube in cubes]
     warnings = tuple(dict.fromkeys(text for side in opened for text in side.warnings))
     first, second = _chosen([str(cube) for cube in cubes], opened, models)
@@ -228,7 +226,7 @@ def _chosen(cubes: Sequence[str], opened: Sequence[OpenPart], models: Sequence[s
         own, common = ", ".join(labels[0]), ", ".join(both) or "none"
         there = f"this cube has: {own}" if single else f"both cubes have: {common}"
         raise SweepError(
-            f"`models`: two are laid side by side; {there}",
+            f"`models`: two are compared; {there}",
             "Name two of them" if single else "Name one for both, or one for each",
         )
     if single and places[0] == places[1]:

@@ -34,7 +34,7 @@ def check_task(
     trials: int = 20,
     reply: Callable[[Trial], str] | None = None,
 ) -> None:
-    """Check a task against its contract, for the tests of whoever writes one.
+    """Check a task against its contract, for the tests of its package.
 
     Its trials depend on params, seed and number alone, in any order and in any process; every right reply is accepted;
     no reply makes it raise; guess chance and difficulty are in their range.

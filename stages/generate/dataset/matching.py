@@ -36,7 +36,7 @@ _UNMATCHED = "(no accepted answer)"
 
 @dataclass(frozen=True, slots=True)
 class GradingContext:
-    """What a grader of the user's is told beside the reply."""
+    """What a user's grader gets beside the reply."""
 
     prompt: str = ""
     """The question as it was asked."""
