@@ -168,6 +168,6 @@ def test_verdict_and_compare__have_one_difference_of_right_and_wrong_or_say_why_
     )
 
     gain = found.pairs[0].layers["fact"].estimate
-    told = " ".join(data.notes(0, 0))
+    told = " ".join(data.notes())
     differs = gain != pytest.approx(-4.0 * pair.overall.difference.value, abs=1e-6)
-    assert not differs or "compare and gate pair answers one by one" in told
+    assert not differs or "`compare` and `gate`" in told
