@@ -202,8 +202,7 @@ def import_logs(
     >>> ec.import_logs(["answers.jsonl"], "imported.zarr").models
     ('mine',)
     """
-    announcer = Announcer(subscribers)
-    wanted, scale = LogHints(model, task, score, parse_map(map)), Scale(correct_from)
+    wanted, announcer = LogHints(model, task, score, parse_map(map)), Announcer(subscribers)
     folder = _beside(str(into), data, "data")
     address = str(_beside(str(into), cache, "replies"))
     if Cube.exists(into):
@@ -212,7 +211,7 @@ def import_logs(
             str(into),
             "Choose another address: all logs at once make one cube, and `evalcube merge` joins cubes.",
         )
-    with Collection(scale) as collection:
+    with Collection(Scale(correct_from)) as collection:
         for source in (sources := find_sources(logs, wanted)):
             _collect_samples(source, collection, wanted, announcer)
         if not collection.asked:
@@ -229,8 +228,7 @@ def import_logs(
             )
         plan, targets = import_plan(collection, write_data(collection, Path(folder)), table)
         targets.refuse_too_many()
-        name = Path(str(into).rstrip("/")).name.removesuffix(".zarr")
-        notes = {"name": _title(name, plan.task_names), **_notes(plan, address, sources)}
+        notes = {"name": _title(str(into), plan.task_names), **_notes(plan, address, sources)}
         with closing(open_cache(address)) as store:
             store_replies(plan, collection, table, store)
             remember_run(
@@ -295,8 +293,9 @@ def _beside(into: str, address: str | Path | None, kind: str) -> Path | str:
     return directory.with_name(f"{directory.name.removesuffix('.zarr')}.{kind}")
 
 
-def _title(name: str, tasks: Sequence[str]) -> str:
+def _title(into: str, tasks: Sequence[str]) -> str:
     """What results are about: their tasks, or the cube's name where these are many."""
+    name = Path(into.rstrip("/")).name.removesuffix(".zarr")
     return ", ".join(tasks) if len(tasks) <= _FEW_TASKS else f"{name}: {len(tasks)} tasks"
 
 
