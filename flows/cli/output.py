@@ -161,7 +161,7 @@ def progress() -> Iterator[list[Subscriber]]:
             complain(str(event))
         elif isinstance(event, Counted) and time.monotonic() - last > pause:
             last, clear = time.monotonic(), _CLEAR * terminal
-            sys.stderr.write(f"{clear}{event.number:,} {event.noun}{end}")
+            sys.stderr.write(f"{clear}{event.noun}: {event.number:,}{end}")
             sys.stderr.flush()
 
     try:

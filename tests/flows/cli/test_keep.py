@@ -242,8 +242,8 @@ def test_commands__on_a_redis_server(place, redis_url):
 @pytest.mark.parametrize(
     ("terminal", "shown"),
     [
-        (True, "\r\x1b[K7 rows\r\x1b[Kevalcube: hear\n\r\x1b[K8 rows\r\x1b[K"),
-        (False, "7 rows\nevalcube: hear\n8 rows\n"),
+        (True, "\r\x1b[Krows: 7\r\x1b[Kevalcube: hear\n\r\x1b[Krows: 8\r\x1b[K"),
+        (False, "rows: 7\nevalcube: hear\nrows: 8\n"),
     ],
 )
 def test_progress__one_line_that_changes_on_a_terminal_and_lines_elsewhere(
