@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainc, betaln, expit, xlogy
+from scipy.special import betainc, betaln, expit
 
 from evalcube.stages.analyze.formulas.arguments import one_of, real, reals, whole
 from evalcube.stages.analyze.formulas.intervals import Z_95, Floats, wilson
@@ -20,13 +19,9 @@ METHODS = ("exact", "reference")
 DRAWS = 10_000
 """Draws per model and task of the reference method."""
 
-_NODES = 160
 _PANEL_NODES = 16
 _HELD = 2**20
 """Values that are held at once where all models meet: models times nodes."""
-
-_REACH = 6.5
-"""Half-width of the integration window in units of 1/√m; see `superiority`."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +91,9 @@ def win_rates(successes: ArrayLike, trials: ArrayLike, *, method: str = "exact",
 def _superior(successes: Floats, trials: Floats) -> Floats:
     """P(row > column) for the posteriors of all models in one task, shape (model, model).
 
-    The quadrature of `superiority` at nodes that all pairs share, so that each distribution is looked at once and not
-    once for each pair. A density's deviation in θ is at most 1/(2√(m + 1)), and no panel is wider than six of them.
+    Quadrature of ∫ f(x) F(x) dx with x = sin²θ, where no density has a pole, at nodes that all pairs share: each
+    distribution is looked at once and not once for each pair. A density's deviation in θ is at most 1/(2√(m + 1)), and
+    no panel is wider than six of them.
     """
     a, b = (part[:, np.newaxis] + 0.5 for part in (successes, trials - successes))
     points, weights = np.polynomial.legendre.leggauss(_PANEL_NODES)
@@ -136,59 +132,14 @@ def need_two(models: int, name: str = "") -> None:
         )
 
 
-def superiority(a1: ArrayLike, b1: ArrayLike, a2: ArrayLike, b2: ArrayLike) -> Floats:
-    """P(X > Y) for independent X ~ Beta(a1, b1), Y ~ Beta(a2, b2) with all parameters >= ½, elementwise.
-
-    Quadrature of ∫ f(x) F(x) dx, where f is the density of the variable with more counts, the narrower one,
-    and F the other's distribution function. With x = sin²θ the density ∝ sin^(2a−1)θ cos^(2b−1)θ has no pole,
-    and −log of it has a second derivative of at least 2(a + b − 1): beyond 6.5/√(a + b − 1) from its mode it
-    holds less than 1e-17. Nodes are Gauss-Legendre's, drawn towards the window's ends, where a real-valued
-    exponent has a kink. Absolute error below 1e-10.
-
-    Examples
-    --------
-    >>> float(superiority(1, 1, 1, 1).round(12))
-    0.5
-    """
-    parts = np.broadcast_arrays(*(np.asarray(part, dtype=float) for part in (a1, b1, a2, b2)))
-    a, b, c, d = (part.ravel() for part in parts)
-    narrow = a + b >= c + d
-    f_a, f_b = np.where(narrow, a, c), np.where(narrow, b, d)
-    g_a, g_b = np.where(narrow, c, a), np.where(narrow, d, b)
-    mode = np.arctan2(np.sqrt(2.0 * f_a - 1.0), np.sqrt(2.0 * f_b - 1.0))
-    with np.errstate(divide="ignore"):
-        reach = _REACH / np.sqrt(f_a + f_b - 1.0)
-    start, stop = np.clip(mode - reach, 0.0, np.pi / 2), np.clip(mode + reach, 0.0, np.pi / 2)
-    nodes, weights = _rule()
-    theta = start[:, np.newaxis] + (stop - start)[:, np.newaxis] * nodes
-    sine, cosine = np.sin(theta) ** 2, np.cos(theta) ** 2
-    log_density = (
-        xlogy(f_a[:, np.newaxis] - 0.5, sine)
-        + xlogy(f_b[:, np.newaxis] - 0.5, cosine)
-        - betaln(f_a, f_b)[:, np.newaxis]
-    )
-    mass = 2.0 * np.exp(log_density) * weights * (stop - start)[:, np.newaxis]
-    won = (mass * betainc(g_a[:, np.newaxis], g_b[:, np.newaxis], sine)).sum(axis=1) / mass.sum(axis=1)
-    won = np.clip(won, 0.0, 1.0)
-    return np.asarray(np.where(narrow | np.isnan(won), won, 1.0 - won).reshape(parts[0].shape)[()])
-
-
-@cache
-def _rule() -> tuple[Floats, Floats]:
-    """Nodes and weights on [0, 1] after v³(10 − 15v + 6v²), flat to second order at both ends."""
-    points, weights = np.polynomial.legendre.leggauss(_NODES)
-    v = (points + 1.0) / 2.0
-    return v**3 * (10.0 - 15.0 * v + 6.0 * v**2), weights / 2.0 * 30.0 * v**2 * (1.0 - v) ** 2
-
-
 def moment_matched(successes: ArrayLike, trials: ArrayLike) -> tuple[Any, Any]:
     """Parameters (a, b) of the Beta with Wilson's centre as its mean and margin/1.96 as its deviation.
 
     Examples
     --------
     >>> a, b = moment_matched(100, 128)
-    >>> float(a.round(3)), float(b.round(3)), float(superiority(a, b, *moment_matched(92, 128)).round(6))
-    (102.465, 30.08, 0.871884)
+    >>> float(a.round(3)), float(b.round(3))
+    (102.465, 30.08)
     """
     centre, margin = wilson(successes, trials)
     size = centre * (1.0 - centre) / (margin / Z_95) ** 2 - 1.0

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.special import betainc, betaln, xlogy
 
-from evalcube.stages.analyze.formulas.compare.winrates import moment_matched, superiority, win_rates
+from evalcube.stages.analyze.formulas.compare.winrates import moment_matched, win_rates
 
 WHOLE = st.integers(1, 60)
 COUNTS = st.tuples(st.floats(0, 1), st.floats(0.5, 5000)).map(lambda pair: (pair[0] * pair[1], pair[1]))
@@ -42,7 +42,12 @@ def integral(s1, m1, s2, m2):
 
 def jeffreys(s1, m1, s2, m2):
     """P(A > B) for A ~ Beta(s1 + ½, m1 − s1 + ½) and B likewise."""
-    return superiority(s1 + 0.5, m1 - s1 + 0.5, s2 + 0.5, m2 - s2 + 0.5)
+    return win_rates([[s1], [s2]], [[m1], [m2]]).rates[0, 1]
+
+
+def superiority(a, b, c, d):
+    """P(X > Y) for X ~ Beta(a, b) and Y ~ Beta(c, d)."""
+    return jeffreys(a - 0.5, a + b - 1, c - 0.5, c + d - 1)
 
 
 def test_jeffreys__vector():
@@ -124,7 +129,7 @@ def test_win_rates__of_all_models_are_those_of_each_pair(counts):
 
     found = win_rates(s[:, np.newaxis], m[:, np.newaxis]).rates
 
-    each = jeffreys(s[:, np.newaxis], m[:, np.newaxis], s, m)
+    each = np.vectorize(jeffreys)(s[:, np.newaxis], m[:, np.newaxis], s, m)
     np.fill_diagonal(each, np.nan)
     assert found == pytest.approx(each, abs=1e-10, nan_ok=True)
 
