@@ -35,16 +35,12 @@ for _place, _name in enumerate(_NAMES):
 _NUMBERS["sept"] = 9
 
 
-class _Dates(PatternForm):
-    counts = True
-
-
 def _date(match: re.Match[str]) -> Mention | None:
     named = all(_month(word) for n in "345" if (word := match[f"m{n}"]))
     return Mention(*match.span(), _iso(match)) if named else None
 
 
-_DATES = _Dates(_DATE, _date)
+_DATES = PatternForm(_DATE, _date, counts=True)
 
 
 def last_date(text: str) -> str | None:

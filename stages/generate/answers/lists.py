@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
 
 from evalcube.stages.generate.answers.final import Mention
 from evalcube.stages.generate.answers.numbers import WORD, digits_of_words, plain_decimal
 from evalcube.stages.generate.answers.passages import normalise, plain_digits
-from evalcube.stages.generate.answers.values import Form, read_value
+from evalcube.stages.generate.answers.values import PatternForm, read_value
 
 _DRESS = r"[ \t*_`\"'$>]{0,6}"
 _BULLET = (
@@ -26,7 +25,7 @@ def _column(item: str) -> re.Pattern[str]:
     )
 
 
-class _Lists(Form):
+class _Lists(PatternForm):
     """Lists of items with nothing but separators between them."""
 
     longest = 6000
@@ -65,24 +64,23 @@ _HOLDER = re.compile(r"\bwords\b[^<>\n]{0,30}\bcommas\b")
 """What the prompts have in the list's place."""
 
 
+def _list_of_words(run: re.Match[str]) -> Mention | None:
+    """A list of words; of two they are like ordinary words."""
+    line, (start, end) = run.string, run.span()
+    words = [word for word in _Words.item.finditer(line, start, end) if not _JOINS.fullmatch(word[0])]
+    while words and words[0][0].lower() in _PROSE:
+        words = words[1:]
+    while len(words) > 1 and words[-1][0].lower() in _PROSE and line[end : end + 1] == " ":
+        words = words[:-1]
+    if len(words) < 2 or _HOLDER.search(line, max(0, start - 60), end):
+        return None
+    value = None if _OR.search(line, start, end) else ", ".join(word[0] for word in words)
+    return Mention(words[0].start(), words[-1].end(), value, len(words) == 2)
+
+
 class _Words(_Lists):
     item = re.compile(_WORD)
     column = _column(_WORD)
-
-    def mentions(self, line: str) -> Sequence[Mention]:
-        """Every list of words; of two they are like ordinary words."""
-        return list(self._lists(line))
-
-    def _lists(self, line: str) -> Iterator[Mention]:
-        for start, end in (run.span() for run in _RUN.finditer(line)):
-            words = [word for word in self.item.finditer(line, start, end) if not _JOINS.fullmatch(word[0])]
-            while words and words[0][0].lower() in _PROSE:
-                words = words[1:]
-            while len(words) > 1 and words[-1][0].lower() in _PROSE and line[end : end + 1] == " ":
-                words = words[:-1]
-            if len(words) > 1 and not _HOLDER.search(line, max(0, start - 60), end):
-                value = None if _OR.search(line, start, end) else ", ".join(word[0] for word in words)
-                yield Mention(words[0].start(), words[-1].end(), value, weak=len(words) == 2)
 
     def first_line(self, tail: str) -> str:
         """The first line; there, three words or more may have nothing but spaces between them."""
@@ -93,7 +91,7 @@ class _Words(_Lists):
         return super().first_line(re.sub(r"([,;]) ?\n ?", r"\1 ", tail))
 
 
-_WORDS = _Words()
+_WORDS = _Words(_RUN, _list_of_words)
 
 
 def word_list(text: str) -> str | None:
@@ -122,38 +120,19 @@ _PLAIN = re.compile(
 )
 _GROUPED = re.compile(_PLAIN.pattern.replace("[_'’]", "[,_'’]"), re.IGNORECASE)
 _SPACED_COMMA = re.compile(r"[,;] ")
-_GAP = re.compile(r"[ ,;|/*_`$\"'()\[\]→⇒>]{1,12}(?:(?:and|then|und|et|y)[ *_`$]{1,4})?")
+_GAP = r"[ ,;|/*_`$\"'()\[\]→⇒>]{1,12}(?:(?:and|then|und|et|y)[ *_`$]{1,4})?"
+_ANY_INTEGER = re.sub(r"\?P<\w+>", "?:", _PLAIN.pattern)
+_INTEGER_RUN = re.compile(rf"{_ANY_INTEGER}(?>(?:{_GAP}{_ANY_INTEGER})*)", re.IGNORECASE)
 _OPERATOR = re.compile(r"[ *`$\"')\]]{0,6}(?:[=+*/×·^→-]|times\b|plus\b|minus\b)[ $`(>+-]{0,4}[0-9]")
 
 
-class _IntegerLists(_Lists):
-    counts = True
-    item = re.compile(r"[-+]?[0-9][0-9_'’,]*")
-    column = _column(r"[-+]?[0-9]{1,60}(?:[_'’,][0-9]{3}){0,9}(?:\.0{1,9})?")
-
-    def mentions(self, line: str) -> Sequence[Mention]:
-        """Every list of integers; one that is an operand, or a count of terms, is none."""
-        mentions, at = [], 0
-        for each in line.split("\n"):
-            mentions += [m._replace(start=at + m.start, end=at + m.end) for m in self._lists(each)]
-            at += len(each) + 1
-        return mentions
-
-    def _lists(self, line: str) -> Iterator[Mention]:
-        run: list[re.Match[str]] = []
-        for match in (_GROUPED if _SPACED_COMMA.search(line) else _PLAIN).finditer(line):
-            if run and not _GAP.fullmatch(line, run[-1].end(), match.start()):
-                yield from self._of(line, run)
-                run = []
-            run.append(match)
-        if run:
-            yield from self._of(line, run)
-
-    def _of(self, line: str, run: Sequence[re.Match[str]]) -> Iterator[Mention]:
-        start, end = run[0].start(), run[-1].end()
-        if not _OPERATOR.match(line, end):
-            weak = len(run) == 1 and run[0]["word"] is not None
-            yield Mention(start, end, ", ".join(map(_integer, run)), weak)
+def _integers(match: re.Match[str]) -> Mention | None:
+    """A list of integers; one that is an operand, or a count of terms, is none."""
+    if _OPERATOR.match(match.string, match.end()):
+        return None
+    item = _GROUPED if _SPACED_COMMA.search(match[0]) else _PLAIN
+    run = list(item.finditer(match.string, *match.span()))
+    return Mention(*match.span(), ", ".join(map(_integer, run)), len(run) == 1 and run[0]["word"] is not None)
 
 
 def _integer(match: re.Match[str]) -> str:
@@ -161,7 +140,12 @@ def _integer(match: re.Match[str]) -> str:
     return plain_decimal(digits, negative=(match["sign"] or "").startswith("-"))
 
 
-_INTEGERS = _IntegerLists()
+class _IntegerLists(_Lists):
+    item = re.compile(r"[-+]?[0-9][0-9_'’,]*")
+    column = _column(r"[-+]?[0-9]{1,60}(?:[_'’,][0-9]{3}){0,9}(?:\.0{1,9})?")
+
+
+_INTEGERS = _IntegerLists(_INTEGER_RUN, _integers, counts=True)
 
 
 def integer_list(text: str) -> str | None:

@@ -127,14 +127,6 @@ _NO_NUMBER_AFTER = re.compile(
 """What makes a number before it a part of something else."""
 
 
-class NumberForm(PatternForm):
-    """Numbers as a pattern finds them; a noun may follow one."""
-
-    name = "number"
-    counts = True
-    counts_things = True
-
-
 def number(match: re.Match[str]) -> str | None:
     """The number of a match as `number_text` has it; None for one that is a part of something else."""
     line, start, end = match.string, match.start(), match.end()
@@ -191,8 +183,8 @@ def _integer(match: re.Match[str]) -> Mention:
     return Mention(*match.span(), whole, match["word"] is not None)
 
 
-NUMBERS = NumberForm(NUMBER, _number)
-_INTEGERS = NumberForm(NUMBER, _integer)
+NUMBERS = PatternForm(NUMBER, _number, "number", counts=True, counts_things=True)
+_INTEGERS = PatternForm(NUMBER, _integer, "number", counts=True, counts_things=True)
 
 
 def read_number(text: str, comparison: object = None) -> str | None:  # noqa: ARG001 - as the others

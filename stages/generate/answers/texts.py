@@ -132,8 +132,7 @@ class TextForm(Form):
         if not several and (self._most_words is None or len(line.split()) <= self._most_words):
             return None if words.declines(line) or not re.search(r"[^\W_]", line) else _words_of_line(line)
         first, _, explanation = text.strip().partition("\n\n")
-        heads = words.HEADING.match(explanation) and first[-1:] not in (".", ":", "?")
-        if (heads or (explanation and _BOLD.fullmatch(first))) and len(first.split()) <= _MOST_WORDS:
+        if explanation and _BOLD.fullmatch(first) and len(first.split()) <= _MOST_WORDS:
             return without_markup(first) or None
         last = next(last_lines(text), "")[-LONGEST_TEXT:]
         sentence = re.split(r"(?<=\w[.!?])\s|;\s", last)[-1].lstrip("*_# ")

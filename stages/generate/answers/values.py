@@ -89,8 +89,17 @@ class Form(ABC):
 class PatternForm(Form):
     """Values as a pattern finds them, each a mention by a function of its match; None for what is none."""
 
-    def __init__(self, pattern: re.Pattern[str], mention: Callable[[re.Match[str]], Mention | None]) -> None:
+    def __init__(
+        self,
+        pattern: re.Pattern[str],
+        mention: Callable[[re.Match[str]], Mention | None],
+        name: str = "value",
+        *,
+        counts: bool = False,
+        counts_things: bool = False,
+    ) -> None:
         self._pattern, self._mention = pattern, mention
+        self.name, self.counts, self.counts_things = name, counts, counts_things
         self.mentions = lru_cache(maxsize=8)(self.mentions)  # type: ignore[method-assign]  # a line is read some times
 
     def mentions(self, line: str) -> Sequence[Mention]:

@@ -30,10 +30,6 @@ _PLACE = re.compile(
 )
 
 
-class _Positions(PatternForm):
-    counts_things = True
-
-
 def _position(match: re.Match[str]) -> Mention | None:
     if match.string[: match.start()].rstrip().lower().endswith(COLORS):
         return None  # "the red one" is a car
@@ -44,7 +40,7 @@ def _position(match: re.Match[str]) -> Mention | None:
     return Mention(*match.span(), value, spelled is not None or word in _ORDINALS)
 
 
-_POSITIONS = _Positions(_PLACE, _position)
+_POSITIONS = PatternForm(_PLACE, _position, counts_things=True)
 _EITHER = AnyOf(_COLOR_READER, _POSITIONS)
 
 _SAY = wordings("cars")
