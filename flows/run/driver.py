@@ -119,13 +119,13 @@ class Driver:
             self._take_arrived()
             self._store.ledger.flush(older_than=_RECEIPT_SECONDS)
             self._write_due()
-            self._counting.write_due(self._open_models, last=False)
+            self._counting.write_due(last=False)
             self._leave_lost_servers()
             self._top_up()
         while self._counting.behind:
             self._parts.lease.check()
             self._workers.poll()
-            self._counting.write_due(self._open_models, last=True)
+            self._counting.write_due(last=True)
             self._take_arrived()
 
     @property
@@ -181,9 +181,6 @@ class Driver:
         for blocks in self._queues:
             if self._parts.is_over(blocks.limit.model):
                 blocks.stop()
-
-    def _open_models(self) -> set[int]:
-        return {region.work.window.region.model for blocks in self._queues for region in blocks.opened}
 
     def _take_arrived(self) -> None:
         """Handle what has finished; wait a moment if nothing has."""
@@ -274,7 +271,7 @@ class Driver:
 
     def _write_due(self) -> None:
         now = time.monotonic()
-        for blocks in self._queues:
+        for blocks in [blocks for blocks in self._queues if blocks.opened]:
             for region in blocks.opened:
                 complete = region.all_submitted and not region.open_blocks
                 due = complete or now - region.written_at > self._parts.flush_seconds

@@ -128,7 +128,7 @@ class Session:
         engines = event.engines if isinstance(event, Traffic) else {}
         added = {
             evaluation.eval_id: [EngineInfo(*info) for info in engines[evaluation.model]]
-            for evaluation in self._store.plan.evaluations
+            for evaluation in (self._store.plan.evaluations if engines else ())
             if evaluation.model in engines
         }
         joined = joined_engines([self._engines, added])

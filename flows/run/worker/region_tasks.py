@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from distributed import secede
 
 from evalcube.flows.plan.grading import Arrays, trial_variables
-from evalcube.flows.plan.targets import NOTHING_KEPT, Kept, Window, window_of
+from evalcube.flows.plan.targets import NOTHING_KEPT, Kept, Window
 from evalcube.flows.run.worker.plugin import workspace
 from evalcube.flows.run.worker.tasks import BlockResult
 from evalcube.flows.run.worker.workspace import Workspace
-from evalcube.flows.state.recording import count_region, count_split_questions, receipt_of
+from evalcube.flows.state.recording import (
+    count_region,
+    count_split_questions,
+    receipt_of,
+    split_questions,
+    sum_pairwise,
+)
 from evalcube.flows.state.shared_arrays import keep_compared, read_compared, repeat_flags
+from evalcube.stages.score.counters import add_counters
 from evalcube.storage.cube.ledger import Receipt, most_fingerprints
 from evalcube.storage.cube.regions import Region
 from evalcube.storage.errors import CubeDamagedError
@@ -91,39 +99,35 @@ def _kept_arrays(work: Workspace, window: Window, kept: Kept) -> Arrays:
     return arrays
 
 
-def score(run: str, region: Region, compared: Sequence[None]) -> npt.NDArray[np.float64]:  # noqa: ARG001
-    """Counters of a region, shape (task, params, counter), from what the cube holds."""
-    work = workspace(run)
-    work.cube.refresh()
-    prices = work.context.prices[region.model]
-    try:
-        return count_region(work.cube, region, work.read_targets(), prices)
-    except CubeDamagedError:
-        # It is being done again, and counted again then; if that is cut short, the counters are behind the ledger,
-        # which the next run sees.
-        window = window_of(work.cube.sizes, region, work.cube.chunks)
-        return np.zeros((*window.shape[:2], work.cube.sizes["counter"]))
-
-
-def score_each(
-    run: str, regions: Sequence[Region], compared: Sequence[None]
+def score(
+    run: str,
+    recorded: Sequence[Sequence[Region]],
+    compared: Sequence[None],  # noqa: ARG001
 ) -> list[npt.NDArray[np.float64]]:
-    """As `score`, of several regions."""
-    return [score(run, region, compared) for region in regions]
-
-
-def score_questions(run: str, regions: Sequence[Region]) -> npt.NDArray[np.float64]:
-    """What the counters of regions that share questions lack, shape (task, params, counter)."""
+    """Counters of models, each of shape (task, params, counter), given by their regions, from what the cube holds."""
     work = workspace(run)
     work.cube.refresh()
-    try:
-        return count_split_questions(work.cube, regions)
-    except CubeDamagedError:  # as of `score`
-        shape = work.cube.region_shape(regions[0])
-        return np.zeros((*shape[:2], work.cube.sizes["counter"]))
+    targets, sizes = work.read_targets(), work.cube.sizes
+    nothing = np.zeros((sizes["task"], sizes["params"], sizes["counter"]))
+
+    def attempt(count: Callable[..., npt.NDArray[np.float64]], *args: Any) -> npt.NDArray[np.float64]:  # noqa: ANN401
+        try:
+            return count(work.cube, *args)
+        except CubeDamagedError:
+            # It is being done again, and counted again then; if that is cut short, the counters are behind the ledger,
+            # which the next run sees.
+            return nothing
+
+    sums = []
+    for regions in recorded:
+        prices = work.context.prices
+        parts = [attempt(count_region, region, targets, prices[region.model]) for region in regions]
+        parts += [attempt(count_split_questions, group) for group in split_questions(regions)]
+        sums.append(sum_pairwise(parts or [nothing], add_counters))
+    return sums
 
 
-def analyze(run: str, models: Sequence[int], *parts: Sequence[npt.NDArray[np.float64]]) -> None:
+def analyze(run: str, models: Sequence[int], parts: Sequence[Sequence[npt.NDArray[np.float64]]]) -> None:
     """Put the counters of some models, given in parts, into the cube; one such task runs at a time."""
     work = workspace(run)
     work.check_lease()
