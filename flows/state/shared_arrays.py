@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from evalcube.stages.generate.novelty import Digests
 
 _PROBLEMS = "problems"
-_MOST_BYTES = 2**29
+_MOST_BYTES, _CHECK = 2**29, 16
 _FEW = 1024
 """Problems of a task that are made again sooner than they are worth an object."""
 
@@ -49,9 +49,7 @@ def mend_shared(cube: Cube) -> list[str]:
     try:
         cube.read_targets()
     except CubeDamagedError:
-        ledger = Ledger(cube.records)
-        write_planned(cube, measured_plan(cube, ledger.newest()))
-        ledger.close()
+        write_planned(cube, measured_plan(cube, Ledger(cube.records).newest()))
         mended += PLANNED
     return mended
 
@@ -68,21 +66,18 @@ def repeat_flags(
 
     Digests of the first problems of cells, by id, are in `compared`, and in the end those of all that were compared.
     """
-    from evalcube.stages.generate.novelty import (
-        digest_texts,
-        repeats_in,
-    )  # with all tasks: a status asks for none
+    from evalcube.stages.generate import novelty  # with all tasks, and a status asks for none
 
     compared = {} if compared is None else compared
     for slot, (entry, count) in enumerate(zip(task.cells, planned.tolist(), strict=False)):
         if (flags[slot, :count] > 1).any():
             first = compared.get(entry.cell.id, np.zeros(0, "<u8"))
             problems = (entry.cell.task.problem(trial(entry.cell, i)) for i in range(len(first), count))
-            more = digest_texts(takewhile(lambda _: not stopped(), problems))
+            more = novelty.digest_texts(takewhile(lambda _: not stopped(), problems))
             digests = np.concatenate([first, more])
             if len(digests) < count:
                 break
-            flags[slot, :count] = repeats_in(digests)[:count]
+            flags[slot, :count] = novelty.repeats_in(digests)[:count]
             compared[entry.cell.id] = digests
     return flags
 
@@ -91,25 +86,26 @@ def read_compared(records: Space, task: int) -> dict[str, Digests]:
     """Digests of a task's problems that were compared before, by the cells' ids; none where that is not whole."""
     with suppress(OSError, StorageError, ValueError, TypeError, AttributeError, RecursionError):
         stored = records.get(f"{_PROBLEMS}/{task}", _MOST_BYTES)
-        check, head, body = stored.data.split(b"\n", 2) if stored else (b"", b"", b"")
-        if check == _check(head, body):
+        data = b"" if stored is None else stored.data
+        if data[:_CHECK] == _check(data[_CHECK:]):
+            head, _, body = data[_CHECK:].partition(b"\n")
             counts = json.loads(head)
-            ends = np.cumsum(list(counts.values()))[:-1]
-            return dict(zip(counts, np.split(np.frombuffer(body, "<u8"), ends), strict=True))
+            parts = np.split(np.frombuffer(body, "<u8"), np.cumsum(list(counts.values()))[:-1])
+            return dict(zip(counts, parts, strict=True))
     return {}
 
 
 def keep_compared(records: Space, task: int, compared: Mapping[str, Digests]) -> None:
     """Keep what `read_compared` reads, so that a growth makes no problem again; it is no loss where that fails."""
-    head = json.dumps({cell: len(digests) for cell, digests in compared.items()}).encode()
-    body = b"".join(digests.tobytes() for digests in compared.values())
-    if len(body) >= 8 * _FEW:
+    counts = {cell: len(digests) for cell, digests in compared.items()}
+    if sum(counts.values()) >= _FEW:
+        data = b"".join([json.dumps(counts).encode(), b"\n", *(part.tobytes() for part in compared.values())])
         with suppress(OSError, StorageError):
-            records.put(f"{_PROBLEMS}/{task}", b"\n".join((_check(head, body), head, body)), durable=False)
+            records.put(f"{_PROBLEMS}/{task}", _check(data) + data, durable=False)
 
 
-def _check(head: bytes, body: bytes) -> bytes:
-    return hashlib.blake2b(head + b"\n" + body, digest_size=16).hexdigest().encode()
+def _check(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=_CHECK).digest()
 
 
 def planned_of(cube: Cube, regions: Iterable[Region]) -> SampleTargets:

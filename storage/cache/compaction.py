@@ -26,10 +26,10 @@ from evalcube.storage.cache.packs import (
     first_record,
     make_record,
     new_token,
+    records_of,
     salt_of,
     survey,
     tokens_in,
-    walk,
     write_index,
 )
 from evalcube.storage.clocks import file_clock, sweep_old_files
@@ -85,7 +85,8 @@ def remove(folders: Folders, keys: Iterable[bytes], is_corrupt: Callable[[str, i
     for token, index in _packs(folders, tokens_in(folders.names())):
         if index is None:
             # Its writer would go on appending to a file without a name: the keys are reported instead.
-            left |= wanted.intersection(_keys(folders, token))
+            with suppress(FileNotFoundError):
+                left |= wanted.intersection(record.key for record in records_of(folders.pack(token), token))
             continue
         rows = np.flatnonzero(np.isin(index.heads(), heads))
         if not len(rows):
@@ -163,15 +164,6 @@ def _packs(folders: Folders, tokens: Sequence[str]) -> Iterator[tuple[str, Seale
         # One that was taken for abandoned may be written all the same: on a mount without locks, or after a week.
         grows = index is not None and folders.pack(token).stat().st_size > index.covered
         yield token, None if grows else index
-
-
-def _keys(folders: Folders, token: str) -> Iterator[bytes]:
-    with suppress(FileNotFoundError):
-        handle = OpenFile(folders.pack(token))
-        size = os.fstat(handle.descriptor).st_size
-        start = first_record(handle.descriptor)
-        for record in walk(handle.descriptor, start, size, salt_of(token), resume=True):
-            yield record.key
 
 
 def first_rows(parts: Sequence[Columns]) -> npt.NDArray[np.intp]:

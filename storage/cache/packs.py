@@ -212,6 +212,13 @@ def walk(descriptor: int, start: int, stop: int, salt: int, *, resume: bool) -> 
         at = record.end
 
 
+def records_of(path: Path, token: str) -> list[PackRecord]:
+    """All records of a pack, of one that somebody writes, too."""
+    handle = OpenFile(path)
+    size, start = os.fstat(handle.descriptor).st_size, first_record(handle.descriptor)
+    return list(walk(handle.descriptor, start, size, salt_of(token), resume=True))
+
+
 def survey(descriptor: int, start: int, stop: int, salt: int) -> list[PackRecord]:
     """Records of a pack that nobody writes any more, without what is torn at its end."""
     records = list(walk(descriptor, start, stop, salt, resume=True))

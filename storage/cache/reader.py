@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -18,12 +17,9 @@ from evalcube.storage.cache.key_index import Location
 from evalcube.storage.cache.pack_index import PackIndex
 from evalcube.storage.cache.packs import (
     Columns,
-    OpenFile,
     SealedIndex,
-    first_record,
-    salt_of,
+    records_of,
     tokens_in,
-    walk,
 )
 from evalcube.storage.files import write_new
 
@@ -170,6 +166,4 @@ def _source(folders: Folders, index: PackIndex, token: str) -> SealedIndex | Col
     sealed = SealedIndex.open(folders.index(token))
     if sealed is not None:
         return sealed.columns() if sealed.count <= _SHARD_ROWS else sealed
-    handle = OpenFile(folders.pack(token))
-    size, start = os.fstat(handle.descriptor).st_size, first_record(handle.descriptor)
-    return Columns.of(list(walk(handle.descriptor, start, size, salt_of(token), resume=True))).sort_by_head()
+    return Columns.of(records_of(folders.pack(token), token)).sort_by_head()
