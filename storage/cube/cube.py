@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from evalcube._arrays import Dataset, DatasetT
 from evalcube.storage.cube.address import space_of
-from evalcube.storage.cube.growing import GrowingCube
-from evalcube.storage.cube.layout import SIDE, Coordinate, builder
+from evalcube.storage.cube.growing import KEPT, Enlargement, Extension
+from evalcube.storage.cube.layout import SIDE, Coordinate, builder, consolidate
+from evalcube.storage.cube.ledger import Receipt
 from evalcube.storage.cube.regions import Region, RegionShape, region_digest
 from evalcube.storage.cube.schema import REGION_DIMS, SAID, Variable
-from evalcube.storage.cube.shared_arrays import in_memory
-from evalcube.storage.cube.space import Space
-from evalcube.storage.errors import NotWritableError, guarded
+from evalcube.storage.cube.shared_arrays import SharedArrays, in_memory
+from evalcube.storage.cube.space import METADATA, Space
+from evalcube.storage.errors import CubeDamagedError, NotWritableError, guarded
 from evalcube.storage.urls import Address, plain_address
 
 if TYPE_CHECKING:
@@ -32,9 +33,10 @@ __all__ = ["Coordinate", "Cube", "Region", "region_digest"]
 
 PUBLISHED = "published"
 """Attribute of a cube that was published: nobody writes into it any more."""
+_NOTHING: Mapping[str, Any] = {}
 
 
-class Cube(GrowingCube):
+class Cube(SharedArrays):
     """A cube at an address. Make one with `Cube.create` or `Cube.open`; threads may share it."""
 
     before_lazy: ClassVar[Callable[[], None]] = staticmethod(lambda: None)
@@ -246,6 +248,71 @@ class Cube(GrowingCube):
         for name, label in dataset.coords.items():
             self.whole_label(str(name), label.values)
         return dataset
+
+    def grow(self, *, trial: int | None = None, repeat: int | None = None) -> None:
+        """Enlarge the cube; cells that exist keep their bits, new ones are missing. For the driver only.
+
+        After a kill the cube is the old or the new one. Repeating a finished growth changes nothing. Other open `Cube`
+        objects take up the new sizes at their next write.
+        """
+        self._need_writable("grow")
+        self.refresh()
+        sizes = {dim: size for dim, size in (("trial", trial), ("repeat", repeat)) if size is not None}
+        attrs = {dim: self.group.array_attrs(dim) for dim in sizes}
+        indexes = [Coordinate(dim, (dim,), np.arange(n), attrs[dim]) for dim, n in sizes.items()]
+        layers = [variable.name for variable in self.group.layers]
+        self._extend(Enlargement(sizes, indexes, {}, layers, {}))
+
+    def extend(
+        self,
+        *,
+        sizes: Mapping[str, int],
+        coordinates: Sequence[Coordinate],
+        attrs: Mapping[str, object],
+        layers: Sequence[str] = (),
+        shared: Mapping[str, NDArray[Any]] = _NOTHING,
+    ) -> None:
+        """Enlarge the cube along other dims than trial and repeat, with new labels and attributes: all or nothing.
+
+        Cells that exist keep their bits, new ones are missing, uncounted and unplanned. No chunk of a trial array is
+        written, and receipts stay true. After a kill the cube is the old or the new one.
+        """
+        self._need_writable("grow")
+        self.refresh()
+        growing_labels = [coordinate for coordinate in coordinates if coordinate.name not in KEPT]
+        self._extend(Enlargement(sizes, growing_labels, attrs, layers, shared))
+
+    def _extend(self, growth: Enlargement) -> None:
+        with guarded(self._where, "grow the cube"):
+            # Without consolidated metadata there is no object whose replacement could commit the growth.
+            if not self.group.consolidated:
+                consolidate(self.space.zarr())
+                self.space.sync([METADATA])
+                self.refresh()
+            extension = Extension(self.space, self.group, growth)
+            if extension.changes:
+                extension.write()
+        self.refresh()
+
+    @property
+    def shapes(self) -> Sequence[RegionShape]:
+        """What regions consisted of when the cube was made and after each growth that changed it; the last is today's.
+
+        A receipt names one of them by its number.
+        """
+        return self.group.shapes
+
+    @property
+    def shape_number(self) -> int:
+        """Number of the shape that regions have today."""
+        return len(self.group.shapes) - 1
+
+    def shape_of(self, receipt: Receipt) -> RegionShape:
+        """What a region consisted of when it was recorded."""
+        if receipt.shape >= len(self.group.shapes):
+            rule = f"its ledger speaks of {receipt.shape} growths, and its zarr.json of {self.shape_number}"
+            raise CubeDamagedError(rule, self._where, "Take both from the same copy of the cube.")
+        return self.group.shapes[receipt.shape]
 
     def sweep(self, older_than: float = 3600.0, *, delete: bool = True) -> int:
         """Remove, or count, temporary files that killed writers left."""

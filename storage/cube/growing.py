@@ -29,19 +29,16 @@ from evalcube.storage.cube.layout import (
     SHAPES,
     Coordinate,
     check_labels,
-    consolidate,
     create_coordinate,
     create_variable,
 )
-from evalcube.storage.cube.ledger import Receipt
 from evalcube.storage.cube.metadata import commit, put_own, read_metadata, set_sizes
 from evalcube.storage.cube.regions import RegionShape
 from evalcube.storage.cube.schema import COUNTERS, LAYERS, PLANNED, SHARED, VARIABLES, Variable
-from evalcube.storage.cube.shared_arrays import SharedArrays
 from evalcube.storage.cube.space import METADATA, Space
-from evalcube.storage.errors import CubeDamagedError, CubeMismatchError, guarded
+from evalcube.storage.errors import CubeDamagedError, CubeMismatchError
 
-_KEPT = ("trial", "repeat", "counter")
+KEPT = ("trial", "repeat", "counter")
 """Indexes that stay as they are."""
 _OF_LABELS = ("tier", "dataset")
 _WHOLE = (COUNTERS, *PLANNED.values())
@@ -49,7 +46,7 @@ _WHOLE = (COUNTERS, *PLANNED.values())
 
 @dataclass(frozen=True)
 class Enlargement:
-    """What a cube is to have; see `GrowingCube.extend`."""
+    """What a cube is to have; see `evalcube.storage.cube.cube.Cube.extend`."""
 
     sizes: Mapping[str, int]
     coordinates: Sequence[Coordinate]
@@ -169,7 +166,7 @@ class Extension:
     def _labels(self, arrays: Mapping[str, Any]) -> list[Coordinate]:
         """The labels that are given, and others that the cube has, as they grow: empty for what is new."""
         given_names = {coordinate.name for coordinate in self._coordinates}
-        settled_names = {*VARIABLES, *LAYERS, *(variable.name for variable in SHARED), *_KEPT, *given_names}
+        settled_names = {*VARIABLES, *LAYERS, *(variable.name for variable in SHARED), *KEPT, *given_names}
         labels = list(self._coordinates)
         for name in self._group.names():
             dims = self._group.dims(name)
@@ -205,75 +202,3 @@ def _pad(old: NDArray[Any], shape: tuple[int, ...], fill: object = None) -> NDAr
     new = np.full(shape, fill, dtype=object if old.dtype.kind in "OUT" else old.dtype)
     new[tuple(map(slice, old.shape))] = old
     return new
-
-
-_NOTHING: Mapping[str, Any] = {}
-
-
-class GrowingCube(SharedArrays):
-    """The part of `evalcube.storage.cube.cube.Cube` that changes shapes; for the driver only."""
-
-    def grow(self, *, trial: int | None = None, repeat: int | None = None) -> None:
-        """Enlarge the cube; cells that exist keep their bits, new ones are missing. For the driver only.
-
-        After a kill the cube is the old or the new one. Repeating a finished growth changes nothing. Other open `Cube`
-        objects take up the new sizes at their next write.
-        """
-        self._need_writable("grow")
-        self.refresh()
-        sizes = {dim: size for dim, size in (("trial", trial), ("repeat", repeat)) if size is not None}
-        attrs = {dim: self.group.array_attrs(dim) for dim in sizes}
-        indexes = [Coordinate(dim, (dim,), np.arange(n), attrs[dim]) for dim, n in sizes.items()]
-        layers = [variable.name for variable in self.group.layers]
-        self._extend(Enlargement(sizes, indexes, {}, layers, {}))
-
-    def extend(
-        self,
-        *,
-        sizes: Mapping[str, int],
-        coordinates: Sequence[Coordinate],
-        attrs: Mapping[str, object],
-        layers: Sequence[str] = (),
-        shared: Mapping[str, NDArray[Any]] = _NOTHING,
-    ) -> None:
-        """Enlarge the cube along other dims than trial and repeat, with new labels and attributes: all or nothing.
-
-        Cells that exist keep their bits, new ones are missing, uncounted and unplanned. No chunk of a trial array is
-        written, and receipts stay true. After a kill the cube is the old or the new one.
-        """
-        self._need_writable("grow")
-        self.refresh()
-        growing_labels = [coordinate for coordinate in coordinates if coordinate.name not in _KEPT]
-        self._extend(Enlargement(sizes, growing_labels, attrs, layers, shared))
-
-    def _extend(self, growth: Enlargement) -> None:
-        with guarded(self._where, "grow the cube"):
-            # Without consolidated metadata there is no object whose replacement could commit the growth.
-            if not self.group.consolidated:
-                consolidate(self.space.zarr())
-                self.space.sync([METADATA])
-                self.refresh()
-            extension = Extension(self.space, self.group, growth)
-            if extension.changes:
-                extension.write()
-        self.refresh()
-
-    @property
-    def shapes(self) -> Sequence[RegionShape]:
-        """What regions consisted of when the cube was made and after each growth that changed it; the last is today's.
-
-        A receipt names one of them by its number.
-        """
-        return self.group.shapes
-
-    @property
-    def shape_number(self) -> int:
-        """Number of the shape that regions have today."""
-        return len(self.group.shapes) - 1
-
-    def shape_of(self, receipt: Receipt) -> RegionShape:
-        """What a region consisted of when it was recorded."""
-        if receipt.shape >= len(self.group.shapes):
-            rule = f"its ledger speaks of {receipt.shape} growths, and its zarr.json of {self.shape_number}"
-            raise CubeDamagedError(rule, self._where, "Take both from the same copy of the cube.")
-        return self.group.shapes[receipt.shape]
