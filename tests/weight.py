@@ -148,7 +148,9 @@ def main() -> int:
     console.print(by_room, "", beside)
     excess = above(ceilings["floors"], floors) + above(ceilings, product)
     for line in excess:
-        console.print(f"{line}: say in pyproject.toml's change for whom, and what went", style="red")
+        console.print(
+            f"{line}: shorten or delete, or raise it in a commit that says who needs it", style="red"
+        )
     return bool(excess)
 
 

@@ -168,9 +168,9 @@ def _report_failure(error: BaseException) -> int:
             f"this machine has run out of memory, processes, open files or disk space ({error}): free some, and retry"
         )
         return ExitStatus.REFUSED
-    from evalcube.flows.cli.plugins import plugin_fault
+    from evalcube.flows.cli.plugins import blame_plugin
 
-    fault = plugin_fault(error)
+    fault = blame_plugin(error)
     if fault is not None:
         complain(safe(fault))
         return ExitStatus.REFUSED

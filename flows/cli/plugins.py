@@ -20,7 +20,7 @@ def installed_plugins() -> list[EntryPoint]:
     return [point for group in groups for point in entry_points(group=group)]
 
 
-def plugin_fault(error: BaseException) -> str | None:
+def blame_plugin(error: BaseException) -> str | None:
     """Say in one line which plug-in or own module raised an error, here or on a worker; None if none of them did."""
     points: dict[str, list[EntryPoint]] = {}
     for point in installed_plugins():

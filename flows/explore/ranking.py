@@ -96,12 +96,12 @@ def _standing(explored: Explored, selection: str) -> Json:
 def _meaning(board: Leaderboard) -> Json:
     """What scores say, for those who point at one."""
 
-    def plain(bands: Sequence[meaning.Band]) -> list[list[object]]:
+    def band_rows(bands: Sequence[meaning.Band]) -> list[list[object]]:
         return [[profile.low, profile.high, profile.words] for profile in bands]
 
     return {
-        "score": plain(meaning.SCORE_BANDS),
-        "token": plain(meaning.TOKEN_BANDS),
+        "score": band_rows(meaning.SCORE_BANDS),
+        "token": band_rows(meaning.TOKEN_BANDS),
         "short": meaning.TOKENS_OF_SHORT_ANSWERS,
         "why": meaning.WHY_1000,
         "always_right": board.ceiling_text,

@@ -92,7 +92,7 @@ def checked_where(where: Where, table: Table, ds: Dataset) -> dict[str, Conditio
     pairs = where.items() if isinstance(where, Mapping) else (split_condition(text) for text in where)
     conditions: dict[str, Condition] = {}
     for name, condition in pairs:
-        key = _model(alias(name, table, "where"), condition, table)
+        key = _model_coordinate(alias(name, table, "where"), condition, table)
         if key in conditions:
             raise SweepError(
                 f"`where`: '{name}' is given twice", f"Give all of its values at once: {name}=one,two"
@@ -128,7 +128,7 @@ def split_condition(text: str, parameter: str = "where") -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _model(key: str, condition: object, table: Table) -> str:
+def _model_coordinate(key: str, condition: object, table: Table) -> str:
     """Return the coordinate that a condition on models is about: their names, or else labels or numbers."""
     if key != "model" or "model_name" not in table:
         return key

@@ -35,7 +35,7 @@ from evalcube.flows.run.worker.poison import (
     await_answer,
     is_killed,
     raise_if_failed,
-    raise_own_error,
+    raise_unless_workers_died,
     run_marked,
 )
 from evalcube.flows.run.workers import RunParts, Workers
@@ -106,7 +106,9 @@ class Driver:
         self._top_up()
         # After the first blocks: whoever waits for the first request does not wait for this.
         self._counting.compare_prompts()
-        while self._is_busy():
+        while self._has_unfinished():
+            if self.stopped and time.monotonic() - self._halted_at > _HALT_SECONDS:
+                self._halt()
             # A process that was stopped (Ctrl-Z, a suspended laptop) may have lost the lease without noticing.
             self._parts.lease.check()
             self._workers.poll()
@@ -167,9 +169,7 @@ class Driver:
             settle([])
             future.release()
 
-    def _is_busy(self) -> bool:
-        if self.stopped and time.monotonic() - self._halted_at > _HALT_SECONDS:
-            self._halt()
+    def _has_unfinished(self) -> bool:
         # One that has no connection, as other runs have them all, has opened nothing and is not over.
         return any(
             not blocks.over or any(not region.is_finished for region in blocks.opened)
@@ -230,8 +230,8 @@ class Driver:
 
         # Later stages come first, so that blocks end before others begin and replies do not pile up.
         # A few trials are made where they are asked: a task of their own costs more.
-        made = () if block.size <= _FEW and mark is None else (submit("generate", tasks.generate),)
-        delivery = submit("infer", tasks.infer, *made)
+        questions = () if block.size <= _FEW and mark is None else (submit("generate", tasks.generate),)
+        delivery = submit("infer", tasks.infer, *questions)
         if self._judge_limits:
             delivery = submit("infer", tasks.judge, delivery, priority=5)
         return submit("process", tasks.process, delivery, priority=10)
@@ -249,7 +249,7 @@ class Driver:
                 each.end()
             region.open_blocks -= 1
             for _, future in results:
-                raise_own_error(future)
+                raise_unless_workers_died(future)
             self.blocks += len(results)
             region.graded += results
 
@@ -322,7 +322,7 @@ class Driver:
             def settle(results: list[tuple[Block, Future]]) -> None:
                 region.open_blocks -= 1
                 for _, each in results:
-                    raise_own_error(each)
+                    raise_unless_workers_died(each)
                 region.graded += results
 
             self._poison.add(block, settle)

@@ -74,7 +74,7 @@ def acting_config(
     if config is not None:
         return as_config(config, cube=address, cache=cache)
     opened = Cube.open(source)
-    notes = _asked_notes(source, opened)
+    notes = _notes_unless_imported(source, opened)
     own = None if endpoints or key_envs else remembered_config(opened)
     if own is not None:
         return as_config(own, cube=address, cache=cache)
@@ -93,7 +93,7 @@ def acting_config(
     return confirmed
 
 
-def _asked_notes(source: object, opened: Cube) -> Mapping[str, Any]:
+def _notes_unless_imported(source: object, opened: Cube) -> Mapping[str, Any]:
     """The notes of a cube whose questions were asked here; an imported one is refused."""
     notes = read_notes(opened.records)
     if IMPORTED in notes:
@@ -128,7 +128,7 @@ _THEIRS = ("serve", "headers", "ca_file", "key_env", "key_file", "key_command")
 def config_of_cube(source: str) -> tuple[dict[str, Any], list[str]]:
     """The config of a cube, to be edited, and a line for each address in it that is the cube's and not this user's."""
     opened = Cube.open(source)
-    notes, own = _asked_notes(source, opened), remembered_config(opened)
+    notes, own = _notes_unless_imported(source, opened), remembered_config(opened)
     if own is not None:
         return {**own, "cube": source}, []
     noted = _noted_config(source, opened, notes)

@@ -20,7 +20,7 @@ from evalcube.flows.read.merged.dataset import Conflict, ModelMerge, Tally
 from evalcube.flows.read.merged.inputs import Input, ledger_digest
 from evalcube.flows.read.merged.joined import Joined
 from evalcube.flows.read.merged.layers import Array
-from evalcube.flows.read.merged.provenance import provenance, write_ledger_digest
+from evalcube.flows.read.merged.provenance import sources_attribute, write_ledger_digest
 from evalcube.flows.read.merged.union import read_renames
 from evalcube.flows.state.caches import remember_merged
 from evalcube.flows.state.engines import joined_engines, read_engines, write_engines
@@ -218,7 +218,7 @@ class _Writer:
         write_joined(
             self._joined,
             output,
-            {MERGED: provenance(self._joined.inputs)},
+            {MERGED: sources_attribute(self._joined.inputs)},
             lambda draft, written: done.append(self._complete(draft, written)),
             announcer,
             newer=self._prefer == "newer",

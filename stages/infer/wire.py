@@ -139,7 +139,7 @@ class Sender:
     async def get_document(self, place: int, url: str) -> tuple[int, object]:
         """Status and JSON document of an address of a server; status 0 where nothing answers."""
         status, body = await self._get(url, place)
-        return status, parse_body(await self._clean(body, self._turns()))
+        return status, parse_body(await self._without_keys(body, self._turns()))
 
     async def _get(self, url: str, place: int) -> tuple[int, bytes]:
         """Status and body of a small document; status 0 where there is no answer. Never raises."""
@@ -183,7 +183,7 @@ class Sender:
         """Those of a reply to a request that is sent now."""
         return LoopTurns(self._share, time.monotonic() + self._timeout)
 
-    async def _clean(self, body: bytes, turns: LoopTurns) -> bytes:
+    async def _without_keys(self, body: bytes, turns: LoopTurns) -> bytes:
         """The bytes without the key, also without those that it was a moment ago."""
         for mask in self._masks:
             body = await turns.take(mask.steps(body))
@@ -223,7 +223,7 @@ class Sender:
                 stream = ReplyStream(self._api, self._limit)
                 await turns.take(_feed(stream, body))
                 status, body = stream.result()
-        body = await self._clean(body, turns)
+        body = await self._without_keys(body, turns)
         reply = self._habit.judge(classify(status, headers, body, time.time(), self._api))
         if len(body) >= PIECE_BYTES:
             # The reply is here, but its model has its share of the loop and no more.

@@ -24,11 +24,11 @@ from evalcube.storage.cache.packs import (
     OpenFile,
     SealedIndex,
     first_record,
+    intact_records,
     make_record,
     new_token,
     records_of,
     salt_of,
-    survey,
     tokens_in,
     write_index,
 )
@@ -68,7 +68,7 @@ def recover(folders: Folders, token: str, *, was_sealed: bool = False) -> None:
     if not was_sealed and not is_abandoned(descriptor, PACK_MAGIC, clock=clock, take=True):
         return
     size = os.fstat(descriptor).st_size
-    records = survey(descriptor, first_record(descriptor), size, salt_of(token))
+    records = intact_records(descriptor, first_record(descriptor), size, salt_of(token))
     if records:
         # Its writer may have been killed before its last sync: the index must not promise what a power cut takes.
         os.fsync(descriptor)

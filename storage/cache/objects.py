@@ -80,7 +80,7 @@ class ObjectBackend:
         self._space.delete(_path(key))
         return True
 
-    def set_aside(self, key: str) -> None:
+    def copy_aside(self, key: str) -> None:
         """Copy an object to ``damaged/``, within the store."""
         with store_errors(self.address, "copy a damaged entry"):
             obstore.copy(self._space.store, _path(key), f"{_ASIDE}{key}.{secrets.token_hex(4)}")
@@ -102,7 +102,7 @@ class ObjectBackend:
         copies = [path for path in self._space.list(_ASIDE) if path.removeprefix(_ASIDE)[:64] in wanted]
         self._space.delete_each([*map(_path, keys), *copies])
 
-    def aside(self) -> int:
+    def count_aside(self) -> int:
         """Number of objects below ``damaged/``."""
         return sum(1 for _ in self._space.list(_ASIDE))
 

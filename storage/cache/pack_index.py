@@ -22,8 +22,8 @@ from evalcube.storage.cache.packs import (
     PackRecord,
     SealedIndex,
     first_record,
+    intact_records,
     read_content,
-    survey,
     tokens_in,
     walk,
 )
@@ -233,7 +233,7 @@ class PackIndex:
         # Nobody finishes the end of one whose writer is gone. Whether that is so is asked once for each size.
         sealed = pack.token in self.broken
         if sealed or (size != pack.checked_size and is_abandoned(descriptor, PACK_MAGIC)):
-            records = survey(descriptor, start, size, pack.salt)
+            records = intact_records(descriptor, start, size, pack.salt)
         else:
             records = list(walk(descriptor, start, size, pack.salt, resume=False))
         pack.checked_size = size

@@ -219,7 +219,7 @@ def records_of(path: Path, token: str) -> list[PackRecord]:
     return list(walk(handle.descriptor, start, size, salt_of(token), resume=True))
 
 
-def survey(descriptor: int, start: int, stop: int, salt: int) -> list[PackRecord]:
+def intact_records(descriptor: int, start: int, stop: int, salt: int) -> list[PackRecord]:
     """Records of a pack that nobody writes any more, without what is torn at its end."""
     records = list(walk(descriptor, start, stop, salt, resume=True))
     # From the end: what a power cut takes of a file is what was written last.

@@ -96,7 +96,7 @@ class RedisBackend:
         """Delete what was seen, in a transaction."""
         return self._if_still(key, seen, lambda pipe: pipe.delete(_ENTRY + key))
 
-    def set_aside(self, key: str) -> None:
+    def copy_aside(self, key: str) -> None:
         """Copy an entry, within the server."""
         with self._storage_errors("copy a damaged entry"):
             self._client.copy(_ENTRY + key, f"{_ASIDE}{key}:{secrets.token_hex(4)}")
@@ -119,7 +119,7 @@ class RedisBackend:
             for start in range(0, len(names), _SCAN):
                 self._client.unlink(*names[start : start + _SCAN])
 
-    def aside(self) -> int:
+    def count_aside(self) -> int:
         """Number of copies of damaged entries."""
         return sum(len(names) for names in self._scan(_ASIDE))
 

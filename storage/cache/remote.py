@@ -58,7 +58,7 @@ class Backend(Protocol):
     def discard(self, key: str, seen: Stored) -> bool:
         """Delete what was seen; False if it is another by now."""
 
-    def set_aside(self, key: str) -> None:
+    def copy_aside(self, key: str) -> None:
         """Copy an entry into quarantine."""
 
     def entries(self, *, there_now: bool = False) -> Iterator[EntryInfo]:
@@ -67,7 +67,7 @@ class Backend(Protocol):
     def remove(self, keys: Sequence[str]) -> None:
         """Delete entries."""
 
-    def aside(self) -> int:
+    def count_aside(self) -> int:
         """Number of entries in quarantine."""
 
     def sweep(self, *, delete: bool) -> int:
@@ -177,7 +177,7 @@ class RemoteCache:
         entries = size = 0
         for entry in self.entries():
             entries, size = entries + 1, size + entry.size
-        return CacheStats(entries, size, self._backend.aside())
+        return CacheStats(entries, size, self._backend.count_aside())
 
     def entries(self, *, there_now: bool = False) -> Iterator[EntryInfo]:
         """List the entries, one at a time; see `evalcube.storage.cache.contract.ManagedCache.entries`."""
@@ -192,7 +192,7 @@ class RemoteCache:
         stored = self._read_stored([key])[0]
         if stored is None or self._decode(key, stored) is not None:
             return False
-        self._backend.set_aside(key)
+        self._backend.copy_aside(key)
         return self._backend.discard(key, stored)
 
     def remove(self, keys: Sequence[str]) -> int:
@@ -242,7 +242,7 @@ class RemoteCache:
             elif self._decode(key, present) is not None:
                 return False
             else:
-                self._backend.set_aside(key)
+                self._backend.copy_aside(key)
                 # Copied aside before, as it is evidence; if somebody replaced it meanwhile, the new content is judged.
                 if self._backend.replace(key, present, content):
                     return True

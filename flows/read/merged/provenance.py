@@ -62,7 +62,7 @@ class SourceCube(BaseModel):
     """Version that read it."""
 
 
-def provenance(inputs: Sequence[Input]) -> dict[str, Any]:
+def sources_attribute(inputs: Sequence[Input]) -> dict[str, Any]:
     """The attribute of a merged cube: all sources by name, each once."""
     sources: dict[str, SourceCube] = {}
     for cube in inputs:

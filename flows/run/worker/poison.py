@@ -79,7 +79,7 @@ def await_answer(question: PendingAnswer[Any]) -> Any:  # noqa: ANN401 - what a 
         ) from error
 
 
-def raise_own_error(future: DaskFuture[Any]) -> None:
+def raise_unless_workers_died(future: DaskFuture[Any]) -> None:
     """Raise what a task raised; nothing if workers died with it, even a moment ago.
 
     For results that another task will need: it fails as well, and that is where deaths are dealt with.

@@ -181,7 +181,7 @@ class BatchSender(Sender):
             ):
                 if response.status != 200:
                     body = await read_body(response.headers, response.content, self._limit)
-                    body = await self._clean(body, turns)
+                    body = await self._without_keys(body, turns)
                     return _refusal(classify(response.status, response.headers, body, time.time()))
                 async for data, whole in _lines(Pieces(response.content, turns), splitter):
                     count += 1
@@ -189,7 +189,7 @@ class BatchSender(Sender):
                         return _TOO_MANY
                     turns.due = time.monotonic() + self._timeout
                     patience.reschedule(turns.due)
-                    line = self._line(await self._clean(data, turns), whole=whole)
+                    line = self._line(await self._without_keys(data, turns), whole=whole)
                     if line is not None and take(line):
                         return _DONE
                     await turns.pause(len(data))
@@ -237,7 +237,7 @@ class BatchSender(Sender):
             ) as response:
                 status, answered = response.status, response.headers
                 body = await read_body(answered, response.content, self._limit)
-                body = await self._clean(body, self._turns())
+                body = await self._without_keys(body, self._turns())
         except Exception as error:  # noqa: BLE001 - whatever fails on the way is a transport error with a name
             return self._transport_reply(error), {}
         if not 200 <= status < 300:

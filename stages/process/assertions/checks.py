@@ -208,7 +208,7 @@ def _called_tools(context: Context) -> set[str]:
     return {call.tool.lower() for call in context.tool_calls}
 
 
-def _mock_hit(assertion: Assertion, context: Context) -> bool:
+def _mock_was_called(assertion: Assertion, context: Context) -> bool:
     if context.mock_hits is None:
         raise UnmeasuredError("the trial ran without mocks")
     return context.mock_hits.get(assertion.text, 0) >= assertion.threshold
@@ -235,5 +235,5 @@ BEHAVIORS: Mapping[str, Check] = {
     "tools_not_called": lambda rule, context: _called_tools(context).isdisjoint(map(str.lower, rule.values)),
     "tools_count_min": lambda rule, context: len(context.tool_calls) >= rule.limit,
     "tools_count_max": lambda rule, context: len(context.tool_calls) <= rule.limit,
-    "mock_hit": _mock_hit,
+    "mock_hit": _mock_was_called,
 }

@@ -46,7 +46,7 @@ def raised(function, *arguments):
 
 
 def test_plugin_fault__names_module_file_line_and_error(grader, tmp_path):
-    told = plugins.plugin_fault(raised(grader.grade, "42", None))
+    told = plugins.blame_plugin(raised(grader.grade, "42", None))
 
     assert told == (
         f"your module 'my_graders' failed in grade ({tmp_path / 'my_graders.py'}, line 6): "
@@ -55,7 +55,7 @@ def test_plugin_fault__names_module_file_line_and_error(grader, tmp_path):
 
 
 def test_plugin_fault__is_that_of_who_called_a_library(grader):
-    assert "failed in parse" in plugins.plugin_fault(raised(grader.parse, "{", None))
+    assert "failed in parse" in plugins.blame_plugin(raised(grader.parse, "{", None))
 
 
 def test_plugin_fault__names_the_plugin_and_its_package(grader, monkeypatch):
@@ -67,7 +67,7 @@ def test_plugin_fault__names_the_plugin_and_its_package(grader, monkeypatch):
         config_plugins, "entry_points", lambda **of: [point] if of.get("group") == point.group else found
     )
 
-    told = plugins.plugin_fault(raised(grader.grade, "42", None))
+    told = plugins.blame_plugin(raised(grader.grade, "42", None))
 
     assert told.startswith("plugin 'strict'")
 
@@ -83,7 +83,7 @@ def test_plugin_fault__of_one_that_does_not_take_what_it_is_given_names_it(monke
     error = raised(Strict().generate, 1, 2)
     error.__traceback__ = raised(raise_if_failed, None).__traceback__  # as where evalcube calls
 
-    told = plugins.plugin_fault(error)
+    told = plugins.blame_plugin(error)
 
     assert told.startswith("plugin 'strict'")
 
@@ -92,13 +92,13 @@ def test_plugin_fault__is_that_of_who_calls_evalcube_wrongly(grader):
     ours = {"__name__": "evalcube.calls"}
     exec("def call(function, argument):\n    function(argument)", ours)  # noqa: S102 - stands for evalcube
 
-    told = plugins.plugin_fault(raised(ours["call"], grader.misuse, raise_if_failed))
+    told = plugins.blame_plugin(raised(ours["call"], grader.misuse, raise_if_failed))
 
     assert told.startswith("your module 'my_graders' failed in misuse (")
 
 
 def test_plugin_fault__is_none_of_evalcube_itself():
-    assert plugins.plugin_fault(raised(raise_if_failed, None)) is None
+    assert plugins.blame_plugin(raised(raise_if_failed, None)) is None
 
 
 def test_plugin_fault__is_that_of_who_called_what_a_user_installed(tmp_path, monkeypatch):
@@ -108,7 +108,7 @@ def test_plugin_fault__is_that_of_who_called_what_a_user_installed(tmp_path, mon
     monkeypatch.syspath_prepend(folder)
     grade = importlib.import_module("library_of_a_user").grade
 
-    assert "failed in raised" in plugins.plugin_fault(raised(grade, "42", None))
+    assert "failed in raised" in plugins.blame_plugin(raised(grade, "42", None))
 
 
 def test_failed__of_a_plugin_is_refused_and_of_evalcube_a_bug(grader, capsys):
@@ -138,5 +138,5 @@ def test_raise_if_failed__keeps_the_lines_of_the_worker(grader):
         status="error", exception=lambda: error.with_traceback(None), traceback=lambda: trace
     )
 
-    assert "my_graders" in plugins.plugin_fault(raised(raise_if_failed, future))
+    assert "my_graders" in plugins.blame_plugin(raised(raise_if_failed, future))
     assert "my_graders" not in sys.modules

@@ -14,7 +14,7 @@ from evalcube.flows.run.worker.poison import (
     WorkerDiedError,
     is_killed,
     raise_if_failed,
-    raise_own_error,
+    raise_unless_workers_died,
     run_marked,
 )
 from evalcube.storage.cube.directory import Directory
@@ -160,7 +160,7 @@ def test_add__settles_in_the_end_though_results_go_again_and_again(tmp_path):
     bench.run()
 
     assert len(settled) == 1
-    raise_own_error(settled[0][0][1])
+    raise_unless_workers_died(settled[0][0][1])
     with pytest.raises(KilledTaskError, match="workers die again and again"):
         raise_if_failed(settled[0][0][1])
 

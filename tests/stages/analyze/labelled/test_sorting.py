@@ -66,7 +66,7 @@ def test_sorted_by__takes_the_names_of_json_and_of_models(few):
 
 def test_sorted_by__unknown_column_lists_those_that_are_there(few):
     with pytest.raises(
-        ValueError, match=r"no column 'speed'.* it has: model, easy, medium, hard, rank, score"
+        ValueError, match=r"no column 'speed'.* has: model, easy, medium, hard, rank, score"
     ) as told:
         sorted_by(few, "speed")
 
