@@ -187,7 +187,7 @@ from evalcube.stages.generate.material import material
 read = [
     *map(recipes.suite_text, recipes.suite_names()), *map(material, ("films", "stories", "wordings", "words")),
     *own_files().values(), *plugin_files("word-games").values(), suites.initial_config(), report._script(),
-    report._page(()), catalogue(), phrases("switch"),
+    report._page(()), catalogue(), phrases("units_that_touch"),
     files(card.__package__).joinpath("card.md.j2").read_text("utf-8"),
 ]
 assert suites.__file__.startswith(sys.argv[1]) and all(read)

@@ -76,7 +76,6 @@ def read_json(text: str, comparison: object = None) -> str | None:  # noqa: ARG0
 
 _BROKEN = object()
 """What stands for a value that is cut or no JSON, with all that is in it."""
-_PARAGRAPH_END = re.compile(r"\n\s*\n|\Z")
 _OPENER = re.compile(r"[\[{]")
 _AT_ITS_PLACE = re.compile(r"(?:\A|\n|:|[aA]nswer|is|are|json|```|>)[\s*_`$(]*\Z")
 _JSON_BEGINS = re.compile(r"[\[{]\s*(?:[\"'\[{0-9\-\]}.]|(?:true|false|null)\b)")
@@ -105,11 +104,24 @@ def _with_holders(text: str) -> tuple[str, list[object]]:
             if not _JSON_BEGINS.match(text, at) or not _AT_ITS_PLACE.search(text, max(0, at - 20), at):
                 at, skipped = at + 1, skipped + 1
                 continue
-            value, end = _BROKEN, _PARAGRAPH_END.search(text, at).start()
+            value, end = _BROKEN, _end_of_brackets(text, at)
         parts += [text[done:at], chr(_HOLDS + len(values))]
         values.append(value)
         at = done = end
     return "".join([*parts, text[done:]]), values
+
+
+def _end_of_brackets(text: str, at: int) -> int:
+    """Where what an opening bracket begins ends; the text's end if it is not closed."""
+    depth = 0
+    for bracket in _BRACKET.finditer(text, at):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(bracket[0], 0)
+        if depth == 0:
+            return bracket.end()
+    return len(text)
+
+
+_BRACKET = re.compile(r"[\[\]{}]|\"(?:[^\"\\\n]|\\.){0,999}\"")
 
 
 def _field_of(value: object) -> str | None:

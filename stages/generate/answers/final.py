@@ -114,10 +114,16 @@ def _withdrawn(sentence: _Sentence, value: str, topic: str | None) -> bool:
     return False
 
 
+def sentence_spans(text: str) -> list[tuple[int, int]]:
+    """Where the last sentences of a text begin and end."""
+    return list(pairwise([0, *(stop.end() for stop in words.SENTENCE_END.finditer(text)), len(text)]))[
+        -SENTENCES:
+    ]
+
+
 def _sentences(tail: str, mentions: Sequence[Mention]) -> Iterator[_Sentence]:
     """The sentences after an answer, each with its values."""
-    stops = [0, *(stop.end() for stop in words.SENTENCE_END.finditer(tail)), len(tail)]
-    for low, high in list(pairwise(stops))[-SENTENCES:]:
+    for low, high in sentence_spans(tail):
         inside = [m for m in mentions if low <= m.start < high][-_VALUES:]
         begin = max(low, inside[0].start - NEAR) if inside else low
         end = max(min(high, inside[-1].end + NEAR), inside[-1].end) if inside else min(high, low + 2 * NEAR)

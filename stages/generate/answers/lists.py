@@ -26,19 +26,17 @@ def _column(item: str) -> re.Pattern[str]:
 
 
 class _Lists(PatternForm):
-    """Lists of items with nothing but separators between them."""
-
     longest = 6000
-    item: re.Pattern[str]
-    column: re.Pattern[str]
 
-    def on_one_line(self, text: str) -> str:
-        """The text with each list of a line for each item on one line."""
-        return self.column.sub(self._join_lines, text) if "\n" in text else text
 
-    def _join_lines(self, column: re.Match[str]) -> str:
-        lines = [re.sub(rf"\A{_DRESS}{_BULLET}", "", line) for line in column[0].split("\n")]
-        return " " + ", ".join(match[0] for line in lines if (match := self.item.search(line)))
+def _on_one_line(text: str, item: re.Pattern[str], column: re.Pattern[str]) -> str:
+    """The text with each list of a line for each item on one line."""
+
+    def join_lines(lines: re.Match[str]) -> str:
+        items = (item.search(re.sub(rf"\A{_DRESS}{_BULLET}", "", line)) for line in lines[0].split("\n"))
+        return " " + ", ".join(match[0] for match in items if match)
+
+    return column.sub(join_lines, text) if "\n" in text else text
 
 
 # ---- words
@@ -64,10 +62,13 @@ _HOLDER = re.compile(r"\bwords\b[^<>\n]{0,30}\bcommas\b")
 """What the prompts have in the list's place."""
 
 
+_ITEM, _WORD_COLUMN = re.compile(_WORD), _column(_WORD)
+
+
 def _list_of_words(run: re.Match[str]) -> Mention | None:
     """A list of words; of two they are like ordinary words."""
     line, (start, end) = run.string, run.span()
-    words = [word for word in _Words.item.finditer(line, start, end) if not _JOINS.fullmatch(word[0])]
+    words = [word for word in _ITEM.finditer(line, start, end) if not _JOINS.fullmatch(word[0])]
     while words and words[0][0].lower() in _PROSE:
         words = words[1:]
     while len(words) > 1 and words[-1][0].lower() in _PROSE and line[end : end + 1] == " ":
@@ -79,9 +80,6 @@ def _list_of_words(run: re.Match[str]) -> Mention | None:
 
 
 class _Words(_Lists):
-    item = re.compile(_WORD)
-    column = _column(_WORD)
-
     def first_line(self, tail: str) -> str:
         """The first line; there, three words or more may have nothing but spaces between them."""
         spaced = _SPACED.match(tail)
@@ -107,7 +105,7 @@ def word_list(text: str) -> str | None:
     >>> word_list("Answer: I am not sure") is None
     True
     """
-    return read_value(_WORDS.on_one_line(normalise(text)), _WORDS)
+    return read_value(_on_one_line(normalise(text), _ITEM, _WORD_COLUMN), _WORDS)
 
 
 # ---- integers
@@ -130,9 +128,12 @@ def _integers(match: re.Match[str]) -> Mention | None:
     """A list of integers; one that is an operand, or a count of terms, is none."""
     if _OPERATOR.match(match.string, match.end()):
         return None
-    item = _GROUPED if _SPACED_COMMA.search(match[0]) else _PLAIN
+    line = match.string[match.string.rfind("\n", 0, match.start()) + 1 :].partition("\n")[0]
+    item = _GROUPED if _SPACED_COMMA.search(line) else _PLAIN
     run = list(item.finditer(match.string, *match.span()))
-    return Mention(*match.span(), ", ".join(map(_integer, run)), len(run) == 1 and run[0]["word"] is not None)
+    whole = not re.search("[0-9]", item.sub("", match[0]))
+    value = ", ".join(map(_integer, run)) if whole else None
+    return Mention(*match.span(), value, len(run) == 1 and run[0]["word"] is not None)
 
 
 def _integer(match: re.Match[str]) -> str:
@@ -140,12 +141,9 @@ def _integer(match: re.Match[str]) -> str:
     return plain_decimal(digits, negative=(match["sign"] or "").startswith("-"))
 
 
-class _IntegerLists(_Lists):
-    item = re.compile(r"[-+]?[0-9][0-9_'’,]*")
-    column = _column(r"[-+]?[0-9]{1,60}(?:[_'’,][0-9]{3}){0,9}(?:\.0{1,9})?")
-
-
-_INTEGERS = _IntegerLists(_INTEGER_RUN, _integers, counts=True)
+_DIGITS = re.compile(r"[-+]?[0-9][0-9_'’,]*")
+_COLUMN = _column(r"[-+]?[0-9]{1,60}(?:[_'’,][0-9]{3}){0,9}(?:\.0{1,9})?")
+_INTEGERS = _Lists(_INTEGER_RUN, _integers, counts=True)
 
 
 def integer_list(text: str) -> str | None:
@@ -160,4 +158,4 @@ def integer_list(text: str) -> str | None:
     >>> integer_list("Answer: 5 or 6") is None
     True
     """
-    return read_value(_INTEGERS.on_one_line(plain_digits(normalise(text))), _INTEGERS)
+    return read_value(_on_one_line(plain_digits(normalise(text)), _DIGITS, _COLUMN), _INTEGERS)

@@ -159,12 +159,8 @@ def _amount(match: re.Match[str], whole: str) -> Fraction | None:
         value += part
     else:
         value /= under
-    scale = (match["scale"] or "").lower()
-    return (
-        value
-        * Fraction(10) ** int(match["exponent"] or 0)
-        * (_SCALES.get(scale) or _SHORT_SCALES.get(short, 1))
-    )
+    factor = _SCALES.get((match["scale"] or "").lower()) or _SHORT_SCALES.get(short, 1)
+    return value * factor * Fraction(10) ** int(match["exponent"] or 0)
 
 
 LONGEST = 400

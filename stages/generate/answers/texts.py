@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import regex
 
 from evalcube.stages.generate.answers import wording as words
 from evalcube.stages.generate.answers.cues import phrases
-from evalcube.stages.generate.answers.final import NEAR, SENTENCES, Mention
+from evalcube.stages.generate.answers.final import NEAR, Mention, sentence_spans
 from evalcube.stages.generate.answers.passages import (
     BULLET,
     CHATTER,
@@ -22,7 +21,6 @@ from evalcube.stages.generate.answers.passages import (
     in_box,
     last_lines,
     normalise,
-    passages,
 )
 from evalcube.stages.generate.answers.values import Form, read_final
 
@@ -46,22 +44,16 @@ _PAIRS = (*zip("$\"“'`([<", "$\"”'`)]>", strict=True), ("\\(", "\\)"))
 
 
 def line_of(passage: Passage) -> str:
-    """The first line of a place with something on it, without mark-up."""
-    line = BULLET.sub("", passage.text.lstrip(" \t\n\r*_`").split("\n", 1)[0], count=1)
-    return without_markup(in_box(line) if passage.boxed else line)
-
-
-def lines_after_marks(text: str) -> Iterator[str]:
-    r"""The first line of each explicit answer with something on it, the last answer first, without mark-up.
-
-    Brackets and quotes stay.
+    r"""The first line of a place with something on it, without mark-up; brackets and quotes stay.
 
     Examples
     --------
-    >>> list(lines_after_marks("**Answer:** *(a, b]*. \n Done."))
+    >>> from evalcube.stages.generate.answers.passages import passages
+    >>> [line_of(place) for place in passages("**Answer:** *(a, b]*. \n Done.")]
     ['(a, b]']
     """
-    return map(line_of, passages(text))
+    line = BULLET.sub("", passage.text.lstrip(" \t\n\r*_`").split("\n", 1)[0], count=1)
+    return without_markup(in_box(line) if passage.boxed else line)
 
 
 def without_markup(line: str) -> str:
@@ -109,8 +101,7 @@ class TextForm(Form):
     def later(self, text: str, value: str) -> Sequence[Mention]:
         """What sentences after a statement state, in a few words."""
         mentions: list[Mention] = []
-        stops = [0, *(stop.end() for stop in words.SENTENCE_END.finditer(text)), len(text)]
-        for low, high in list(pairwise(stops))[-SENTENCES:]:
+        for low, high in sentence_spans(text):
             sentence = text[low : min(high, low + 2 * NEAR)]
             frames = [frame.end() for frame in words.FRAME.finditer(sentence)]
             turns = [] if frames else [turn.end() for turn in words.TURNS.finditer(sentence)]
@@ -132,7 +123,8 @@ class TextForm(Form):
         if not several and (self._most_words is None or len(line.split()) <= self._most_words):
             return None if words.declines(line) or not re.search(r"[^\W_]", line) else _words_of_line(line)
         first, _, explanation = text.strip().partition("\n\n")
-        if explanation and _BOLD.fullmatch(first) and len(first.split()) <= _MOST_WORDS:
+        heads = words.HEADING.match(explanation) and first[-1:] not in (".", ":", "?")
+        if (heads or (explanation and _BOLD.fullmatch(first))) and len(first.split()) <= _MOST_WORDS:
             return without_markup(first) or None
         last = next(last_lines(text), "")[-LONGEST_TEXT:]
         sentence = re.split(r"(?<=\w[.!?])\s|;\s", last)[-1].lstrip("*_# ")

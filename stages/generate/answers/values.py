@@ -31,8 +31,6 @@ from evalcube.stages.generate.answers.passages import (
 )
 from evalcube.stages.generate.answers.ways import note
 
-SHORT = 400
-"""Characters of a reply that is short enough to be an answer as a whole."""
 _PLACES = {Rank.ASKED: "answer line", Rank.MARKED: "box, tag or field", Rank.SAID: "statement"}
 
 

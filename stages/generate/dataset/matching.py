@@ -12,9 +12,9 @@ from typing import cast
 
 import regex
 
-from evalcube.stages.generate.answers.passages import normalise
+from evalcube.stages.generate.answers.passages import normalise, passages
 from evalcube.stages.generate.answers.texts import (
-    lines_after_marks,
+    line_of,
     place_of_answer,
     read_text,
     without_markup,
@@ -122,7 +122,7 @@ def read_declared(
         note("pattern", "text")
         return str(hit[1] if hit.re.groups and hit[1] is not None else hit[0]).strip() or None
     text = normalise(text)
-    line = next((line for line in lines_after_marks(text) if line), None)
+    line = next(filter(None, map(line_of, passages(text))), None)
     statement = without_markup(text) if line is None else line
     note("whole reply" if line is None else "answer line", "text", read=bool(statement))
     if not statement or match == "exact":

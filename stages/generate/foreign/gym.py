@@ -12,7 +12,7 @@ from typing import Any, cast
 from pydantic import Field, ValidationInfo, create_model, field_validator
 
 from evalcube.stages.generate.answers.passages import passages
-from evalcube.stages.generate.answers.texts import lines_after_marks, without_fence
+from evalcube.stages.generate.answers.texts import line_of, without_fence
 from evalcube.stages.generate.base import Task, TaskParams, Trial
 from evalcube.stages.generate.errors import TaskError
 from evalcube.stages.generate.foreign.bounded import Failure, ProcessLimits, ask, version_of
@@ -134,7 +134,7 @@ def read_answer(text: str, lines: int = 1) -> str | None:
         passage = next(passages(text), None)
         return "\n".join(passage.text.strip().splitlines()[:lines]).strip("` \n") or None if passage else None
     if begin < 0:
-        return next(lines_after_marks(text), None)
+        return next(map(line_of, passages(text)), None)
     return without_fence(text[begin + len("<answer>") :].partition("</answer>")[0].strip()) or None
 
 

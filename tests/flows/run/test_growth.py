@@ -325,7 +325,7 @@ def test_run__trials_of_a_range_are_asked_and_the_others_stay_pending(tmp_path, 
     assert run(config, cluster=SHARED, trials="16:40").sent == 0
     part = run(config, cluster=SHARED)
     assert (part.reason, part.trials, part.sent, part.pending) == ("complete", 3 * 8, 3 * 8, 3 * 8)
-    assert "done with the part that was asked for; 24 of the plan are pending" in str(part)
+    assert "done with the part that was asked for; 24 trials of the plan are pending" in str(part)
     early = run(config, cluster=SHARED, trials="16")
     assert (early.sent, early.pending) == (3 * 8, 0)
     born = {**config, "cube": str(tmp_path / "born.zarr"), "trials": 40}

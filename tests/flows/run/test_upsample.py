@@ -314,4 +314,4 @@ def test_run__what_the_cube_was_grown_to_and_is_not_done_is_pending(tmp_path, si
 
     assert (foreseen.to_send, foreseen.pending) == (40, 40)
     assert (summary.reason, summary.trials, summary.sent, summary.pending) == ("complete", 40, 40, 40)
-    assert "done with the part that was asked for; 40 of the plan are pending" in str(summary)
+    assert "done with the part that was asked for; 40 trials of the plan are pending" in str(summary)
