@@ -191,5 +191,5 @@ def test_uncounted__tells_what_is_recorded_and_not_in_the_counters(explored_cube
     opened.write_counters({1: np.zeros_like(counters[1])})
 
     (told,) = open_part(copy).warnings
-    assert told.startswith(f"{done} trials are recorded and not counted yet, of beta:")
+    assert told.startswith(f"{done} recorded trials of beta are not counted")
     assert told in ask(Explored([str(copy)]), "groups", Query.make(by="model"))["warnings"]

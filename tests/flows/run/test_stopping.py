@@ -106,7 +106,7 @@ def test_run__that_is_asked_to_stop_ends_in_good_order_and_a_later_run_goes_on(t
         code, output, _ = evalcube("stop", config["cube"], cwd=tmp_path)
         summary = running.result(PATIENCE)
 
-    assert (code, output) == (0, "stopping: what is in flight ends first, and everything is recorded\n")
+    assert (code, output) == (0, "stopping: requests in flight are finished and recorded first\n")
     assert summary.reason == "stopped"
     assert summary.ordered.startswith("stopped by ")
     assert 0 < summary.done < summary.trials

@@ -82,7 +82,7 @@ def test_pull__makes_the_same_cube_with_its_replies(published, out, tmp_path):
 def test_pull__makes_a_cube_of_what_an_earlier_version_published(published, out, tmp_path):
     space = space_of(with_slashes(f"{out}/v1"))
     keys = set(space.list()) - {record.KEY}
-    objects = {key: one.model_dump() for key, one in record.hashed(space, keys).items()}
+    objects = {key: one.model_dump() for key, one in record.hashed(space, keys, "", Announcer(())).items()}
     rewritten(out, lambda document: document.update(format=1, objects=objects))
 
     done = pull_cube(out, str(tmp_path / "mine.zarr"), tag="v1")
