@@ -28,7 +28,7 @@ def _epilog(own: Mapping[int, str]) -> str:
 
 _SWEEP = {
     1: "the sweep ended with transport errors left, run it again to resume",
-    130: "stopped by Ctrl-C, by `evalcube stop` or by the bound under spend:; run it again to resume",
+    130: "stopped by Ctrl-C, by `evalcube stop` or by the config's bound on spending (`spend`); run it again to resume",
 }
 OWN_CODES = {
     "run": _SWEEP,
@@ -54,7 +54,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-MEASURE, READ, SHARE, KEEP, BEGIN = "Measure", "Read", "Share", "Look after", "Begin"
+MEASURE, READ, SHARE, KEEP, BEGIN = "Measure", "Read", "Share", "Maintain", "Begin"
 """Headings of ``--help``, under which its commands stand."""
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     BEGIN: (begin.init, begin.simulate, begin.tasks, begin.sample),

@@ -21,7 +21,7 @@ def init(
     plugin: str | None = None,
     force: Annotated[bool, typer.Option("--force")] = False,
 ) -> None:
-    """Write a config to start from, commented or for your questions, a copy of one, or a package for your own tasks.
+    """Write a config (commented, for your questions, or a copy of another), or a package for your own tasks.
 
     Parameters
     ----------

@@ -56,7 +56,8 @@ def gate(
         The variant that might replace the control.
     config : CONFIG
         Run this sweep, but only as far as the decision needs: look at 40, 55, 70, 85 and 100% of its trials, and stop
-        as soon as the decision is certain, or all trials are unlikely to decide a critical line of the policy.
+        as soon as the decision is certain, or even all trials would be unlikely to decide a critical line of the
+        policy.
     to_the_end
         With --run: stop early only once the decision is certain.
     """
@@ -162,7 +163,7 @@ def verdict(
     threshold
         Lowest mean that each layer must reach.
     trivial
-        Smallest difference of composite scores that matters, for gains, harm and advice.
+        Smallest difference of composite scores that matters, as a gain or a loss, and for the advice given.
     weights
         Weights of the layers, such as fact=2,judge=1; default: equal weights.
     gold_variant

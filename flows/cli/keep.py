@@ -167,12 +167,12 @@ def verify(
     cache: str | None = None,
     as_json: options.Json = False,
 ) -> None:
-    """Compare all of a cube with its records; exit code 2 if something is damaged and not healed.
+    """Compare a whole cube with the digests in its ledger; exit code 2 if damage remains.
 
     Parameters
     ----------
     heal
-        Restore what is damaged from the cache; no request is sent.
+        Repair damage with replies from the cache; no request is sent.
     """
     from evalcube.flows.state.verify import verify_cube
     from evalcube.storage.cube.group import heal as heal_words

@@ -191,7 +191,7 @@ def run(
     ----------
     fresh : WHAT
         all: use no cached replies; new ones go into a separate cache beside it. refused: delete the replies of refused
-        trials, and ask these again. unrated: ask the judges, and no model, again about answers that they gave no score.
+        trials, and ask these again. unrated: ask only the judges again, about answers to which they gave no score.
     wait : SECONDS
         How long to wait for another run of the same cube to end.
     """
@@ -272,7 +272,8 @@ def upsample(
     repeats
         Number of times that each question has been asked afterwards.
     precision
-        low, medium or high: as many trials as each selected cell needs, instead of --trials.
+        low, medium or high: as many trials as each selected cell needs for intervals of that precision, instead of
+        --trials.
     budget
         2M (tokens) or 5USD: spend this much where it helps most, instead of --trials.
     purpose

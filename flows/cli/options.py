@@ -93,14 +93,14 @@ def _shared() -> None:
     view : NAME
         Only the results in this view, a selection that the sweep's config names.
     trials
-        Only the first N trials of each cell.
+        Only the first N trials of each cell (one evaluation at one point of a task).
     unique_only
         Only trials whose question did not occur earlier in its cell.
     clip_tokens : TOKENS
         Compute as if the limit of completion tokens had been TOKENS: longer answers count as truncated.
     reader : ours|theirs
-        Which reading of the replies counts: evalcube's (ours), or that of the second reader (theirs), another way of
-        extracting the answer that some tasks have.
+        How answers are extracted from replies: by evalcube (ours), or by the second reader (theirs), such as that of
+        another tool, which only some tasks have.
     mode
         Estimator: E_I, E_P, E_O (share right) or C_I, C_P, C_O (corrected for guessing). Truncated trials are left out
         (I), wrong (P) or right (O). On a leaderboard, auto is C_P, or accuracy (E_P) if all tasks are data sets.

@@ -26,7 +26,7 @@ def merge(
     rename: list[str] | None = None,
     as_json: options.Json = False,
 ) -> None:
-    """Make one cube of several, with all their models, tasks, points, trials and repeats; the same ones are joined.
+    """Make one cube of several, with all their models, tasks, points, trials and repeats; what they share is joined.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def _print_conflicts(conflicts: Sequence[Conflict]) -> None:
 
 
 def diff(first: options.Cube, second: options.Cube, as_json: options.Json = False) -> None:
-    """Compare two cubes: their questions, planned numbers and outcomes of trials; exit code 1 if they differ."""
+    """Compare two cubes: their questions, planned numbers of trials, and outcomes; exit code 1 if they differ."""
     from evalcube.flows.share.difference import diff_cubes
 
     difference = diff_cubes(first, second)
@@ -193,7 +193,7 @@ def pull(
     most_bytes: Annotated[float, typer.Option("--most", min=0.001, max=1e6)] = 64.0,
     as_json: options.Json = False,
 ) -> None:
-    """Copy a publication and compare each file with its digest; the copy can be measured further and merged back.
+    """Copy a publication and compare each file with its digest; the copy can be added to, and merged back.
 
     Parameters
     ----------
@@ -253,7 +253,7 @@ def import_command(
         Where the questions go; default: beside the cube.
     map : NAME=FIELD,...
         Fields of your own JSONL that hold prompt, response, correct, id, model, repeat, reference, ...; for any log,
-        cluster=FIELD: the field with what related questions share.
+        cluster=FIELD: the field whose value related questions share.
     model
         Name of the model, instead of the logs'.
     task

@@ -137,11 +137,11 @@ def metrics(
         Values of k, such as 1,4,8; default: powers of two up to the number of repeats.
     names
         pass_at_k, pass_hat_k, g_pass_at_k_tau, mg_pass_at_k, auc_at_k, bayes, avg, ...; each also as NAME_ci, a
-        Bayesian estimate.
+        Bayesian estimate with its interval.
     settings
-        An argument of the metrics, such as tau=0.5, confidence=0.9, alpha0=0.5, pass_power=1, weights=0.2,0.8,
-        bounds=0,1, w=-1,1 (worth of a wrong and a right answer), R0=0,1 (outcomes assumed before the
-        first answer); may be given again.
+        An argument of the metrics, such as tau=0.5; confidence=0.9; alpha0=0.5; pass_power=1; weights=0.2,0.8;
+        bounds=0,1; w=-1,1 (value of a wrong and of a right answer); R0=0,1 (outcomes assumed before the first answer).
+        May be given again.
     """
     from evalcube.flows.read.statistics import metrics as evaluate
 
@@ -188,7 +188,7 @@ def hazard(
     part: Part,
     as_json: options.Json = False,
 ) -> None:
-    """Show when answers come: how many of the trials that still think after N tokens then end right or wrong.
+    """Show when answers come: of the trials still thinking after N tokens, how many then end right or wrong.
 
     Parameters
     ----------

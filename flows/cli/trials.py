@@ -57,8 +57,8 @@ def trials(
     Parameters
     ----------
     where : NAME=VALUE
-        Only these trials: the conditions of `evalcube leaderboard`, and those of single trials: trial=0..9,
-        tokens=1000.., latency=..2, repeat, prompt_tokens, fact, judge, ..., row_id=NAME of a data set; or disagree:
+        Only these trials. Conditions are those of `evalcube leaderboard` and, for single trials, trial=0..9,
+        tokens=1000.., latency=..2, repeat, prompt_tokens, fact, judge, ..., row_id=NAME (of a data set); or disagree:
         trials that a second reader, another way of extracting the answer, grades differently. Give it again for more
         conditions; all must hold.
     status : NAMES

@@ -93,7 +93,7 @@ def _graders(receipts: Sequence[Receipt]) -> tuple[str, ...]:
     if graders in ([], [GRADER]):
         return ()
     return graders_meet(graders) or (
-        f"Grader {graders[0]} graded these replies, today's is {GRADER}; evalcube rescore grades them again.",
+        f"Grader version {graders[0]} graded these replies; `evalcube rescore` grades them with version {GRADER}.",
     )
 
 

@@ -49,7 +49,7 @@ class DatesParams(TaskParams):
     format: Literal["iso", "long", "british", "us", "european"] = Field(
         "iso",
         description="How the story writes dates: 2021-03-05, March 5, 2021, 5 March 2021, 03/05/2021 or "
-        "05.03.2021; if not the answer's format, it must be translated.",
+        "05.03.2021; a format other than the answer's must be translated.",
     )
 
     @model_validator(mode="before")

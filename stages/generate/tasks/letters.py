@@ -37,7 +37,7 @@ class LettersParams(TaskParams):
         8, 3, 12, "Letters in the longest word, not below min_word_length; longer is harder."
     )
     target_words: int = param(3, 1, 30, "Words that may have some of the letters; more to count.")
-    confounder_words: int = param(0, 0, 30, "More words without the letters; more to read.")
+    confounder_words: int = param(0, 0, 30, "Additional words without the letters; more to read.")
 
     @field_validator("max_word_length")
     @classmethod

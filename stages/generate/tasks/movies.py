@@ -34,7 +34,7 @@ class MoviesParams(TaskParams):
     """Params of `Movies`."""
 
     reference_count: int = param(
-        3, 1, 8, "Films that set genre and theme; the more, the easier: one misread is outvoted."
+        3, 1, 8, "Films that set genre and theme; more make it easier, as one that is misread is outvoted."
     )
     choice_count: int = param(4, 2, 12, "Films to choose from; more to compare, less to guess.")
     hint: Literal["labels", "lists", "none"] = Field(
