@@ -89,14 +89,14 @@ def verify(url: str, *, repair: bool = False, subscribers: Sequence[Subscriber] 
     announcer, entries, size, damaged, repaired = Announcer(subscribers), 0, 0, 0, 0
     bad: list[str] = []
     with closing(open_cache(url, writable=repair)) as cache:
-        for key, content, sound in _read_entries(cache, cache.entries()):
+        contents = _read_entries(cache, cache.entries())
+        for key, content, sound in announcer.count_each(contents, "entries read"):
             entries, size = entries + 1, size + len(content)
             if not sound:
                 damaged += 1
                 repaired += repair and cache.quarantine(key)
                 if len(bad) < _SHOWN:
                     bad.append(key)
-            announcer.count("entries read", entries)
     return CacheCheck(entries, size, damaged, repaired, tuple(bad))
 
 
@@ -144,11 +144,10 @@ def export(
     def whole(cache: ManagedCache) -> Iterator[tuple[str, bytes]]:
         nonlocal skipped
         contents = _read_entries(cache, _chosen(cache.entries(), chosen))
-        for done, (key, content, sound) in enumerate(contents, 1):
+        for key, content, sound in announcer.count_each(contents, "entries written"):
             if sound:
                 yield key, content
             skipped += not sound
-            announcer.count("entries written", done)
 
     with closing(open_cache(url, writable=False)) as cache, guarded(path, "write the archive"):
         if cube is not None:
@@ -249,9 +248,7 @@ def request_keys(reader: Reader, cache: Cache | None = None) -> Iterator[str]:
 
 def _heads(readers: Sequence[Reader], announcer: Announcer, cache: Cache | None) -> Iterator[int]:
     keys = (key for reader in readers for key in request_keys(reader, cache))
-    for done, key in enumerate(keys, 1):
-        yield _head(key)
-        announcer.count("requests made again", done)
+    return map(_head, announcer.count_each(keys, "requests made again"))
 
 
 def _head(key: str) -> int:

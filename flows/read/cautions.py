@@ -35,26 +35,24 @@ def cautions(
     cube: Cube | None,
     receipts: Sequence[Receipt],
     *,
-    whole: bool,
+    whole: Dataset | None,
 ) -> tuple[str, ...]:
-    """All of them."""
+    """All of them; `whole` are the arrays of the cube, unless this is a part of it."""
     return (
         *_graders(receipts),
         *_engines(cube, dataset, receipts),
         *_unnamed_parts(notes),
         *_unverified_recipes(notes, dataset),
         *(_mostly_invalid(dataset) if part.reader == "ours" else ()),
-        *(_uncounted_trials(dataset, receipts) if whole else ()),
-        *(_missing_readings(cube, notes, receipts) if cube and whole else ()),
+        *(() if whole is None else _uncounted_trials(dataset, receipts)),
+        *(() if cube is None or whole is None else _missing_readings(whole, cube, notes)),
         *(_not_compared(dataset) if part.unique_only else _few_problems(dataset)),
     )
 
 
-def _missing_readings(
-    cube: Cube, notes: Mapping[str, object], receipts: Sequence[Receipt]
-) -> tuple[str, ...]:
-    """What `describe_missing` says of a whole cube."""
-    if "judge_readings" not in cube.trial_arrays:
+def _missing_readings(whole: Dataset, cube: Cube, notes: Mapping[str, object]) -> tuple[str, ...]:
+    """What `describe_missing` says of a cube, all of whose arrays are given."""
+    if "judge_readings" not in whole:
         return ()
     from evalcube.flows.plan.grading import due_readings  # both with much that most boards need nothing of
     from evalcube.flows.state.store import cube_plan
@@ -62,11 +60,13 @@ def _missing_readings(
     plan = cube_plan(cube, notes)
     lost, asked = np.zeros((2, len(plan.evaluations), len(plan.judges)), dtype=int)
     with suppress(StorageError):  # whoever needs these arrays refuses them
-        for region in [receipt.region for receipt in receipts if receipt.region.model < len(lost)]:
-            stored = cube.read_region(region, ["status", "judge_readings"])
-            due = due_readings(plan.tasks, plan.judges, np.isin(stored["status"], FINISHED))
-            asked[region.model] += due.sum(axis=(0, 1, 2, 3, 5))
-            lost[region.model] += (due & np.isnan(stored["judge_readings"])).sum(axis=(0, 1, 2, 3, 5))
+        for row in range(len(lost)):  # one in memory at a time, where they are read on demand
+            status, readings = (
+                whole[name].variable.isel(model=row).values for name in ("status", "judge_readings")
+            )
+            due = due_readings(plan.tasks, plan.judges, np.isin(status, FINISHED))
+            asked[row] = due.sum(axis=(0, 1, 2, 3, 5))
+            lost[row] = (due & np.isnan(readings)).sum(axis=(0, 1, 2, 3, 5))
     return describe_missing([judge.name for judge in plan.judges], plan.labels, lost, asked)
 
 

@@ -145,13 +145,14 @@ def open_part(
     chosen = replace(part, view=view, trials=most, unique_only=fewer)
     recounts = chosen.recounts or not {"trial", "repeat"}.isdisjoint(selected)
     # Without the index of evaluations: what is computed goes by their numbers, and parts are joined by them.
-    dataset = with_labels(opened, trials=trials or recounts).drop_vars("model", errors="ignore")
-    split = _split(dataset, opened, part.where, by, sources or ([behind.url] if behind else []))
-    (dataset, where), recounts = split or (dataset, part.where), recounts or split is not None
+    whole = with_labels(opened, trials=trials or recounts).drop_vars("model", errors="ignore")
+    split = _split(whole, opened, part.where, by, sources or ([behind.url] if behind else []))
+    (dataset, where), recounts = split or (whole, part.where), recounts or split is not None
     dataset = with_prices(dataset, behind, notes)
     receipts = [] if behind is None else list(Ledger(behind.records).newest().values())
     with refused():
-        warnings = cautions(dataset, chosen, notes, behind, receipts, whole=behind is opened)
+        arrays = whole if behind is opened else None
+        warnings = cautions(dataset, chosen, notes, behind, receipts, whole=arrays)
         read_by, remarks = "", list[str]()
         if recounts:
             dataset, read_by, remarks = _recount(dataset, chosen)

@@ -112,6 +112,8 @@ class Counting:
         """Count anew what died with workers, without the comparisons of prompts that did."""
         alive = [comparison for comparison in self._comparisons if not is_killed(comparison)]
         if len(alive) < len(self._comparisons):
-            self._parts.note("workers died comparing the prompts of a task; the next run compares them again")
+            self._parts.emit.note(
+                "workers died comparing the prompts of a task; the next run compares them again"
+            )
         self._comparisons = alive
         self._changed.update(models)

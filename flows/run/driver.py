@@ -116,7 +116,7 @@ class Driver:
                 return
             if self.stopped and self._workers.behind_others:
                 # What was answered is in the cache, and the next run finds it there.
-                self._parts.note("blocks that wait for other users' tasks are left to the next run")
+                self._parts.emit.note("blocks that wait for other users' tasks are left to the next run")
                 return
             self._take_arrived()
             self._store.ledger.flush(older_than=_RECEIPT_SECONDS)
@@ -143,7 +143,7 @@ class Driver:
     def _halt(self) -> None:
         if self._halted_at < 0:
             limits = {id(blocks.limit): blocks.limit.in_flight for blocks in self._queues}
-            self._parts.note(f"stopping: {sum(limits.values())} blocks under way end first{self._hint}")
+            self._parts.emit.note(f"stopping: {sum(limits.values())} blocks under way end first{self._hint}")
         for blocks in self._queues:
             blocks.limit.stopped = True
             blocks.stop()

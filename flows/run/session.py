@@ -125,11 +125,12 @@ class Session:
 
     def _keep_engines(self, event: Event) -> None:
         """A subscriber that keeps beside the cube what serves the models, as workers find it out."""
-        engines = event.engines if isinstance(event, Traffic) else {}
+        if not isinstance(event, Traffic) or not event.engines:
+            return
         added = {
-            evaluation.eval_id: [EngineInfo(*info) for info in engines[evaluation.model]]
-            for evaluation in (self._store.plan.evaluations if engines else ())
-            if evaluation.model in engines
+            evaluation.eval_id: [EngineInfo(*info) for info in event.engines[evaluation.model]]
+            for evaluation in self._store.plan.evaluations
+            if evaluation.model in event.engines
         }
         joined = joined_engines([self._engines, added])
         if joined != self._engines:

@@ -16,7 +16,7 @@ from evalcube.deploy.clusters import ClusterError, Connection
 from evalcube.deploy.clusters.asking import PendingAnswer, ask_each
 from evalcube.deploy.clusters.base import PATIENCE_SECONDS
 from evalcube.deploy.clusters.registrar import ClusterView
-from evalcube.flows.events import Event, InDoubt, Noted, Traffic, process_at
+from evalcube.flows.events import Announcer, InDoubt, Traffic, process_at
 from evalcube.flows.run.health import Health, Queueing
 from evalcube.flows.run.in_flight import InFlightLimit
 from evalcube.flows.run.preflight import Members
@@ -60,7 +60,7 @@ class RunParts:
     admission: Members
     """Who may take part."""
     lease: Lease
-    emit: Callable[[Event], None]
+    emit: Announcer
     sharing: Shared
     """The endpoints' limits, and what workers have of them."""
     is_over: Callable[[str], bool]
@@ -80,10 +80,6 @@ class RunParts:
     def plugin(self) -> str:
         """Name of the run's plugin."""
         return plugin_name(self.context.run)
-
-    def note(self, message: str) -> None:
-        """Tell what a person should read."""
-        self.emit(Noted(message))
 
 
 class Workers:
@@ -112,10 +108,10 @@ class Workers:
         self._polled_at = self._admitted_at = -math.inf
         self._gone_at: float | None = None
         self._noted = False
-        self._health = Health(parts.note, parts.admission.describe)
+        self._health = Health(parts.emit.note, parts.admission.describe)
         self._asking: PendingAnswer[dict[str, int]] | None = None
         """On its way to workers that have been silent for a while."""
-        self._queueing = Queueing(parts.note)
+        self._queueing = Queueing(parts.emit.note)
         self._doubts = Doubts(self._client, parts.context.run, parts.admission)
         self._losses = 0
         self._worked = False
@@ -174,7 +170,7 @@ class Workers:
         view = view._replace(workers={each: name for each, name in view.workers.items() if each not in anew})
         before, self._view = self._view, view
         for note in self._parts.connection.tend(view.workers):
-            self._parts.note(note)
+            self._parts.emit.note(note)
         lost = set(before.workers).difference(view.workers)
         self._count_losses(view.crashes)
         # One poll later, when the last that they reported has certainly arrived.
@@ -291,7 +287,7 @@ class Workers:
                     if model in waits
                     else "each keeps to its share"
                 )
-                self._parts.note(
+                self._parts.emit.note(
                     f"{number} runs on this scheduler use the endpoint of {model}: {part}"
                     if number > 1
                     else f"no other run uses the endpoint of {model} any more"
@@ -319,7 +315,7 @@ class Workers:
                 f"logs, give fewer workers, or more memory for each, and run the same command again."
             )
         if before < _NOTED_LOSSES <= self._losses and not self._parts.connection.replaces:
-            self._parts.note(
+            self._parts.emit.note(
                 f"{self._losses} worker processes have ended so far, by crashes or out of memory (Dask ends one "
                 "at its memory limit): look at their logs, give fewer workers, or more memory for each"
             )
@@ -336,7 +332,7 @@ class Workers:
             )
         if now - self._gone_at > _NOTE_SECONDS and not self._noted:
             self._noted = True
-            self._parts.note("the cluster has no workers at the moment; waiting for some")
+            self._parts.emit.note("the cluster has no workers at the moment; waiting for some")
 
 
 def _take_share(

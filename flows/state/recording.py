@@ -130,10 +130,15 @@ def count_model(
     return sum_regions(cube, ordered, [count_region(cube, region, planned, prices) for region in ordered])
 
 
-def sum_regions(cube: Cube, ordered: Sequence[Region], counted: Sequence[FloatArray]) -> FloatArray:
+def sum_regions(
+    cube: Cube,
+    ordered: Sequence[Region],
+    counted: Sequence[FloatArray],
+    count_shared: Callable[[Cube, Sequence[Region]], FloatArray] = count_split_questions,
+) -> FloatArray:
     """Return the counters of an evaluation from those of its sorted regions."""
     # Whole numbers, and after all others: what was added without them keeps its bits.
-    parts = [*counted, *(count_split_questions(cube, group) for group in split_questions(ordered))]
+    parts = [*counted, *(count_shared(cube, group) for group in split_questions(ordered))]
     if not parts:
         return np.zeros((cube.sizes["task"], cube.sizes["params"], cube.sizes["counter"]))
     return sum_pairwise(parts, add_counters)

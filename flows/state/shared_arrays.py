@@ -49,7 +49,8 @@ def mend_shared(cube: Cube) -> list[str]:
     try:
         cube.read_targets()
     except CubeDamagedError:
-        write_planned(cube, measured_plan(cube, Ledger(cube.records).newest()))
+        with Ledger(cube.records) as ledger:
+            write_planned(cube, measured_plan(cube, ledger.newest()))
         mended += PLANNED
     return mended
 

@@ -52,11 +52,11 @@ def open_cache(url: str | Path, *, writable: bool = True) -> ManagedCache:
 def prepare_cache(url: str | Path) -> None:
     """Make sure that the cache at an address can be written, without reading what is in it; raises as `open_cache`."""
     if is_directory(url):
-        path = Path(directory_of(url)).absolute()
-        prepare_directory(path)
+        folders = Folders(Path(directory_of(url)).absolute())
+        prepare_directory(folders.root)
         # No loss where that fails: another process may be at it, or the disk be full.
-        with suppress(OSError), Folders(path).exclusive(0):
-            join_newest(Folders(path))
+        with suppress(OSError), folders.exclusive(0):
+            join_newest(folders)
     else:
         open_cache(url)
 

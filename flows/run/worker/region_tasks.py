@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -21,11 +22,9 @@ from evalcube.flows.state.recording import (
     count_region,
     count_split_questions,
     receipt_of,
-    split_questions,
-    sum_pairwise,
+    sum_regions,
 )
 from evalcube.flows.state.shared_arrays import keep_compared, read_compared, repeat_flags
-from evalcube.stages.score.counters import add_counters
 from evalcube.storage.cube.ledger import Receipt, most_fingerprints
 from evalcube.storage.cube.regions import Region
 from evalcube.storage.errors import CubeDamagedError
@@ -112,7 +111,7 @@ def score(
 
     def attempt(count: Callable[..., npt.NDArray[np.float64]], *args: Any) -> npt.NDArray[np.float64]:  # noqa: ANN401
         try:
-            return count(work.cube, *args)
+            return count(*args)
         except CubeDamagedError:
             # It is being done again, and counted again then; if that is cut short, the counters are behind the ledger,
             # which the next run sees.
@@ -121,9 +120,10 @@ def score(
     sums = []
     for regions in recorded:
         prices = work.context.prices
-        parts = [attempt(count_region, region, targets, prices[region.model]) for region in regions]
-        parts += [attempt(count_split_questions, group) for group in split_questions(regions)]
-        sums.append(sum_pairwise(parts or [nothing], add_counters))
+        counted = [
+            attempt(count_region, work.cube, region, targets, prices[region.model]) for region in regions
+        ]
+        sums.append(sum_regions(work.cube, regions, counted, partial(attempt, count_split_questions)))
     return sums
 
 

@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+from evalcube.flows.events import Announcer
 from evalcube.flows.run.workers import RunParts
 from evalcube.stages.infer.sharing import Shared
 
@@ -15,4 +16,6 @@ def run_parts(connection, emit=lambda _: None, admission=EVERYBODY, sharing=None
         name: SimpleNamespace(endpoint=SimpleNamespace(digest=digest)) for name, digest in routes.items()
     }
     context = SimpleNamespace(run="run", routes=known)
-    return RunParts(connection, context, admission, None, emit, sharing or Shared(), lambda _: False, 1.0)
+    return RunParts(
+        connection, context, admission, None, Announcer([emit]), sharing or Shared(), lambda _: False, 1.0
+    )
