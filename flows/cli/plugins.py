@@ -33,12 +33,14 @@ def blame_plugin(error: BaseException) -> str | None:
         top = _top(module)
         if top != "evalcube" and (top in points or _is_own(file, installed)):
             whose = _plugin(points[top], function) if top in points else f"your module '{module}'"
-            return f"{whose} failed in {function} ({file}, line {line}): {message}. Mend it, or leave it out"
+            return (
+                f"{whose} failed in {function} ({file}, line {line}): {message}. Correct it, or leave it out"
+            )
     # One that does not take what it is given has no line of its own there.
     called = re.match(r"(?:\w+\.<locals>\.)?(\w+)[\w.]*\(\) (?:takes|got|missing) ", str(error))
     if isinstance(error, TypeError) and called is not None:
         for point in (point for named in points.values() for point in named if point.attr == called[1]):
-            return f"{_plugin([point], called[1])} cannot be called: {message}. Mend it, or leave it out"
+            return f"{_plugin([point], called[1])} cannot be called: {message}. Correct it, or leave it out"
     return None
 
 

@@ -79,7 +79,7 @@ def describe_missing(
         + first_few(
             [f"{count:,} of {label}" for label, count in zip(labels, row, strict=True) if count], ", "
         )
-        + "): cut, refused or unreadable; composites lack them. Mend the judge; then `evalcube run CONFIG --fresh "
+        + "): cut, refused or unreadable; composites lack them. Correct the judge; then `evalcube run CONFIG --fresh "
         "unrated` asks it again about these answers, and no model."
         for name, row, total in zip(judges, lost.T, asked.sum(axis=0), strict=True)
         if row.any()

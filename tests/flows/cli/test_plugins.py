@@ -50,7 +50,7 @@ def test_plugin_fault__names_module_file_line_and_error(grader, tmp_path):
 
     assert told == (
         f"your module 'my_graders' failed in grade ({tmp_path / 'my_graders.py'}, line 6): "
-        "ZeroDivisionError: division by zero. Mend it, or leave it out"
+        "ZeroDivisionError: division by zero. Correct it, or leave it out"
     )
 
 
