@@ -108,7 +108,7 @@ def _shared() -> None:
         auto: ReasonScore, or accuracy if there are few trials. v1 (from upper bounds) or v2 (from measured rates):
         always that version of ReasonScore, however few trials there are.
     weigh
-        What has equal weight: tasks (a task's points are weighted by their trials in the sweep's first plan), points,
+        What has equal weight: tasks (a task's points are weighted by the trials first planned for them), points,
         or trials.
     by
         What to group by: model, task, tier, a facet, a parameter such as param_length, difficulty; several with commas.

@@ -203,7 +203,7 @@ def decision_table(result: GateResult) -> TableSpec:
         "lacking: questions that not both answered; a line is only shown if it holds with these at their worst, and "
         "only refuted if it fails with them at their best."
     )
-    e = "e: e-value against a change equal to the margin, valid however often you look: from 20 on significant at 5%."
+    e = "e: e-value against a change equal to the margin, valid however often you look; significant at 5% from 20."
     notes = [words, levels, *([lacking] if any(row.lacking for row in result.lines) else []), e]
     floor = dict.fromkeys(_place(row) for row in result.lines if row.control == 0)
     if floor:

@@ -33,7 +33,7 @@ _ALONE = "95%: each row's own interval, not adjusted."
 
 _EXPLAINS = {_ONLY: "first only", _ALONE: "95%"}
 
-_E = "e: e-value for a difference, valid however often you look: from 20 on significant at 5% (with N rows: 20 × N)."
+_E = "e: e-value for a difference, valid however often you look; significant at 5% from 20 (with N rows: 20 × N)."
 
 _BAYESIAN = (
     "_ci: Bayesian, drawn to even rates; with few samples far from the metric where rates are near 0 or 1."
@@ -233,7 +233,11 @@ def metric_spec(
         ]
     columns.append(Column("questions", lambda row: number(row["questions"]) + _fewer(row), 1))
     notes = (f"Part of the cube ({selection}).",) if selection else ()
-    notes = (*notes, _QUESTIONS.format(", weighted by trials in the first plan" if weighed else ""), *more)
+    notes = (
+        *notes,
+        _QUESTIONS.format(", weighted by the trials first planned for them" if weighed else ""),
+        *more,
+    )
     if any(name.endswith("_ci") for name in names):
         notes = (*notes, _BAYESIAN)
     if any(row["questions_incomplete"] for row in rows):
