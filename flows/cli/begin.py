@@ -11,7 +11,9 @@ from evalcube.flows.cli import options
 from evalcube.flows.cli.options import Command, CommandGroup
 from evalcube.flows.cli.output import exclusive, print_rows, safe, show, show_json, warn
 
-local = typer.Typer(cls=CommandGroup, help="Set up the model of `local:` endpoints.", no_args_is_help=True)
+local = typer.Typer(
+    cls=CommandGroup, help="Download the small model that `local:` endpoints use.", no_args_is_help=True
+)
 
 
 def init(
@@ -169,7 +171,7 @@ def sample(
     seed: Annotated[int, typer.Option(min=0)] = 42,
     as_json: options.Json = False,
 ) -> None:
-    """Print the first trials of a task's cell: prompts and reference answers.
+    """Print the first questions of a task at one setting of its params, with reference answers.
 
     Parameters
     ----------

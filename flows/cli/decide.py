@@ -59,7 +59,7 @@ def gate(
         as soon as the decision is certain, or even all trials would be unlikely to decide a critical line of the
         policy.
     to_the_end
-        With --run: stop early only once the decision is certain.
+        With --run: stop early only once the decision is certain, not when it has become unlikely.
     """
     from evalcube.flows.config.load import load_policy
     from evalcube.flows.errors import SweepError
@@ -150,8 +150,8 @@ def verdict(
 ) -> None:
     """Judge by composite scores, from assertions and judges, whether a treatment is better than the control.
 
-    The verdict is PROGRESS, CAUTIOUS, REGRESS, NOISE or UNDERPOWERED; or SOLO, without a treatment. To decide by right
-    and wrong answers, use `evalcube gate`.
+    The verdict is PROGRESS, CAUTIOUS, REGRESS, NOISE or UNDERPOWERED; or SOLO, if no treatment is given. To decide by
+    right and wrong answers, use `evalcube gate`.
 
     Parameters
     ----------
@@ -159,9 +159,9 @@ def verdict(
         More cubes, read as if they were merged; then further treatments.
     treatments
         A variant that might replace the control; may be given again. Default: all others if the config declares this
-        control; else the control is only held against the threshold.
+        control; else the control alone is judged, by the threshold.
     threshold
-        Lowest mean that each layer must reach.
+        Mean score that each layer must reach.
     trivial
         Smallest difference of composite scores that matters, as a gain or a loss, and for the advice given.
     weights
@@ -171,7 +171,7 @@ def verdict(
     missing
         Largest share of a variant's scores that may be missing; default: 0.1.
     holdout
-        Share of the questions, such as 0.3, that are held out: a gain on the others must hold on these, too.
+        Share of the questions, such as 0.3, that are held out: a gain on the others must be found on these, too.
     tasks
         Name of a task; may be given again.
     """
@@ -272,13 +272,17 @@ def _print_robustness(pair: PairResult) -> None:
         weights = zip(_LAYERS, pair.sensitivity.weights, strict=True)
         shares = ", ".join(f"{name} {100 * weight:.3g}%" for name, weight in weights)
         share = 100 * pair.sensitivity.same_result
-        parts.append(f"weights {shares}; with {share:.0f}% of other weights, the result is the same")
+        parts.append(
+            f"weights {shares}; with {share:.0f}% of the other weights tried, the result is the same"
+        )
     if pair.joint is not None and not math.isnan(pair.joint.p_value):
         parts.append(f"test for a change in any layer (Hotelling's T²): p {pair.joint.p_value:.3g}")
     if pair.standardised is not None and not math.isnan(pair.standardised.estimate):
         effect = pair.standardised
         bounds = f"{number(effect.low, sign=True)} to {number(effect.high, sign=True)}"
-        parts.append(f"composite of standardised layers {number(effect.estimate, sign=True)} ({bounds})")
+        parts.append(
+            f"composite in standard deviations of each layer {number(effect.estimate, sign=True)} ({bounds})"
+        )
     if pair.missing is not None:
         lacking = ", ".join(
             f"{safe(gap.what)} {gap.control} of {gap.control_expected} and {gap.treatment} of {gap.treatment_expected}"

@@ -28,7 +28,7 @@ def submit(
     only: list[str] | None = None,
     dry_run: Annotated[bool, typer.Option("--dry-run")] = False,
 ) -> None:
-    """Hand a sweep to a Dask cluster (--scheduler), where it keeps running after this command has ended, or to Slurm.
+    """Start a sweep on a Dask cluster (--scheduler), where it keeps running after this command has ended, or in Slurm.
 
     On Slurm, one job runs it, and queues itself again while there is work left.
 
@@ -145,7 +145,9 @@ def _line(document: dict[str, Any], *, watched: bool = False) -> str:
     """Return all of it in a line."""
     (done, trials), live, spent = _trials_done(document), document["live"], document["spent"]
     begun = trials or document["complete"] or live is not None
-    parts = [f"{done} of {trials} trials done" if begun else "not begun: no run has sent its first request"]
+    parts = [
+        f"{done:,} of {trials:,} trials done" if begun else "not begun: no run has sent its first request"
+    ]
     if live is not None:
         parts += [f"{document['done']} recorded", *_live_parts(live)]
     if document["damaged"]:

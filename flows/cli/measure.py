@@ -185,7 +185,7 @@ def run(
     wait: Annotated[float, typer.Option(min=0)] = 0.0,
     as_json: options.Json = False,
 ) -> None:
-    """Run a sweep, or resume it: recorded trials are never asked again.
+    """Run a sweep, or resume it: recorded trials are not asked again.
 
     Parameters
     ----------
@@ -270,14 +270,14 @@ def upsample(
     trials
         Number of trials that each selected cell has afterwards, including those it has now.
     repeats
-        Number of times that each question has been asked afterwards.
+        How often each question will have been asked.
     precision
         low, medium or high: as many trials as each selected cell needs for intervals of that precision, instead of
         --trials.
     budget
-        2M (tokens) or 5USD: spend this much where it helps most, instead of --trials.
+        2M (tokens) or 5USD: spend this much on the cells where it helps most, instead of --trials.
     purpose
-        What a budget is for: ranking (order of the models) or intervals.
+        What --budget improves: ranking (order of the models) or intervals.
     config : FILE
         For a cube that you did not run: its config.
     endpoints : [NAME=]URL

@@ -33,7 +33,7 @@ Cache = Annotated[
 Caches = Annotated[
     list[str] | None,
     typer.Option(
-        help="Address of the response cache; default: this user's own, or one beside the cube. May be given again."
+        help="Address of the response cache; default: your own, or one beside the cube. May be given again."
     ),
 ]
 AskedTrials = Annotated[
@@ -88,27 +88,28 @@ def _shared() -> None:
     Parameters
     ----------
     where : NAME=VALUE
-        Only these results: task=sort,letters, tier=hard, model=NAME, template=NAME, sampler=NAME, a facet, or a task's
-        parameter, as in param_length=4..16 (or 4.. or ..16). Give it again for more conditions; all must hold.
+        Only these results: task=sort,letters, tier=hard, model=NAME, template=NAME, sampler=NAME, a facet (a label of
+        the models), or a task's parameter, as in param_length=4..16 (or 4.. or ..16). Give it again for more
+        conditions; all must hold.
     view : NAME
         Only the results in this view, a selection that the sweep's config names.
     trials
         Only the first N trials of each cell (one evaluation at one point of a task).
     unique_only
-        Only trials whose question did not occur earlier in its cell.
+        Leave out trials that repeat an earlier question of their cell.
     clip_tokens : TOKENS
         Compute as if the limit of completion tokens had been TOKENS: longer answers count as truncated.
     reader : ours|theirs
-        How answers are extracted from replies: by evalcube (ours), or by the second reader (theirs), such as that of
-        another tool, which only some tasks have.
+        How answers are extracted from replies: by evalcube (ours) or, for tasks that have one, by a second reader
+        (theirs), such as that of another tool.
     mode
         Estimator: E_I, E_P, E_O (share right) or C_I, C_P, C_O (corrected for guessing). Truncated trials are left out
         (I), wrong (P) or right (O). On a leaderboard, auto is C_P, or accuracy (E_P) if all tasks are data sets.
     version
-        auto: ReasonScore, or accuracy if there are few trials. v1 (from upper bounds) or v2 (from measured rates):
-        always that version of ReasonScore, however few trials there are.
+        auto: ReasonScore, or the rate of --mode if there are few trials. v1 (from upper bounds) or v2 (from measured
+        rates): always that version of ReasonScore, however few trials there are.
     weigh
-        What has equal weight: tasks (a task's points are weighted by the trials first planned for them), points,
+        What has equal weight: tasks (within a task, points are weighted by the trials first planned for them), points,
         or trials.
     by
         What to group by: model, task, tier, a facet, a parameter such as param_length, difficulty; several with commas.
@@ -117,13 +118,13 @@ def _shared() -> None:
     output
         The folder to write; it must not exist yet.
     gold
-        File of ratings by people: shows how well judges agree with them, and corrects scores by them.
+        File of ratings by people: shows how well judges agree with people, and corrects the judges' scores.
     as_json
         Print JSON.
     markdown
         Print a Markdown table.
     as_csv
-        Print CSV with all digits; a text that a spreadsheet would take for a formula begins with an apostrophe.
+        Print CSV with all digits; a text that a spreadsheet would take for a formula gets an apostrophe in front.
     control
         The variant in use: a model's label, or an evaluation's label or number.
     only : NAME=VALUE
@@ -147,7 +148,7 @@ def _shared() -> None:
     key_envs : [NAME=]VARIABLE
         Environment variable with the API key of all models at http(s) endpoints, or of the one model NAME.
     grader
-        For replies that an older version graded: current grades them again from the cache, pinned keeps their grades.
+        For replies that an older version of evalcube graded: current grades them again, pinned keeps their grades.
     cache
         Address of the response cache; default: the config's.
     scheduler

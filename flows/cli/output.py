@@ -37,7 +37,7 @@ class ExitStatus(IntEnum):
 
 EXIT_CODES = {
     ExitStatus.OK: "done",
-    ExitStatus.INCOMPLETE: "something is left, or a negative result: see the help of the command",
+    ExitStatus.INCOMPLETE: "something was left undone, or the result is negative: see the help of the command",
     ExitStatus.REFUSED: "error, see the message (config, cube, disk, memory, cluster, key)",
     ExitStatus.BUG: "internal error, a traceback is printed",
     ExitStatus.STOPPED: "stopped by Ctrl-C",

@@ -32,16 +32,16 @@ def leaderboard(
     part: Part,
     form: str = "",
 ) -> None:
-    """Rank the models of a cube, or of several as if merged, by ReasonScore, or by accuracy if there are few trials.
+    """Rank the models of a cube, or of several as if merged, by ReasonScore, or by C_P if there are few trials.
 
     Parameters
     ----------
     sort : COLUMN
         Order the rows by this column, the best first: score/token, tokens, USD/1000, a tier, ...; default: score, or
-        accuracy if there are few trials.
+        C_P if there are few trials.
     weigh : WHAT
         What has equal weight: tasks (a task's points are weighted by the trials first planned for them), or all
-        trials, as papers have it.
+        trials (accuracy over all trials, as in papers).
     plot : FILE.svg
         Also draw what the leaderboard ranks by, with its intervals.
     """
@@ -112,7 +112,7 @@ def show_trial(
     Parameters
     ----------
     task
-        Name of the task.
+        Name of the task; required unless --row names the trial.
     model
         Label or number of the evaluation (one model with its template and sampler).
     params
@@ -120,7 +120,7 @@ def show_trial(
     trial
         Number of the trial, from 0; default: 0.
     row : ID
-        The trial that asks this row of a data set, by the row's id, or by its number if rows have no ids.
+        The trial with this row of a data set: the row's id, or its number if rows have no ids.
     repeat
         Number of the repeat, from 0.
     """
@@ -132,9 +132,7 @@ def show_trial(
     if row is not None:
         number, slot, trial = reader.row(row, task, params)
     elif task is None:
-        raise SweepError(
-            "no trial is named", "Give --task, and --trial for one other than 0; or --row of a data set"
-        )
+        raise SweepError("the task is not named", "Give --task NAME, or --row ID for a row of a data set")
     else:
         number, slot = reader.point(task, params)
     view = reader.view(reader.plan.evaluation_index(model), number, slot, trial or 0, repeat)

@@ -26,7 +26,7 @@ def merge(
     rename: list[str] | None = None,
     as_json: options.Json = False,
 ) -> None:
-    """Make one cube of several, with all their models, tasks, points, trials and repeats; what they share is joined.
+    """Merge cubes, with all their models, tasks, points, trials and repeats; trials in several are kept once.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def _print_difference(difference: Difference) -> None:
 
 
 _TAG = typer.Option(
-    "--tag", metavar="NAME", help="Name of this version, such as v1, in its address URL/NAME."
+    "--tag", metavar="NAME", help="Name of this version, such as v1; its address is then URL/NAME."
 )
 _BYTES_OF_GB = 10**9
 
@@ -151,7 +151,7 @@ def publish(
     by : NAME
         Who publishes it.
     allow : ID|KIND
-        Permit a finding that is not secret, by its id, or all findings of a kind. Give it again for more.
+        Publish despite a finding that is no secret (its id), or despite all findings of a kind. Give it again for more.
     """
     from evalcube.flows.share.publish.check_secrets import SecretsError
     from evalcube.flows.share.publish.publish import publish_cube
@@ -261,7 +261,7 @@ def import_command(
     score
         Which of several scores counts; for lm-eval, METRIC or METRIC,FILTER; default: the log's first.
     correct_from : X
-        Scores of at least X count as right, from 0 to 1.
+        Count a score of at least X (0 to 1) as right.
     """
     from evalcube.flows.share.imports.logs import import_logs
 

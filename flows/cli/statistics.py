@@ -35,7 +35,7 @@ def table(
 
 @of_part()
 def rank(*, cube: options.Cubes, version: options.Score = "auto", part: Part, form: str = "") -> None:
-    """Rank models: rank intervals, indistinguishable groups, expected wins, ratings."""
+    """Rank models: rank intervals, groups that cannot be told apart, expected wins, ratings."""
     from evalcube.flows.read.statistics import rank as make_ranking
     from evalcube.stages.analyze.render.board_spec import matrix_spec
 
@@ -162,7 +162,7 @@ def _numbers(text: str) -> list[int]:
 
 analyze = typer.Typer(
     cls=CommandGroup,
-    help="Analyze traces, token counts and prices: compression, hazard, clip, cost.",
+    help="Analyze the compression of traces, when answers end (hazard), shorter limits (clip), and cost.",
     no_args_is_help=True,
 )
 

@@ -62,8 +62,8 @@ def trials(
         trials that a second reader, another way of extracting the answer, grades differently. Give it again for more
         conditions; all must hold.
     status : NAMES
-        Only these outcomes: correct, incorrect, answered (if there is no reference), truncated, invalid, refused;
-        transport and missing, which are not trials, are shown only if you name them.
+        Only these outcomes: correct, incorrect, answered (if there is no reference), truncated, invalid (no answer
+        could be read), refused; transport and missing, which are not trials, are shown only if you name them.
     grep : TEXT
         Only trials with this text in one of the texts named by --in.
     regex : R
@@ -311,9 +311,7 @@ def _print_flips(rows: list[dict[str, Any]]) -> None:
 def _notes(flips: Flips, shown: int) -> list[str]:
     notes = []
     if shown < len(flips):
-        notes.append(
-            f"{shown} of {len(flips):,} changed questions, of either way; --limit says how many are shown."
-        )
+        notes.append(f"{shown} of {len(flips):,} changed questions are shown; use --limit to show more.")
     if flips.missing:
         notes.append(f"{flips.missing:,} replies are not at hand: give the cache of the sweep with --cache.")
     return notes

@@ -54,7 +54,9 @@ class Choice:
             remedy = f"Choose by models and points, trial, status or {ROW_ID}"
             raise SweepError(f"`where`: results are not forgotten by '{unknown[0]}'", remedy)
         if wrong := [name for name in outcomes if name not in OUTCOMES]:
-            raise SweepError(f"`where`: status is never '{wrong[0]}'", f"Give some of: {', '.join(OUTCOMES)}")
+            raise SweepError(
+                f"`where`: there is no status '{wrong[0]}'", f"Give some of: {', '.join(OUTCOMES)}"
+            )
         return cells, single, outcomes
 
 
@@ -143,7 +145,7 @@ def _asked_rows(cube: Cube, plan: Plan, rows: Sequence[str]) -> BoolArray:
     stored = cube.read_label(ROW_ID)
     wanted = set(rows)
     if unknown := sorted(wanted - set(stored.ravel().tolist())):
-        raise SweepError(f"`where`: {ROW_ID} is never '{unknown[0]}'", "Give ids as the data set has them")
+        raise SweepError(f"`where`: there is no {ROW_ID} '{unknown[0]}'", "Give ids as the data set has them")
     asked = np.zeros((*plan.sources.shape, stored.shape[1]), dtype=bool)
     for (task, slot), ids in zip(plan.named_points, stored, strict=True):
         asked[task, slot] = [text in wanted for text in ids.tolist()]

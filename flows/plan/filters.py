@@ -179,8 +179,8 @@ def _check_labels(name: str, condition: Condition, values: Sequence[Any]) -> Non
             continue
         near = close_name(str(item), texts)
         raise SweepError(
-            f"`where`: {name} is never '{item}'",
-            f"Did you mean '{near}'?" if near else f"It is: {list_values(values)}",
+            f"`where`: there is no {name} '{item}'",
+            f"Did you mean '{near}'?" if near else f"There are: {list_values(values)}",
         )
 
 
@@ -200,7 +200,7 @@ def _check_range(name: str, condition: Condition, values: Sequence[Any]) -> None
     if not fits:
         levels = ", ".join(f"{value:g}" for value in sorted(set(numbers))[:_SHOWN])
         more = ", ..." if len(set(numbers)) > _SHOWN else ""
-        raise SweepError(f"`where`: {name} is never '{_words(condition)}'", f"It is: {levels}{more}")
+        raise SweepError(f"`where`: there is no {name} '{_words(condition)}'", f"There are: {levels}{more}")
 
 
 def _count(values: Sequence[Any]) -> int:

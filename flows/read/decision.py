@@ -190,14 +190,15 @@ def decision_table(result: GateResult) -> TableSpec:
         Column("look", lambda row: f"{row.look} of {row.looks}" if row.looks else ABSENT, 2),
         Column("lacking", lambda row: number(row.lacking) if row.lacking else ABSENT, 3),
         Column("e", lambda row: ABSENT if math.isnan(row.e) else e_text(row.e), 4),
-        Column("", lambda row: row.outcome, right=False),
+        Column("outcome", lambda row: row.outcome, right=False),
     )
     words = (
         "change: accuracy of the treatment minus that of the control, in percentage points, on the questions that both "
         f"answered; truncated answers count as wrong; {WEIGHING['tasks']}."
     )
     shares = "at a level that the lines of a role share" if looks else "adjusted for a role's lines (Holm)"
-    levels = f"shown: the whole interval is inside the margin; refuted: outside, {shares}; open: not decided."
+    levels = f"shown: the whole interval is on the right side of the margin; refuted: on the wrong side, {shares}; "
+    levels += "open: not decided."
     levels += " In brackets: its level at this look; those of all looks hold together with 95%." * looks
     lacking = (
         "lacking: questions that not both answered; a line is only shown if it holds with these at their worst, and "

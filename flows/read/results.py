@@ -191,7 +191,9 @@ class TableResult(_Grouped):
         notes.append(f"Weights: {WEIGHING[attrs['weigh']]}.")
         notes += attrs["points_told"]
         if axes.most_repeats(self.part.arrays) > 1:
-            notes.append("Questions were asked several times: intervals treat repeats as one draw.")
+            notes.append(
+                "Questions were asked several times: intervals count the answers to one question as one."
+            )
         return group_spec(self.records(), self.by, attrs["mode"], attrs["confidence"], tuple(notes))
 
     def records(self) -> list[dict[str, Any]]:

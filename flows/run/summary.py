@@ -276,14 +276,15 @@ def requests_in_batches(records: Space, plan: Plan, unfinished: Sequence[bool]) 
 def lines_of(summary: RunSummary) -> list[str]:
     """What a run did, a sentence or two on each line; texts of endpoints in them are as they came."""
     seconds, rate = summary.seconds, summary.trials_per_second
-    sent = f"{summary.sent}" if summary.sent_exactly else f"at least {summary.sent}"
+    done = f"{summary.graded:,} in {seconds:.1f} s, {rate:.1f}/s"
+    sent = f"{summary.sent:,}" if summary.sent_exactly else f"at least {summary.sent:,}"
     paid = usd(summary.usd)
     if summary.estimated_tokens:
         paid += f" (and an estimated {summary.estimated_tokens:,} tokens that no endpoint counted)"
     lines = [
-        f"{summary.done} of {summary.trials} trials done; this run: {summary.graded} in {seconds:.1f} s, {rate:.1f}/s",
-        f"{sent} requests sent, {summary.cached} answers from the cache",
-        f"{summary.prompt_tokens} prompt tokens, {summary.completion_tokens} completion tokens, {paid}",
+        f"{summary.done:,} of {summary.trials:,} trials done; this run: {done}",
+        f"{sent} requests sent, {summary.cached:,} answers from the cache",
+        f"{summary.prompt_tokens:,} prompt tokens, {summary.completion_tokens:,} completion tokens, {paid}",
     ]
     ends = {UNKNOWN_END + word: count for word, count in summary.unknown_ends.items()}
     for outcome, causes in (("retried", summary.retries), ("failed", summary.causes), ("ended", ends)):

@@ -136,7 +136,7 @@ class OpenCube:
                 condition = conditions_of(where)[name]
                 self.asked &= meets(values, condition)
                 if not self.asked.any():
-                    self.never = f"{name} is never '{condition}'"
+                    self.never = f"there is no {name} '{condition}'"
                 where = without(where, [name])
         conditions = checked_where(where, table, dataset)
         with refused():

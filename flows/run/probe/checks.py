@@ -97,7 +97,7 @@ def repeats(host: Host) -> Seen:
     return (
         ("unknown", "repeats differ", f"{differing} of 3")
         if differing
-        else ("ok", "repeats are the same", "3 of 3")
+        else ("ok", "equal requests have equal replies", "3 of 3")
     )
 
 
@@ -138,7 +138,7 @@ def stop(host: Host) -> Seen:
         return "vice", "ignores stop", ""
     if reading.finish == "length":
         return "unknown", "the reply was cut before its answer", ""
-    return "ok", "ends before a stop", ""
+    return "ok", "ends before the stop sequence", ""
 
 
 def seed(host: Host) -> Seen:
@@ -165,7 +165,7 @@ def system(host: Host) -> Seen:
         return "unknown", "system prompts are not followed", ""
     if twice - once < len(_BANANA) // 16:
         return "vice", "drops system prompts", f"{twice - once} tokens more with a longer one"
-    return "ok", "system prompts arrive, and are not followed", ""
+    return "ok", "system prompts arrive, but are not followed", ""
 
 
 def effort(host: Host) -> Seen:
@@ -229,7 +229,7 @@ def tools(host: Host) -> Seen:
         values = parse_body(arguments.encode("utf-8", "replace"))
         good = name == "weather" and isinstance(values, dict) and isinstance(values.get("city"), str)
         return ("ok", "calls tools", "") if good else ("unknown", "calls a tool otherwise than offered", "")
-    return "unknown", "a tool was offered, and not called", ""
+    return "unknown", "a tool was offered, but not called", ""
 
 
 def context(host: Host) -> Seen:
@@ -253,7 +253,7 @@ def context(host: Host) -> Seen:
     able = not counted and _codes_in(short) == set(_CODES) and _CODES[-1] in _codes_in(long)
     if able and _codes_in(host.hear(asked[1])[0]) == {_CODES[-1]}:  # once more: a single slip is the model's
         return "vice", "does not know the beginning of a longer prompt", ""
-    return "unknown", "counts a longer prompt whole" if counted else "does not say what it read", detail
+    return "unknown", "counts all of a long prompt" if counted else "does not say what it read", detail
 
 
 _CODES = ("HERON-71", "MAPLE-84", "CINDER-97")

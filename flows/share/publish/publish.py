@@ -316,11 +316,13 @@ class _Publishing:
             sorted({params.file for params in kept_data_sets(self._cube.records, self._joined.plan)})
         )
         if files:
-            found.append(f"The questions go along, with all rows and fields of {files}.")
+            found.append(f"It contains the questions, with all rows and fields of {files}.")
         if "config" not in self._shared:
             found.append("Who wants to measure more of it needs a config of his own.")
         if not self._licence:
-            found.append("No licence was given: others do not know what they may do with it.")
+            found.append(
+                "Without a licence, others do not know what they may do with it: give one with --licence."
+            )
         return tuple(found)
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evalcube.stages.analyze.labelled.axes import count_text, distinguishing, plain
+from evalcube.stages.analyze.labelled.axes import distinguishing, plain
 
 if TYPE_CHECKING:
     from evalcube.stages.analyze.labelled.pairing import PairedDifference
@@ -92,7 +92,9 @@ def remarks_of(board: Leaderboard) -> list[str]:
     if board.sort and board.sort != lead:
         remarks.append(f"Sorted by {board.sort}; # is the rank by {lead}.")
     if board.sort != by_token:
-        remarks += _by_token(board)
+        measure = "score per token" if board.lead == "score" else "correct answers per 1000 tokens"
+        remarks += _other_order(board, measure, lambda row: board.by_token(row).value)
+    remarks += _other_order(board, "accuracy, which guesses raise,", lambda row: row.accuracy.value)
     if any(row.composite is not None for row in board.rows):
         shares = ", ".join(f"{name} {weight:g}" for name, weight in board.layer_weights.items() if weight)
         how = f"weights {shares}" if shares else "equal weights"
@@ -107,17 +109,16 @@ def remarks_of(board: Leaderboard) -> list[str]:
     return remarks
 
 
-def _by_token(board: Leaderboard) -> list[str]:
-    """In which order what a token brings puts the ranked rows, if that is another one."""
+def _other_order(board: Leaderboard, measure: str, value: Callable[[Row], float]) -> list[str]:
+    """In which order a value puts the ranked rows, if that is another one."""
     ranked = sorted(
         ((row, label) for row, label in _rows_with_labels(board) if row.rank is not None),
         key=lambda named: named[0].rank or 0,
     )
-    there = [(row, label) for row, label in ranked if not math.isnan(board.by_token(row).value)]
-    order = sorted(there, key=lambda named: -board.by_token(named[0]).value)
+    there = [named for named in ranked if not math.isnan(value(named[0]))]
+    order = sorted(there, key=lambda named: -value(named[0]))
     if order == there:
         return []
-    measure = "score per token" if board.lead == "score" else "correct answers per 1000 tokens"
     return [f"The order by {measure} differs: {first_few([label for _, label in order], ', ')}."]
 
 
@@ -125,7 +126,7 @@ def notes_of(board: Leaderboard) -> list[str]:
     """Return the warnings to read before comparing rows, a sentence each."""
     notes = [f"Part of the cube ({board.selection})."] if board.selection else []
     if board.lead == "rate" and not board.data_sets and not math.isnan(board.size):
-        have = "these trials are worth" if board.worth else "there are"
+        have = "these are worth" if board.worth else "there are"
         notes.append(
             f"ReasonScore needs about {board.enough} trials per task and tier; {have} {board.size:.0f}"
             f"{' independent ones' if board.worth else ''}, so models are ranked by {board.rate_name}."
@@ -198,7 +199,8 @@ def _truncation(board: Leaderboard) -> list[str]:
     if worst.truncated == 1 and not worst.tokens_per_trial > 0:
         # Nothing was said that could have been cut, and more max_tokens leave even less room for the prompt.
         limit = ", without a token of an answer: the prompts do not fit the context that the server has"
-    more = f" ({count_text(len(cut) - 1, 'other model')}: above {100 * CUT:g}%)" if len(cut) > 1 else ""
+    others = [f"{label} {100 * row.truncated:.0f}%" for row, label in cut if row is not worst]
+    more = f" (also truncated: {first_few(others, ', ')})" if others else ""
     share = max(round(100 * worst.truncated), 1)
     right = "accuracy counts them as wrong" + (", v1 subtracts their share" if board.version == "v1" else "")
     return [f"{name}: {share}% truncated{limit}{more}; {right}."]

@@ -276,7 +276,7 @@ class Leaderboard:
         """What several places of one row mean, where a row has them."""
         spans = [row.rank_interval for row in self.rows if row.rank is not None]
         for ends in (f"{span.lower:.0f}–{span.upper:.0f}" for span in spans if span.lower < span.upper):
-            return (f"# {ends}: too close to call ({100 * self.confidence:g}% rank interval).",)
+            return (f"Rank {ends}: too close to call ({100 * self.confidence:g}% rank interval).",)
         return ()
 
     @property

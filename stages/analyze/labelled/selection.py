@@ -174,7 +174,7 @@ def _matches(name: str, values: Sequence[Any], condition: Condition) -> NDArray[
         ) from error
     if not matches.any():
         raise ArgumentError(
-            f"`where` matches nothing: {name!r} is never {condition!r}; it is {list_values(values)}"
+            f"`where` matches nothing: there is no {name} {condition!r}; there are {list_values(values)}"
         )
     return matches
 

@@ -169,7 +169,9 @@ def matrix_spec(standing: Ranking) -> TableSpec | None:
         return lambda item: ABSENT if item is standing.rows[index] else percent(lines[id(item)][index], 0)
 
     columns = [Column(f"> {shorten(row.label, 16)}", cell(index)) for index, row in enumerate(standing.rows)]
-    note = "> NAME: chance that the row's model is truly better than NAME, mean over tasks; a row's sum is its wins."
+    note = (
+        "> NAME: chance that the row's model is truly better than NAME, mean over tasks; they add up to wins."
+    )
     names = Column("model", lambda item: item.label, right=False, name=True)
     return TableSpec((names, *columns), standing.rows, (note,))
 
@@ -190,7 +192,7 @@ def ranking_spec(standings: Ranking, board: Leaderboard) -> TableSpec:
     ]
     ranked = sum(item.row.rank is not None for item in standings.rows)
     notes = (
-        "groups: models that share a letter may be equally good.",
+        "groups: models that share a letter may be equally good. mean rank: over draws of what is uncertain.",
         f"wins: expected number of wins against {count_text(max(ranked - 1, 0), 'other ranked model')}.",
         "rating: a model rated a beats one rated b with chance a/(a + b). "
         + _RATING.format(1 / max(ranked, 1)),

@@ -82,7 +82,7 @@ def _sure(board: Leaderboard, standings: Ranking | None) -> list[str]:
     elif standings is not None and len(standings.clusters) > 1:
         sentences.append(f"Intervals separate {len(standings.clusters)} groups of models.")
     if board.clustered and board.repeats > 1:
-        sentences.append("Intervals treat the answers to one question as one draw.")
+        sentences.append("Intervals count the answers to one question as one.")
     return sentences
 
 

@@ -39,8 +39,8 @@ def totals(pair: Pair | None, counts: Sequence[PlainRow], names: tuple[str, str]
         matched = min(total["lost"], total["won"])
         if matched:
             sentences.append(
-                f"Chance flips questions both ways: {matched:,} lost offset {matched:,} won. Read single flips as "
-                "examples; the p-value says whether the difference is more than chance."
+                "Chance alone flips questions both ways, so take single questions as examples only; the p-value says "
+                "whether the difference is more than chance."
             )
     gaps = [
         (total["first_alone"], f"asked only of '{first}'"),

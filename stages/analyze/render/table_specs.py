@@ -25,13 +25,15 @@ _FOUND = 2.8 / 1.96
 _WIDE = 4
 """Metrics that stand side by side; more, or ones with intervals, stand below each other."""
 
-_REPEATED = "Questions were asked several times: intervals and p treat repeats as one draw."
+_REPEATED = "Questions were asked several times: intervals and p count the answers to one question as one."
 
 _ONLY = "first only, second only: trials that only this model got right."
 
 _ALONE = "95%: each row's own interval, not adjusted."
 
 _EXPLAINS = {_ONLY: "first only", _ALONE: "95%"}
+
+_TESTS = "those of tasks are adjusted for their number"
 
 _E = "e: e-value for a difference, valid however often you look; significant at 5% from 20 (with N rows: 20 × N)."
 
@@ -76,7 +78,7 @@ def pair_spec(pair: Pair, notes: tuple[str, ...] = ()) -> TableSpec:
         *([Column("questions", lambda row: number(row.questions), 4)] if repeated else []),
         Column("points", lambda row: number(row.points), 4),
     ]
-    own = _difference_notes(f"{pair.first} − {pair.second}", pair.weighing, "tests shown", repeated=repeated)
+    own = _difference_notes(f"{pair.first} − {pair.second}", pair.weighing, _TESTS, repeated=repeated)
     notes = (*own, *notes, pair_conclusion(pair))
     rows = [*pair.tasks, pair.overall]
     return TableSpec(tuple(columns), rows, notes, lambda row: not row.trials, _EXPLAINS)
@@ -91,7 +93,9 @@ def pairs_spec(pairs: Sequence[Pair], notes: tuple[str, ...] = ()) -> TableSpec:
     ]
     repeated = any(pair.overall.trials > pair.overall.questions for pair in pairs)
     weighing = "; ".join(dict.fromkeys(pair.weighing for pair in pairs))
-    texts = _difference_notes("first − second", weighing, "pairs", repeated=repeated)
+    texts = _difference_notes(
+        "first − second", weighing, "adjusted for the number of pairs", repeated=repeated
+    )
     lost = (f"{pair.first} − {pair.second}:{lost_in_words(pair)}" for pair in pairs if pair.bounds)
     return TableSpec(tuple(columns), pairs, (*texts, *notes, *lost), explains=_EXPLAINS)
 
@@ -113,7 +117,7 @@ def _difference_notes(which: str, weighing: str, tests: str, *, repeated: bool) 
     return (
         f"difference: {which}, in percentage points; {weighing}.",
         _ONLY,
-        f"p: p-value for no difference, valid if you look once; adjusted for all {tests} (Holm).",
+        f"p: p-value for no difference, valid if you look once; {tests} (Holm).",
         _E,
         _ALONE,
         *([_REPEATED] if repeated else []),
@@ -169,8 +173,8 @@ def _tasks_in_words(pair: Pair) -> str:
         if ahead:
             parts.append(f"'{name}' is ahead in {', '.join(ahead)}")
     if not parts:
-        return "In no single task is the difference significant (p adjusted for all tasks, Holm)."
-    return "; ".join(parts) + " (p adjusted for all tasks, Holm)."
+        return "In no single task is the difference significant (p adjusted for the number of tasks, Holm)."
+    return "; ".join(parts) + " (p adjusted for the number of tasks, Holm)."
 
 
 def _p_equals(p: float) -> str:

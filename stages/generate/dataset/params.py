@@ -164,7 +164,7 @@ class DatasetParams(TaskParams):
     )
     exact: Annotated[tuple[Strictness, ...], BeforeValidator(_sorted_texts)] = Field(
         (),
-        description="What matters when texts are compared: case, whitespace, punctuation, articles, unicode.",
+        description="Differences that make two texts unequal: case, whitespace, punctuation, articles, unicode.",
     )
     match: Match = Field(
         "auto",
@@ -191,7 +191,7 @@ class DatasetParams(TaskParams):
     cluster: str = Field(
         "",
         description="Field with what questions share, such as their passage, template or language: intervals "
-        "treat questions with the same value as one draw.",
+        "count questions with the same value as one.",
     )
     assertions: str = Field("", description="Field with the row's own list of assertions.")
     rubric: str = Field("", description="Field with the row's own rubric for judges.")

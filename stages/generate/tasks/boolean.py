@@ -61,8 +61,8 @@ class Boolean(Task[BooleanParams]):
     version = 1
     summary = "value of an expression over and, or, xor, not with nested brackets"
     guess_rule = (
-        "1/2 or more, as the truth value most frequent in the expression is right more often; "
-        "0.5 to 0.7 by length, max_depth and prob_not"
+        "0.5 to 0.7, depending on length, max_depth and prob_not: the truth value that is most frequent in the "
+        "expression is right more often"
     )
     Params = BooleanParams
 

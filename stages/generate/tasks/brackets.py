@@ -23,7 +23,7 @@ class BracketsParams(TaskParams):
 
     length: int = param(8, 1, 60, "Pairs of brackets, closed ones included; more to go through.")
     max_depth: int = param(
-        4, 1, 20, "Deepest nesting, in brackets open at once, at most length; more to remember."
+        4, 1, 20, "Largest number of brackets open at once, at most length; more to remember."
     )
     kinds: int = param(3, 1, 4, "Kinds of brackets: round, then square, curly and angle; more to tell apart.")
 
@@ -39,7 +39,9 @@ class Brackets(Task[BracketsParams]):
     name = "brackets"
     version = 2
     summary = "the brackets that close an unfinished bracket sequence"
-    guess_rule = "1/sequences: all closing sequences of the possible kinds and lengths are equally frequent"
+    guess_rule = (
+        "1 / number of closing sequences of the possible kinds and lengths, which are equally frequent"
+    )
     Params = BracketsParams
 
     def generate(self, params: BracketsParams, stream: Stream) -> Trial:

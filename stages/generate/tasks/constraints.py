@@ -57,7 +57,7 @@ class Constraints(Task[ConstraintsParams]):
     version = 1
     summary = "a text that keeps several rules, each checked by counting"
     guess_rule = (
-        "1/40 with two rules if the required word is used, as 40 lengths are equally frequent; else 0"
+        "1/40 with two rules, for a text with the required word (40 lengths are equally frequent); else 0"
     )
     Params = ConstraintsParams
 

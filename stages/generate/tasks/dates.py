@@ -32,7 +32,7 @@ else:
 class DatesParams(TaskParams):
     """Params of `Dates`."""
 
-    kind: Kind = Field("any", description="One kind of story, or any one of the level.")
+    kind: Kind = Field("any", description="One kind of story; any: a random kind of the given level.")
     level: int = param(
         1,
         1,

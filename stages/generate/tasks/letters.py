@@ -59,7 +59,9 @@ class Letters(Task[LettersParams]):
     name = "letters"
     version = 3
     summary = "how often given letters occur in a list of words"
-    guess_rule = "1/counts: all counts from 0 to some number per target word are equally frequent"
+    guess_rule = (
+        "1 / number of possible counts, from 0 to a number per target word, which are equally frequent"
+    )
     Params = LettersParams
 
     def generate(self, params: LettersParams, stream: Stream) -> Trial:

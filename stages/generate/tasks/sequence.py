@@ -26,8 +26,10 @@ _SAY = wordings("sequence")
 class SequenceParams(TaskParams):
     """Params of `Sequence`."""
 
-    rules: int = param(2, 1, 4, "The main rule and the interference rules on top of it; more to tell apart.")
-    terms: int = param(3, 1, 8, "Terms asked; each is another step to calculate.")
+    rules: int = param(
+        2, 1, 4, "Number of rules: the main one and those that interfere with it; more to tell apart."
+    )
+    terms: int = param(3, 1, 8, "Terms to be given; each is another step to calculate.")
     max_constant: int = param(9, 3, 99, "Largest fixed number in a rule; larger numbers to calculate with.")
 
 

@@ -25,7 +25,7 @@ class ShapesParams(TaskParams):
 
     choices: int = param(10, 2, 12, "Shapes to choose from; more to tell apart.")
     rotation: int = param(45, 0, 180, "Largest rotation either way, in degrees; 0 keeps sides upright.")
-    scale: int = param(2, 1, 100, "Largest factor of the size; larger and less round numbers.")
+    scale: int = param(2, 1, 100, "Largest scale factor; larger and less round numbers.")
     offset: int = param(10, 0, 1000, "Largest distance from the origin in x and in y; hides symmetries.")
     noise: float = param(0, 0, 2, "Error of points and radii, in percent of the size; hides equal sides.")
 

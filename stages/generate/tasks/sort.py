@@ -26,7 +26,7 @@ class SortParams(TaskParams):
         1,
         1,
         20,
-        "Words in a row, at most length, that are neighbours in the dictionary; "
+        "How many neighbouring words of the dictionary are taken together, at most length; "
         "neighbours differ in later letters.",
     )
     prob_mutation: float = param(
@@ -43,7 +43,7 @@ class Sort(Task[SortParams]):
     name = "sort"
     version = 3
     summary = "words in alphabetical order, regardless of case"
-    guess_rule = "1/orders of the words"
+    guess_rule = "1 / number of orders of the words"
     Params = SortParams
 
     def generate(self, params: SortParams, stream: Stream) -> Trial:

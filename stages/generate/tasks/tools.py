@@ -87,7 +87,7 @@ class ToolsParams(TaskParams):
     call: Literal["text", "api"] = Field(
         "text",
         description="How tools are offered and called: text writes tools into the prompt and calls into the reply, as "
-        "JSON, for every model; api uses the fields that APIs have for it, which the model's server must support.",
+        "JSON, for every model; api uses the API's own fields, which the model's server must support.",
     )
 
     def drawn_by(self) -> dict[str, object]:

@@ -131,7 +131,7 @@ def test_compare__words_and_all_pairs(cube):
     assert "'strong' is" in one
     assert len(several["pairs"]) == 3
     assert several["warnings"] == []
-    assert "one draw" in run("compare", cube)
+    assert "answers to one question" in run("compare", cube)
     assert "No significant difference" in run("compare", cube, "middle", "weak", "--trials", 2)
 
 
@@ -241,7 +241,7 @@ MISTAKES = {
     "no condition": (["rank", "--where", "task"], "NAME=VALUE"),
     "given twice": (["rank", "--where", "task=sort", "--where", "task=arithmetic"], "task=one,two"),
     "no number": (["rank", "--where", "length=a"], "'a'"),
-    "empty range": (["rank", "--where", "length=50..60"], "It is: 3, 4, 5, 8"),
+    "empty range": (["rank", "--where", "length=50..60"], "There are: 3, 4, 5, 8"),
     "nothing is left": (["rank", "--where", "task=sort", "--where", "length=8"], "nothing fulfils all of"),
     "unknown view": (["leaderboard", "--view", "lomg"], "Did you mean 'long'?"),
     "unknown mode": (["leaderboard", "--mode", "C_X"], "--mode"),

@@ -79,10 +79,10 @@ def test_selection__chooses_cells_by_name(plan, selection, count):
 @pytest.mark.parametrize(
     ("selection", "message"),
     [
-        (Selection(("model=gamma",)), "`where`: model is never 'gamma'. .*'alpha', 'beta'"),
-        (Selection(("task=sort",), "only"), "`only`: task is never 'sort'. .*'arithmetic', 'boolean'"),
+        (Selection(("model=gamma",)), "`where`: there is no model 'gamma'. .*'alpha', 'beta'"),
+        (Selection(("task=sort",), "only"), "`only`: there is no task 'sort'. .*'arithmetic', 'boolean'"),
         (Selection(("lenght=3",)), "`where`: .* Did you mean 'length'"),
-        (Selection(("tier=x",)), "`where`: tier is never 'x'. .*'easy', 'hard'"),
+        (Selection(("tier=x",)), "`where`: there is no tier 'x'. .*'easy', 'hard'"),
         (Selection(("task=arithmetic", "tier=hard")), "no point|nothing|no "),
     ],
 )

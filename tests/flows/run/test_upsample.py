@@ -190,7 +190,7 @@ def test_upsample__refuses_what_makes_no_sense(tmp_path, simulator):
     refused(evalcube("upsample", path, cwd=tmp_path), "nothing to add", "--trials")
     (tmp_path / "empty").mkdir()
     for source, options, message in (
-        (path, {"trials": 9, "where": ["model=x"]}, "`where`: model is never 'x'.*alpha"),
+        (path, {"trials": 9, "where": ["model=x"]}, "`where`: there is no model 'x'.*alpha"),
         (path, {"precision": "best"}, "'best'.*low, medium, high"),
         (path, {"trials": 10**8}, "`trials`: must be .* 1 to 10,000,000, got 100000000"),
         (path, {"repeats": 0}, "`repeats`: must be .* 1 to 100,000, got 0"),

@@ -396,7 +396,7 @@ def test_conditions__take_a_number_as_it_is_shown(swept):
         ({"where": ["tokens=many"]}, "tokens is a number, but 'many' is none"),
         ({"where": {"tokens": "15..20"}}, "tokens is a number, and '15..20' is none"),
         ({"where": {"latency": (1, [])}}, "latency is a number"),
-        ({"where": ["model=gamma"]}, "model is never 'gamma'"),
+        ({"where": ["model=gamma"]}, "there is no model 'gamma'"),
     ],
 )
 def test_mistakes__are_one_clear_message(options, message, swept):

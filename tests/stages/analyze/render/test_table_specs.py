@@ -78,7 +78,7 @@ def test_terminal__places_that_are_open_are_a_range():
     shown = lines(leaderboard(dataset(near, trials=16), draws=200), 80)
 
     assert [line.split()[0] for line in shown[2:5]] == ["1", "2–3", "2–3"]
-    assert sum("# 2–3: too close to call" in line for line in shown) == 1
+    assert sum("Rank 2–3: too close to call" in line for line in shown) == 1
 
 
 LONG = "org/a-model-with-a-rather-long-name-of-72b-instruct-2026-11"
