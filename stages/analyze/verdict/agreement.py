@@ -213,7 +213,7 @@ class JudgeBias:
             f"vanish at {decimal(self.erased)}"
         )
         if math.isnan(self.high):
-            return f"{limit}; to measure this bias, let people rate {LEAST_RATED} answers of each variant (--gold)"
+            return f"{limit}; to measure this bias, let people rate {LEAST_RATED} answers of each variant"
         bounds = f"they favour it by {decimal(self.low, sign=True)} to {decimal(self.high, sign=True)}"
         end = "which excludes it" if self.high < self.unsure else "which does not exclude it"
         return f"{limit}; by people's ratings {bounds}, {end}"

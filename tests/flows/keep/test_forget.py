@@ -92,7 +92,7 @@ def test_forget__by_outcome(sweep):
     np.testing.assert_array_equal(
         statuses(sweep), np.where(before == Status.INCORRECT, Status.MISSING, before)
     )
-    with pytest.raises(SweepError, match="never 'wrong'"):
+    with pytest.raises(SweepError, match="no status 'wrong'"):
         forget(sweep["cube"], Choice(("status=wrong",)))
 
 

@@ -125,7 +125,7 @@ def test_trials__select_count_and_sort_by_columns(cube):
     assert [row["page"] for row in found.records()] == sorted(map(str, pages), reverse=True)
     text = evalcube("trials", cube, "--count", "topic", "--csv", cwd=".")[1].split()
     assert sorted(text[1:]) == sorted(["even,32", "third,16", ",60"])
-    with pytest.raises(SweepError, match="never 'fourth'"):
+    with pytest.raises(SweepError, match="no topic 'fourth'"):
         ec.trials(cube, where={"topic": "fourth"})
 
 
@@ -147,6 +147,6 @@ def test_show__finds_a_trial_by_its_row(cube):
     for arguments, message in (
         (["--row", "n99"], "--row: no trials ask a row 'n99'"),
         (["--row", "n5", "--trial", "1"], "exclude each other"),
-        (["--trial", "1"], "Give --task,"),
+        (["--trial", "1"], "Give --task NAME"),
     ):
         assert message in evalcube("show", cube, *arguments, cwd=".")[2]

@@ -193,7 +193,7 @@ def test_export__refuses_what_is_there_and_parts_of_points(swept, tmp_path):
         "-o: ",
         "is there already",
     )
-    with pytest.raises(SweepError, match="never 'gamma'"):
+    with pytest.raises(SweepError, match="no model 'gamma'"):
         export(swept / "cube.zarr", output=tmp_path / "new", where=["model=gamma"])
     with pytest.raises(SweepError, match="tokens chooses single"):
         export(swept / "cube.zarr", output=tmp_path / "new", where=["tokens=1..2"])

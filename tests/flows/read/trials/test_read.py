@@ -139,7 +139,7 @@ def test_where__takes_names_of_rows(condition, names, judged):
 
 def test_where__says_that_no_row_is_called_so(judged, swept):
     for folder in (judged, swept):
-        with pytest.raises(SweepError, match="`where`: row_id"):
+        with pytest.raises(SweepError, match="`where`: there is no row_id"):
             rows(folder, where=["row_id=atlantis"])
 
 

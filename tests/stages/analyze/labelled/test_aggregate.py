@@ -173,7 +173,7 @@ def test_aggregate__where_of_tiers_limits_the_groups(ds):
         ({"where": {"model": 0, "lenght": 3}}, "`where` has no 'lenght'; known names are"),
         ({"by": ["task", "task"]}, "names something twice"),
         ({"where": {"task": "dates"}}, "there is no task 'dates'; there are 'arithmetic', 'boolean'"),
-        ({"where": {"param_length": (20, None)}}, r"never \(20, None\); it is 4.0, 8.0, 12.0"),
+        ({"where": {"param_length": (20, None)}}, r"no param_length \(20, None\); there are 4.0, 8.0, 12.0"),
         ({"where": {"tier": "easy", "difficulty": (200, None)}}, "leaves no cell.*drop or widen one"),
         ({"where": {"facet_family": "heron", "facet_size": 8}}, "leaves no model.*drop or widen one"),
         ({"where": {"model_name": (1, 2)}}, "cannot test 'model_name' with"),

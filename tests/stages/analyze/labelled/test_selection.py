@@ -53,7 +53,7 @@ def test_restrict__blanks_trials_and_labels_and_leaves_the_dataset_alone():
     assert ((part["status"].values == 1).all(axis=(0, 3, 4)) == inside).all()
     assert ((part["cell_id"].values == "x") == inside).all()
     assert restrict(ds, {}) is ds
-    with pytest.raises(ValueError, match="never"):
+    with pytest.raises(ValueError, match="there is no tier"):
         restrict(ds, {"tier": "none"})
 
 
