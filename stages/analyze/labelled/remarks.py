@@ -199,8 +199,8 @@ def _truncation(board: Leaderboard) -> list[str]:
     if worst.truncated == 1 and not worst.tokens_per_trial > 0:
         # Nothing was said that could have been cut, and more max_tokens leave even less room for the prompt.
         limit = ", without a token of an answer: the prompts do not fit the context that the server has"
-    others = [f"{label} {100 * row.truncated:.0f}%" for row, label in cut if row is not worst]
-    more = f" (also truncated: {first_few(others, ', ')})" if others else ""
+    shares = [f"{label} {100 * row.truncated:.0f}%" for row, label in cut if row is not worst]
+    more = f" (also truncated: {first_few(shares, ', ')})" if shares else ""
     share = max(round(100 * worst.truncated), 1)
     right = "accuracy counts them as wrong" + (", v1 subtracts their share" if board.version == "v1" else "")
     return [f"{name}: {share}% truncated{limit}{more}; {right}."]
