@@ -289,12 +289,9 @@ def test_document__has_a_row_for_each_fault():
 
 
 def doc_row(case, again, end, cause):
-    asked_again = "once others are answered" if end in ALL_FAIL else "no"
     if end.startswith(ERROR):
-        asked_again = "yes" if again else "by the next run"
-    if cause and end not in ALL_FAIL:
-        end = f"{end}: `{cause}`"
-    return f"| {case} | {end} | {asked_again} |"
+        return f"| {case} | `{cause}`{end.removeprefix(ERROR)} | {'yes' if again else 'by the next run'} |"
+    return f"| {case} | {end}: `{cause}` |" if cause and end not in ALL_FAIL else f"| {case} | {end} |"
 
 
 def test_document__names_every_cause_in_the_code():
