@@ -6,6 +6,7 @@ import logging
 import re
 import sys
 import tempfile
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from types import FunctionType
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parent))
+
+from reference import NAMES, names
 
 import evalcube
 
@@ -79,13 +83,11 @@ REPOSITORY = "https://github.com/evalcube/evalcube/blob/main/"
 GENERATED = Path(__file__).parent / "generated"
 """A page for each public name, and the changelog: what is not of today goes."""
 
-_ENTRY = re.compile(r"(?m)^\| `([\w.]+)` \|")
-
 
 def _generate() -> None:
     """Write the pages that are made of docstrings, and the changelog."""
     api = (GENERATED.parent / "api.md").read_text("utf-8")
-    pages = {f"evalcube.{name}.rst": _documented(name) for name in _ENTRY.findall(api)}
+    pages = {f"evalcube.{name}.rst": _documented(name) for name in names(api)}
     pages["changelog.md"] = (GENERATED.parents[1] / "CHANGELOG.md").read_text("utf-8")
     GENERATED.mkdir(exist_ok=True)
     for page in GENERATED.iterdir():
@@ -121,8 +123,9 @@ def _complete(_app: Sphinx, page: str, source: list[str]) -> None:
     if page == "index":
         text += _menu(text)
     elif page == "api":
-        below = "\n".join(f"generated/evalcube.{name}" for name in _ENTRY.findall(text))
-        text = _ENTRY.sub(r"| [`\1`](generated/evalcube.\1.rst) |", text)
+        below = "\n".join(f"generated/evalcube.{name}" for name in names(text))
+        link = partial(re.sub, r"`([\w.]+)`", r"[`\1`](generated/evalcube.\1.rst)")
+        text = NAMES.sub(lambda row: link(row[0]), text)
         text += f"\n```{{toctree}}\n:hidden:\n\n{below}\n```\n"
     source[0] = text
 

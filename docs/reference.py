@@ -359,11 +359,33 @@ def recipes() -> str:
 # Names
 
 
+NAMES = re.compile(r"^\| (`[\w.]+`(?:, `[\w.]+`)*) \|", re.MULTILINE)
+"""The first cell of a row of public names."""
+
+
 def described(table: str) -> str:
-    """The table of public names that a page lists, each with the first sentence of its docstring."""
-    names = re.findall(r"^\| `([\w.]+)` \|", table, re.MULTILINE)
-    rows = [f"| `{name}` | {_first(attrgetter(name)(evalcube)).replace('``', '`')} |" for name in names]
-    return "\n".join(["| name | what it is |", "|---|---|", *rows])
+    """The table of public names that a page lists, each with the first sentence of its docstring.
+
+    Aliases, and the interval of a metric, share its row; a section of a config is a link to its keys.
+    """
+    rows: dict[int, list[str]] = {}
+    for name in names(table):
+        rows.setdefault(id(attrgetter(name.removesuffix("_ci"))(evalcube)), []).append(name)
+    body = (f"| {', '.join(f'`{name}`' for name in row)} | {_meaning(row[0])} |" for row in rows.values())
+    return "\n".join(["| name | what it is |", "|---|---|", *body])
+
+
+def names(text: str) -> list[str]:
+    """The public names that a page lists."""
+    return [name for cell in NAMES.findall(text) for name in re.findall(r"[\w.]+", cell)]
+
+
+def _meaning(name: str) -> str:
+    item = attrgetter(name)(evalcube)
+    if name.startswith("config.") and item in (sections := _sections(Sweep)):
+        heading = _heading(item, sections[item])
+        return f"[{heading.split(', ')[0]}](config.md#{_anchor(heading)})"
+    return _first(item).replace("``", "`")
 
 
 # Pages

@@ -9,7 +9,7 @@ __version__ = "0.1.0"
 
 
 class EvalcubeError(Exception):
-    """Base of all errors that a user can mend: what is wrong, and what to do about it.
+    """Base of all errors that a user can fix.
 
     ::
 

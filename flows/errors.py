@@ -74,7 +74,7 @@ class Problem:
 
 
 class ConfigError(EvalcubeError, ValueError):
-    """A config with one or more problems, which are all in `problems`; its text has a line for each of the first 50."""
+    """A config with problems, all of them in `problems`."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         lines = list(map(str, problems[:_SHOWN]))

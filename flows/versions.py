@@ -8,7 +8,7 @@ from importlib import metadata
 
 
 def show_versions() -> None:
-    """Print the versions of evalcube, of Python and of what evalcube builds on; paste them into a report of a defect.
+    """Print the versions of evalcube, Python and the packages that it needs, for a bug report.
 
     Returns
     -------

@@ -29,7 +29,7 @@ SamplerParams = dict[Annotated[str, AfterValidator(values.sampler_param)], Json]
 
 @known_as("evalcube.config")
 class Sampler(dict[str, Any]):
-    """Parameters of requests, a mapping as under ``samplers`` in a file; what is not given, the server decides.
+    """Parameters of requests; the server decides those that are not given.
 
     Parameters
     ----------

@@ -109,7 +109,7 @@ def _plain(values: np.ndarray) -> np.ndarray:
 
 @known_as("evalcube.results")
 class CubeAccessor:
-    """The analyses of `evalcube` on a dataset that `open_cube` opened, or on a part of it: ``dataset.ec``.
+    """The analyses of evalcube on a dataset of `open_cube`: ``dataset.ec``.
 
     What is computed from its arrays holds of these, whatever was done to them. `trials` and `verdict` read the cube at
     its address again, and leave out what is not selected any more.

@@ -125,7 +125,7 @@ def gate(
     treatment: str | None = None,
     part: Part | None = None,
 ) -> GateResult:
-    """Decide by a policy whether a treatment may replace the control, line by line.
+    """Decide by a policy whether a treatment may replace the control.
 
     Truncated answers count as wrong. What is lacking is taken at its worst before a line is shown, and at its best
     before it is refuted.

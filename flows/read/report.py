@@ -59,7 +59,7 @@ def report(
     weigh: Weigh = "tasks",
     subscribers: Sequence[Subscriber] = (),
 ) -> Path:
-    """Write a report of a cube, or of several as if they were merged: one HTML file that needs nothing else.
+    """Write a report of one or several cubes as a self-contained HTML file.
 
     Parameters
     ----------

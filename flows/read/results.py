@@ -178,7 +178,7 @@ class _Grouped(Shown, _Found):
 
 @known_as("evalcube.results")
 class TableResult(_Grouped):
-    """Success rates of groups: `part` that was read, and `estimates` (a dataset whose dimensions are the groups)."""
+    """Success rates of groups: `part` that was read, and `estimates`."""
 
     __slots__ = ()
     _SCHEMA = ("table", 2)
@@ -205,7 +205,7 @@ class TableResult(_Grouped):
 
 @known_as("evalcube.results")
 class MetricsResult(_Grouped):
-    """Metrics of repeated answers: `part` that was read, and `estimates`, with what was asked for in its ``attrs``."""
+    """Metrics of repeated answers: `part` that was read, and `estimates`."""
 
     __slots__ = ()
     _SCHEMA = ("metrics", 1)

@@ -61,7 +61,7 @@ _SMALL = 2**24
 
 @dataclass(frozen=True)
 class Part:
-    """Which part of a cube is meant, and how it is to be counted; all of it as it is by default."""
+    """Which part of a cube to read, and how to count it; by default, all of it."""
 
     where: Where | str = ()
     """Conditions on coordinates; or texts such as ``task=sort`` and ``param_length=4..16``, or one of them."""

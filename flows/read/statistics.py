@@ -62,7 +62,7 @@ def leaderboard(
     gold: str | Path | None = None,
     weigh: BoardWeigh = "tasks",
 ) -> LeaderboardResult:
-    """All evaluations of a cube, or of a part of it, ranked by ReasonScore; by accuracy where trials are few.
+    """Rank the evaluations of a cube by ReasonScore, or by accuracy if trials are few.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def table(
 def rank(
     cube: CubeLike, part: Part | None = None, *, version: Version = "auto", seed: int = 0, draws: int = 2000
 ) -> RankingResult:
-    """The part; its evaluations with rank intervals, clusters, expected wins and ratings; their leaderboard.
+    """Rank evaluations with rank intervals, clusters, expected wins and ratings.
 
     Parameters
     ----------
@@ -263,7 +263,7 @@ def compare(
     truncated: str = "wrong",
     weigh: Weigh = "tasks",
 ) -> ComparisonResult:
-    """Paired comparisons of evaluations on the trials that both finished.
+    """Compare evaluations in pairs, on the trials that both finished.
 
     Parameters
     ----------
@@ -320,7 +320,7 @@ def metrics(
     by: Sequence[str] = ("model",),
     settings: Mapping[str, object] | None = None,
 ) -> MetricsResult:
-    """Metrics of repeated answers, the repeats of a question being its samples, with intervals by question.
+    """Compute pass@k and other metrics of repeated answers, with intervals.
 
     Each is the mean over tasks of the means over points, weighed by the base design, of the means over questions with
     at least k answers.

@@ -72,7 +72,7 @@ def _yaml_name(name: str) -> str:
 
 
 def cube_status(cube: OneCube) -> dict[str, Any]:
-    """How far a sweep is, from its ledger: JSON values, the same for a running and a finished sweep.
+    """Return how far a sweep is, as JSON values.
 
     What is recorded counts; ``live`` is what a run that goes on has graded, and said a moment ago.
 

@@ -60,7 +60,7 @@ class ModelSummary:
 @known_as("evalcube.results")
 @dataclass(frozen=True)
 class RunSummary(Shown, MadeCube):
-    """What a run did, and what is left; printed, it says so in words."""
+    """What a run did, and what is left."""
 
     reason: str
     """``complete``, ``incomplete`` (transport errors are left) or ``stopped``."""

@@ -256,7 +256,7 @@ def upsample(
     grader: Graders = "current",
     stop: threading.Event | None = None,
 ) -> RunSummary:
-    """Measure some cells of a sweep further; what is recorded or cached is not asked again.
+    """Measure some cells of a sweep further.
 
     Parameters
     ----------

@@ -79,7 +79,7 @@ class Difference:
 
 
 def diff_cubes(first: OneCube, second: OneCube) -> Difference:
-    """Compare two cubes by the identity of evaluations, points, trials and repeats; the order of axes is no difference.
+    """Compare two cubes by the identity of evaluations, points, trials and repeats.
 
     Latencies, prices and facets are no difference either. Holds some regions in memory at a time.
 

@@ -84,7 +84,7 @@ def merge_cubes(
     rename: Sequence[str] = (),
     subscribers: Sequence[Subscriber] = (),
 ) -> Merged:
-    """Make one cube of several: the union of their evaluations, points, trials and repeats, by identity.
+    """Merge cubes into a new one, by the identity of evaluations, points, trials and repeats.
 
     The inputs are only read. Holds some regions in memory at a time.
 

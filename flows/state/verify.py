@@ -64,7 +64,7 @@ def verify_cube(
     cache: str | Path | None = None,
     subscribers: Sequence[Subscriber] = (),
 ) -> Verification:
-    """Compare every recorded region of a cube with its receipt, and what all share with the regions.
+    """Check a cube for damage.
 
     Holds one region in memory at a time, and some of a cube on a store.
 

@@ -128,7 +128,7 @@ def second_paragraph(trial: Trial) -> str:
 
 
 class Task(ABC, Generic[P]):
-    """One family of questions; a subclass is a bundled task or a plugin's: a `Task` of the class of its params.
+    """A family of questions, to subclass.
 
     An instance is shared by threads and sent to other processes, so it has no state of its own, or one that a lock
     guards and that a copy can do without.

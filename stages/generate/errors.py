@@ -9,7 +9,7 @@ PARAMS_ELSEWHERE = {"num_terms": "length", "num_steps": "length", "nesting": "ma
 
 
 class TaskError(EvalcubeError, ValueError):
-    """A user's mistake about a task: an unknown or impossible param, an empty grid, a broken plugin.
+    """An unknown or impossible param of a task, an empty grid, or a broken plugin.
 
     Parameters
     ----------

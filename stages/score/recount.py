@@ -40,7 +40,7 @@ _Arrays = dict[str, tuple[Any, tuple[str, ...]]]
 def recount(
     dataset: DatasetT, *, unique_only: bool = False, trials: int | None = None, clip_tokens: int | None = None
 ) -> DatasetT:
-    """The dataset with `counters` counted from its trial arrays, as if less had been measured.
+    """Count a dataset's `counters` from a part of its trials.
 
     Every chunk is counted on its own and the counts are added, so that memory holds some chunks at a time,
     however large the cube.

@@ -6,6 +6,7 @@ from collections import Counter
 
 import evalcube
 from tests.docs.pages import PAGES, ROOT
+from tests.docs.test_reference import reference
 
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 
@@ -73,9 +74,7 @@ def test_index__leads_to_every_page():
 
 
 def test_api__lists_every_public_name_once():
-    listed = re.findall(
-        r"^\| `([\w.]+)` \|", (ROOT / "docs" / "api.md").read_text(encoding="utf-8"), re.MULTILINE
-    )
+    listed = reference.names((ROOT / "docs" / "api.md").read_text(encoding="utf-8"))
     modules = ("config", "stats", "results", "plugins")
     below = [f"{name}.{one}" for name in modules for one in getattr(evalcube, name).__all__]
 

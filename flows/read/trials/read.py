@@ -65,7 +65,7 @@ def trials(
     cache: str | Path | Sequence[str | Path] | None = None,
     reader: str = "ours",
 ) -> Trials:
-    """The trials of cubes as a table, one row each, read while it is used.
+    """Return the trials of cubes as a table, one row each.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def _add_columns(known: dict[str, TrialColumn], names: Iterable[object], opened:
 
 @known_as("evalcube.results")
 class Trials(Shown):
-    """A table of trials; see `trials`. Each use reads the cubes anew; shown are its first rows."""
+    """A table of trials; each use reads the cubes again."""
 
     def __init__(
         self,

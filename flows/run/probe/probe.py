@@ -49,7 +49,7 @@ class ProbeResult:
 
 
 def probe(model: str | Path, key_envs: Sequence[str] = ()) -> ProbeResult:
-    """Find out what an endpoint really does, with at most 40 requests; nothing is kept of them.
+    """Test how an endpoint behaves, with at most 40 requests; their replies are not stored.
 
     Parameters
     ----------

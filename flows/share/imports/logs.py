@@ -157,7 +157,7 @@ def import_logs(
     correct_from: float | None = None,
     subscribers: Sequence[Subscriber] = (),
 ) -> ImportSummary:
-    """Read what other tools have measured into a cube.
+    """Import the logs of other tools into a cube.
 
     Nothing is written unless all logs that are named are found right. What is wrong in a directory is left out, and
     said.

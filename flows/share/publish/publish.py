@@ -83,7 +83,9 @@ def publish_cube(
     allow: Sequence[str] = (),
     subscribers: Sequence[Subscriber] = (),
 ) -> Published:
-    """Make an immutable copy of a cube for others; others see all of it or nothing.
+    """Make an immutable copy of a cube for others.
+
+    Others see all of it or nothing.
 
     Parameters
     ----------

@@ -82,7 +82,9 @@ def pull_cube(
     most_bytes: int = MOST_BYTES,
     subscribers: Sequence[Subscriber] = (),
 ) -> Pulled:
-    """Make a copy of a publication that can be measured further; others see all of it or nothing.
+    """Copy a publication, so that results can be added to it.
+
+    Others see all of it or nothing.
 
     Parameters
     ----------

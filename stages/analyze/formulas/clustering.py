@@ -87,7 +87,7 @@ def cluster_effect(moments: ArrayLike) -> Floats:
 def design_effect(
     first_only: ArrayLike, second_only: ArrayLike, trials: ArrayLike, weights: ArrayLike = 1.0
 ) -> float:
-    """How many trials are worth one independent trial: variance by question over variance by trial.
+    """Number of trials that are worth one independent trial.
 
     Parameters
     ----------

@@ -398,7 +398,7 @@ def costs(
 
 
 def pareto_front(score: ArrayLike, *spends: ArrayLike) -> NDArray[np.bool_]:
-    """True for points that no other point beats: none scores as high for as little, and better in one of them.
+    """True for points that no other point dominates.
 
     Equal points are on the front together. A point with a NaN is not on it and beats no other.
 

@@ -184,7 +184,7 @@ def tier_score(
     basis: Basis = "completed",
     expected: ArrayLike | None = None,
 ) -> TierScores:
-    """Scores of tiers from the summed counters of their tasks: 1000 × the geometric mean of the tasks' scores.
+    """1000 × the geometric mean of the tasks' scores, from summed counters.
 
     A task scores U − n_t/n, but at least 0.01, where U is the upper end of Wilson's interval of n_e − g successes
     in n_u − g trials: n_e correct, n_u completed, n_t truncated of n trials, g the summed guess chances.
@@ -294,7 +294,7 @@ def score_per_token(
     basis: Basis = "completed",
     expected: ArrayLike | None = None,
 ) -> Floats:
-    """Mean of the tier scores / mean of the tiers' tokens per trial: a ratio of means, not bounded by 1.
+    """Mean of the tier scores divided by the mean of the tiers' tokens per trial.
 
     Parameters
     ----------

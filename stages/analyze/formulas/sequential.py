@@ -77,7 +77,7 @@ def confidence_sequence(
     confidence: float = 0.95,
     method: str = "betabinomial",
 ) -> Bounds:
-    """Success rate with lower and upper bounds that hold at every number of trials together, elementwise.
+    """Success rate with bounds that hold at all numbers of trials simultaneously.
 
     Parameters
     ----------

@@ -191,7 +191,7 @@ class FrontRow:
 
 
 def pareto_rows(board: Leaderboard) -> tuple[FrontRow, ...]:
-    """Every row of a leaderboard, and which fronts of score against tokens and cost it is on.
+    """Rows of a leaderboard, and the Pareto fronts that each is on.
 
     Parameters
     ----------

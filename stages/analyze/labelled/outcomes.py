@@ -133,7 +133,7 @@ def _category_counts(
 
 
 def cube_outcomes(ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
-    """Correctness of each trial of a cube, and whether it is finished; both lazy if the cube is.
+    """Correctness of each trial of a cube, and whether it is finished.
 
     Truncated, invalid and refused replies are finished and not correct; transport failures and trials that never
     ran are not finished.

@@ -259,7 +259,7 @@ _NOTHING = {
 
 
 def restrict(ds: DatasetT, where: Where | None) -> DatasetT:
-    """The part of a dataset that fulfils all conditions, for any analysis of the whole.
+    """Return the part of a dataset that fulfils all conditions.
 
     Models, tasks, slots and tiers of which nothing is left are gone. Cells inside that are not meant have no
     counters, no outcomes, no label and no tier, like padding.

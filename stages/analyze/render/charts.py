@@ -302,7 +302,7 @@ _INK, _GREY, _GRID = "#0b5c94", "#565f6b", "#e1e5e9"
 
 @known_as("evalcube.results")
 class Picture(str):
-    """A picture as the text of an SVG file, which notebooks show.
+    """A picture as SVG.
 
     Examples
     --------

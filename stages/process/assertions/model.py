@@ -113,7 +113,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What one trial gave. None or NaN stands for a number that was not measured."""
+    """What a check or a scorer gets of a trial; None or NaN: not measured."""
 
     output: str
     """The final answer, without the reasoning trace."""

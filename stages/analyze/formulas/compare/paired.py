@@ -158,7 +158,7 @@ def _difference_parts(
 
 
 def holm(p: ArrayLike, *, axis: int = -1) -> Floats:
-    """Holm's adjustment of p values: step-down along an axis; NaN stays and is no test.
+    """Adjust p values by Holm's method; NaN is no test.
 
     Parameters
     ----------

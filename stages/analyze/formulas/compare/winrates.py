@@ -161,7 +161,7 @@ _FIRM = 0.01
 
 
 def expected_wins(rates: ArrayLike) -> Floats:
-    """Wins to be expected when each model meets each other once: row sums of win rates.
+    """Expected wins if each model meets each other once: row sums of win rates.
 
     Parameters
     ----------

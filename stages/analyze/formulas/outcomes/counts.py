@@ -21,7 +21,7 @@ _BLOCK = 2**19
 
 @dataclass(frozen=True)
 class Successes:
-    """How many questions have how many successes: all that a binary metric needs of R."""
+    """Number of questions with each number of successes."""
 
     samples: int
     """N: samples per question; the least, where questions have different numbers."""
@@ -103,7 +103,7 @@ class Successes:
 
 @dataclass(frozen=True)
 class Categories:
-    """How many questions have which counts of the categories 0..C."""
+    """Number of questions with each combination of counts of the categories 0..C."""
 
     samples: int
     """N: samples per question, the least where they differ; prior outcomes are not counted."""
