@@ -43,14 +43,14 @@ Line = Annotated[str, BeforeValidator(_line)]
 
 
 class ChosenWorkers(Section):
-    """Which workers of a Dask cluster a run uses: those that meet all the given conditions.
+    """Which workers a run uses: those that meet all conditions.
 
     Parameters
     ----------
     names
         Their names or addresses.
     resource
-        Name of a Dask resource, which workers have that were started with NAME=1 among their resources.
+        Name of a Dask resource; workers have it if they were started with --resources NAME=1.
     """
 
     names: Many[Line] = optional(())
@@ -70,7 +70,7 @@ def _workers(value: object) -> object:
 
 
 class SlurmSection(Section):
-    """The job of Slurm that `evalcube submit` makes of a sweep.
+    """The Slurm job of `evalcube submit`.
 
     Parameters
     ----------
@@ -79,8 +79,7 @@ class SlurmSection(Section):
     prologue
         Shell lines before the run starts, such as [module load python, source keys.sh].
     command
-        What runs evalcube on the nodes, such as `apptainer exec image.sif evalcube`; default: this process's own
-        Python.
+        Command of evalcube on the nodes, such as `apptainer exec image.sif evalcube`; default: this Python's.
     """
 
     options: Many[Line] = optional(())
@@ -93,32 +92,30 @@ _CLASS: dict[str, Any] = {"class": (Line | None, Field(default=None))}
 
 
 class ClusterSection(create_model("_Made", __base__=Section, **_CLASS)):  # type: ignore[misc]  # a base that is made
-    """Where a sweep works: this machine, a scheduler that runs, or a cluster that is made for it.
+    """Where a sweep runs: on this machine, an existing Dask scheduler, or a new cluster.
 
     Parameters
     ----------
     class
-        Class of a Dask cluster that is made for the run, such as distributed.SSHCluster or
-        dask_jobqueue.SLURMCluster; or `local`.
+        Class of a new Dask cluster, such as distributed.SSHCluster or dask_jobqueue.SLURMCluster; or `local`.
     address
-        Address of a Dask scheduler that runs, such as tcp://host:8786.
+        Address of an existing Dask scheduler, such as tcp://host:8786.
     options
-        Arguments of the class, by their names there.
+        Arguments of the class.
     scale
-        Workers that the cluster is scaled to; default: as its class has them.
+        Number of workers; default: the class's own.
     tls
-        Whether connections of a cluster that is made are encrypted, where its class can.
+        Whether connections of a new cluster are encrypted, if its class supports it.
     minimum
         Workers to wait for before the first request.
     patience
-        How long a run waits without any worker before it gives up, such as 20m; default: 60s, and 1h where a
-        cluster is made.
+        How long a run without any worker waits, such as 20m; default: 60s, or 1h for a new cluster.
     workers
         Which workers are used: names or addresses, or {resource: NAME}; default: all.
     priority
-        How urgent the run is beside others' tasks, which have 0 as a rule; higher goes first.
+        Priority of the run among the scheduler's tasks; higher goes first.
     slurm
-        The job of Slurm that `evalcube submit` makes of the sweep.
+        The Slurm job of `evalcube submit`.
     """
 
     address: Line | None = None

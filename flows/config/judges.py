@@ -101,16 +101,16 @@ Weight = Annotated[Number, Field(ge=0, le=1e6)]
 
 
 class LayerWeights(Section):
-    """How much each layer of an output counts in its composite; one that is not named has no weight.
+    """Weights of the layers in the composite.
 
     Parameters
     ----------
     fact
-        Of the assertions about what was said.
+        Of assertions about the content.
     behavior
-        Of the assertions about how it was said.
+        Of assertions about the form.
     judge
-        Of the judges' readings.
+        Of the judges' ratings.
     """
 
     fact: Weight = 0.0
@@ -125,16 +125,14 @@ class LayerWeights(Section):
 
 
 class CompositeConfig(Section):
-    """How the layers of outputs make one score, and which variant the others are compared with.
+    """Weights of the layers, and the variant that others are compared with.
 
     Parameters
     ----------
     weights
-        Weights of the layers, such as {fact: 2, judge: 1}; default: all the same.
+        Weights of the layers, such as {fact: 2, judge: 1}; default: equal.
     control
-        The variant in use, which `verdict`, report and explorer compare the others with, and decide about by the
-        policy: a model's name, or model / template / sampler; default: none, and nothing is decided but of two by a
-        policy.
+        The variant in use, with which others are compared: a model's name, or model / template / sampler.
     """
 
     weights: One[LayerWeights | None] = optional()
@@ -146,20 +144,20 @@ def _form(value: object) -> Literal["\0name", "\0params"]:
 
 
 class JudgeConfig(Section):
-    """One judge: a model of the config that grades outputs against a rubric.
+    """A model of the config that rates answers by a rubric.
 
     Parameters
     ----------
     model
-        Name of one of the models; one that only judges has `measured: false` there.
+        Name of one of the models.
     name
         Unique label in the cube; default: the model's name.
     sampler
-        Name of one of the samplers, or request parameters; default: {temperature: 0, max_tokens: 1024}.
+        Name of one of the samplers, or request parameters.
     repeats
-        Times that each output is judged.
+        Times that each answer is judged.
     length_debias
-        Whether the judge is told that length is no sign of quality; false to measure what that does.
+        Whether the judge is told that length is no sign of quality.
     """
 
     model: Name

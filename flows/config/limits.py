@@ -19,12 +19,12 @@ Connections = Annotated[Whole, Field(ge=1, le=4096)]
 
 
 class ConnectionSearch(Section):
-    """Between which numbers of requests in flight the best is looked for, over all workers.
+    """Range of requests in flight, over all workers, in which the best number is measured.
 
     Parameters
     ----------
     start
-        In flight at first, in a first run; where only `most` is given, half of that at most.
+        In flight at first; if only `most` is given, at most half of that.
     most
         In flight at most.
     """
@@ -59,24 +59,22 @@ def _number(value: object) -> object:
 
 
 class Limits(Section):
-    """How hard an endpoint may be worked.
+    """Limits of an endpoint.
 
     Parameters
     ----------
     connections
-        Requests in flight at once, over all workers: a number, or as many as the endpoint has a use for, which is
-        found out; auto is {start: 16, most: 256}.
+        Requests in flight, over all workers; auto is {start: 16, most: 256} and measures the best number.
     requests_per_minute
-        Requests that may start in a minute, over all workers; default: any.
+        Requests per minute, over all workers.
     tokens_per_minute
-        Tokens of prompts and completions in a minute, over all workers; default: any.
+        Tokens of prompts and completions per minute, over all workers.
     timeout
         Seconds that one request may take.
     retries
-        Further tries after a transport error (5xx, 429, cut connection).
+        Further attempts after a transport error.
     patience
-        Seconds for which a request that is refused because of a limit (429) is tried again, whatever `retries`
-        is.
+        Seconds for which a request is retried after HTTP 429, whatever `retries` is.
     """
 
     connections: Annotated[
@@ -115,12 +113,12 @@ class Limits(Section):
 
 
 class BatchSetting(Section):
-    """How requests are put together to batches.
+    """Size of batches.
 
     Parameters
     ----------
     requests
-        Most requests of one batch.
+        Requests per batch, at most.
     """
 
     requests: Whole = Field(default=Batching.requests, ge=1, le=1_000_000)
@@ -140,12 +138,12 @@ Batch = Annotated[BatchSetting | None, BeforeValidator(_setting)]
 
 
 class Precision(Section):
-    """Trials per cell by need: rounds of `base` more where the interval is wider than `target`.
+    """As many trials per cell as it needs: `base` more per round until the interval is narrow enough.
 
     Parameters
     ----------
     base
-        Trials per cell to begin with, and to add in each round.
+        Trials per cell in each round.
     target
         Half-width of the interval to reach, such as 0.06 for ±6%.
     max
@@ -184,7 +182,7 @@ PrecisionSetting = Annotated[Precision, BeforeValidator(_level_fields)]
 
 
 class Spend(Section):
-    """What a sweep may spend, all its runs together; there it stops in good order.
+    """What all runs of a sweep may spend together.
 
     Parameters
     ----------

@@ -35,25 +35,26 @@ Pattern = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_c
 
 
 class ReaderConfig(Section):
-    """Another grader that reads each reply a second time, beside evalcube's own.
+    """A second grader of each reply, beside evalcube's own.
 
     Parameters
     ----------
     pattern
-        Regular expression of Python whose match is the answer; it is compared with the reference as a text.
+        Python regular expression whose match is the answer, compared as text with the reference.
     group
-        Number or name of the group that is the answer; default: the first that is not empty, or the whole match.
+        Number or name of the group that is the answer; default: the first that is not empty, or else the
+        match.
     take
-        Which match counts: first or last.
+        Which match counts.
     ignore
-        Regular expressions of what is taken out of answer and reference before they are compared.
+        Regular expressions whose matches are removed from answer and reference.
     case
         Whether upper and lower case differ.
     grader
-        In place of a pattern: a function (reply, context), an entry point of group evalcube.graders or
+        Instead of pattern: a function (reply, context), as an entry point of the group evalcube.graders or
         module:function.
     name
-        What it is called where results are shown; default: theirs, or the grader's name.
+        Its name in results; default: theirs, or the grader's name.
     """
 
     pattern: Pattern | None = None
@@ -94,14 +95,14 @@ LIST, MAPPING = ("\0list", "\0mapping")
 
 
 class AxisWindow(Section):
-    """A stretch of a range that slides up with the degree.
+    """The part of a range that is measured.
 
     Parameters
     ----------
     body
         Values in the window.
     skip
-        Values before the window: a number, degree, or {degree: 2} for two per degree.
+        Values before the window: a number, `degree`, or {degree: 2} for two per degree.
     """
 
     body: Whole = Field(ge=1, le=100_000)
@@ -117,7 +118,7 @@ class AxisWindow(Section):
 
 
 class AxisRange(Section):
-    """An axis of a grid with more to say than its values.
+    """An axis of a grid with a window.
 
     Parameters
     ----------
@@ -151,21 +152,20 @@ Tiers = Annotated[
 
 
 class Manifold(Section):
-    """Points of a task: either every combination of a grid, or a list.
+    """Points of a task: all combinations of a grid, or a list.
 
     Parameters
     ----------
     grid
-        Param -> its values: a list, one value, or {range: [...], window: {...}}; all combinations.
+        Param -> its values: a list, one value, or {range: [...], window: {...}}.
     points
         Explicit points.
     tiers
-        Tiers that the points belong to, such as [easy, hard]; or {easy: 0, hard: 2}: a degree for each tier, so
-        that one grid makes the points of all of them.
+        Tiers of the points, such as [easy, hard]; or a degree for each tier, such as {easy: 0, hard: 2}.
     degree
-        How far the windows have slid up; default: the sweep's degree.
+        How far the windows are moved up; default: the sweep's degree.
     density
-        How many values of each axis are used; default: the sweep's density.
+        Values of each grid axis; default: the sweep's density.
     """
 
     grid: Given[
@@ -217,20 +217,20 @@ class Manifold(Section):
 
 
 class Recipe(Section):
-    """Where a task that others publish is from, and whether its numbers may be held against theirs.
+    """Origin of a published task.
 
     Parameters
     ----------
     verified
-        Whether somebody ran it on the real rows, and compared the outcome with what is published.
+        Whether its results were compared with published ones.
     rows
-        Questions that the set is said to have.
+        Number of questions.
     licence
-        Of the rows, as their source states it; empty: as the hub says, which `evalcube data list` shows.
+        Of the rows; empty: as `evalcube data list` shows.
     revision
-        Whence the pin of the rows is copied; empty: the newest commit at the first fetch.
+        Source of the pinned commit; empty: the newest at the first fetch.
     sources
-        What the recipe follows, or departs from.
+        What the recipe follows or departs from.
     """
 
     verified: Flag = False
@@ -241,27 +241,27 @@ class Recipe(Section):
 
 
 class TaskConfig(Section):
-    """Where in a task's parameter space to measure.
+    """Which points of a task to measure.
 
     Parameters
     ----------
     suite
-        Name of a suite, such as gsm8k, whose task this is; what stands beside it here wins.
+        Suite whose task this is, such as gsm8k; other keys here override it.
     task
         Name of the task, if the key is a free label; default: the key.
     params
-        Fixed params of all points; those of a grid or a point win. Alone: one point.
+        Params of all points, unless a grid or point has its own. Alone: one point.
     manifold
         Entries, each a grid or points.
     assertions
-        What each output must be, such as [{type: contains, value: Paris}].
+        Checks of each answer, such as [{type: contains, value: Paris}].
     rubric
-        What a good output is, in words, for the judges.
+        What a good answer is, for the judges.
     reader
-        Another grader that reads each reply, too, such as a published recipe's: {name: strict-match, pattern:
-        "#### ([0-9]+)"}, or the name of a function as for a data set's grader.
+        A second grader of each reply: {name: strict-match, pattern: "#### ([0-9]+)"}, or the name of a
+        function as for a data set's grader.
     recipe
-        Where a known task is from; suites say so.
+        Origin of a suite's task.
     """
 
     suite: Name | None = None

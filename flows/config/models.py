@@ -34,7 +34,7 @@ Facet = Annotated[str | int | float | bool, PlainValidator(values.facet)]
 
 
 class Prices(Section):
-    """What tokens cost; with these, the report shows what a sweep has cost.
+    """What tokens cost.
 
     Parameters
     ----------
@@ -43,10 +43,9 @@ class Prices(Section):
     completion
         USD per million completion tokens.
     cached
-        USD per million prompt tokens that the endpoint had in its cache; default: as other prompt tokens.
+        USD per million prompt tokens that the endpoint had in its cache; default: as `prompt`.
     batch
-        What part of these prices batches cost, such as 0.5; without it, the prices of a model with batch are those of
-        batches.
+        Factor for these prices in batches, such as 0.5; default: they are the prices of batches.
     """
 
     prompt: Number = Field(default=0.0, ge=0, le=1_000_000)
@@ -72,12 +71,12 @@ def _setting(name: str) -> Any:  # noqa: ANN401 - as pydantic.Field
 
 
 class SimulatedModel(Section):
-    """What a simulated model (``endpoint: "sim:"``) can do and how it behaves.
+    """Options of a simulated model (``endpoint: "sim:"``).
 
     Parameters
     ----------
     ability
-        Log2 of the difficulty at which half of the trials are known.
+        Log2 of the difficulty at which half of the answers are known.
     slope
         Steepness of the curve, per doubling of the difficulty.
     tokens
@@ -87,7 +86,7 @@ class SimulatedModel(Section):
     speed
         Tokens per second; 0 sends the whole reply at once.
     reasoning
-        Where the reasoning goes: the text itself, a <think> block, or the field reasoning_content.
+        Where the reasoning is: in the text, a <think> block, or the field reasoning_content.
     refusal
         Share of the requests that are refused.
     """
@@ -113,44 +112,42 @@ class Model(Section):
     name
         Unique label in the cube and in reports, up to 128 characters.
     serve
-        Server that the run starts for it on this machine, in place of endpoint.
+        Server that the run starts, instead of endpoint.
     endpoint
-        Where it is: http(s)://host/v1, local:smollm2, local:/path/model.gguf, "sim:", or
-        sim:http://127.0.0.1:PORT/v1 for a simulator that `evalcube simulate` serves. A list of addresses is one
-        model on several servers.
+        http(s)://host/v1, local:smollm2, local:/path/model.gguf, "sim:", or sim:http://127.0.0.1:PORT/v1 for
+        `evalcube simulate`. A list: one model on several servers.
     model
         Sent as "model" in each request; default: the name.
     revision
-        What tells it from others that answer to the same name, such as weights, quantisation or engine
-        settings: any text. Part of the identity of its results and of cache keys; never sent.
+        Any text, such as weights, quantisation or engine. Part of its identity and of cache keys; never sent.
     api
-        What the endpoint speaks: chat (completions), (text) completions, (Anthropic's) messages, (OpenAI's) responses.
+        API of the endpoint: OpenAI's chat completions, text completions or responses, or Anthropic's
+        messages.
     stream
-        Whether replies come in a stream, so that the time to the first token is known.
+        Whether replies are streamed, which also measures the time to the first token.
     batch
-        Whether requests go in batches: true or {requests: 50000}.
+        Whether requests are sent in batches: true or {requests: 50000}.
     key_env
         NAME of the environment variable that holds the API key; never the key itself.
     key_file
-        File that holds the API key, in place of key_env; read on the worker, and again when the key has
-        expired.
+        File that holds the API key, instead of key_env; read on the worker, and again after HTTP 401.
     key_command
-        Program and arguments that print the API key, in place of key_env; run on the worker without a shell,
-        and again when the key has expired.
+        Program and arguments that print the API key, instead of key_env; run on the worker without a shell,
+        and again after HTTP 401.
     ca_file
-        PEM file of authorities that may have certified the endpoint, beside the system's; read on the worker.
+        PEM file of further certificate authorities; read on the worker.
     limits
-        How hard the endpoint may be worked.
+        Limits of the endpoint.
     prices
         What its tokens cost.
     facets
-        Free labels to filter and group by: texts, numbers, true or false.
+        Labels to filter and group by.
     simulate
-        Abilities of a simulated model; with sim: only.
+        Options of a simulated model; with sim: only.
     headers
-        Extra plain request headers; nothing secret.
+        Extra request headers; nothing secret.
     measured
-        Whether the sweep measures it; false for one that only judges.
+        False for a model that only judges.
     """
 
     name: Name
@@ -206,7 +203,7 @@ class Model(Section):
 
 
 class EvaluationRule(Section):
-    """Some models with some templates and samplers; each left out means all.
+    """Some models with some templates and samplers.
 
     Parameters
     ----------
@@ -233,29 +230,29 @@ class Sweep(Section):
     seed
         All trials follow from it.
     precision
-        Trials by need instead of trials: low, medium, high or {base: 32, target: 0.09, max: 192}.
+        Instead of trials: low, medium, high or {base: 32, target: 0.09, max: 192}.
     trials
         Different questions per cell; default: 32, or the precision's base.
     repeats
         Times that each question is asked.
     cube
-        Path or URL of the results; relative to the current directory.
+        Path or URL of the results; default: results/NAME.zarr.
     cache
         Path or URL of the response cache.
     spend
-        Where the sweep stops: {tokens: 2000000}, {usd: 20} or both; default: nowhere.
+        Where the sweep stops: {tokens: 2000000}, {usd: 20} or both.
     cluster
-        Where it works; default: this machine.
+        Where it runs; default: this machine.
     models
         What is measured.
     templates
         Name -> list of messages with Jinja contents.
     samplers
-        Name -> request parameters, such as temperature and max_tokens; default: what the server does.
+        Name -> request parameters, such as temperature and max_tokens.
     evaluations
-        Which combinations to run; default: every model, template, sampler.
+        Which combinations to run; default: all.
     degree
-        How far the windows of all grids have slid up, unless an entry says so itself.
+        How far the windows of all grids are moved up, unless an entry has its own degree.
     density
         Values of each grid axis: normal (all), lowdef (first, middle, last), corner (ends).
     tasks
@@ -263,11 +260,11 @@ class Sweep(Section):
     judges
         Models that grade outputs against the tasks' rubrics.
     composite
-        Weights of the layers, and the variant in use; default: equal weights.
+        Weights of the layers, and the variant in use.
     policy
-        What `evalcube gate` asks to be shown before a treatment may replace the control.
+        When a treatment may replace the control, for `evalcube gate`.
     views
-        Name -> a part of the results, to be looked at by itself.
+        Name -> a part of the results.
     """
 
     name: Name = "sweep"

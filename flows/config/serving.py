@@ -66,25 +66,24 @@ def _variables(value: object) -> dict[str, str]:
 
 
 class Serve(Section):
-    """A server that the run starts for a model, on this machine, and stops at its end.
+    """A server that the run starts on this machine, and stops at its end.
 
     Parameters
     ----------
     preset
-        Which server: vllm, sglang, llama.cpp or ollama; in place of command.
+        A known server, instead of command.
     command
-        Program and arguments, a list or one text, with {port}, {host} and {model} in place of these; no shell
-        runs it.
+        Program and arguments, a list or one text, with {port}, {host} and {model}; runs without a shell.
     model
-        Weights to serve: a name on a model hub, or a path; default: what is sent as model.
+        Weights: a name on a model hub, or a path; default: the model's `model`.
     args
         Further arguments of the preset's command.
     start_limit
-        Seconds until it must be healthy.
+        Seconds until it must answer.
     env
-        Variables of its environment, beside those of the run; nothing secret.
+        Further environment variables; nothing secret.
     env_from
-        Variable of its environment -> NAME of the run's variable with the value, for secrets.
+        Environment variable -> NAME of the run's variable with the value, for secrets.
     """
 
     preset: PresetName | None = None

@@ -47,7 +47,7 @@ class View:
 
 
 class ViewConfig(Section):
-    """A part of the results under a name of its own.
+    """A named part of the results.
 
     Parameters
     ----------
@@ -55,9 +55,9 @@ class ViewConfig(Section):
         Coordinate (task, tier, model_name, template, sampler, a facet, param_<name>) -> a value, a list of
         values, or {min: 4, max: 8}.
     trials
-        Number of trials to use of each cell, from the first; default: all.
+        Number of trials of each cell, from the first; default: all.
     unique_only
-        Use a trial only if its question did not occur earlier in its cell.
+        Leave out trials whose question occurred earlier in the cell.
     """
 
     where: dict[Name, Annotated[Any, PlainValidator(values.criterion)]] = Field(default={})
@@ -126,20 +126,21 @@ CLAIMS = ("noninferior", "equivalent", "superior")
 
 
 class PolicyRule(Section):
-    """What is to be shown of the treatment in some tasks and tiers: one of noninferior, equivalent and superior.
+    """What must be shown in some tasks and tiers: one of noninferior, equivalent and superior.
 
     Parameters
     ----------
     tasks
-        Labels of tasks, each taken by itself; each: every one; default: all taken together.
+        Labels of tasks, each by itself; `each`: every task by itself; default: all together.
     tiers
-        Names of tiers, each taken by itself; each: every one; default: all points together.
+        Names of tiers, each by itself; `each`: every tier by itself; default: all points together.
     noninferior
-        It is not worse by so much: percentage points, such as 1, or a share of the control's share right, such as 5%.
+        Not worse by this much: percentage points, such as 1, or a share of the control's accuracy, such as
+        5%.
     equivalent
-        It is neither worse nor better by so much.
+        Neither worse nor better by this much.
     superior
-        It is better by more than that; 0: better at all.
+        Better by more than this; 0: better at all.
     """
 
     tasks: Given[Sequence[str] | None, Names | None] = optional()
@@ -176,16 +177,16 @@ class PolicyRule(Section):
 
 
 class Policy(Section):
-    """When a treatment may replace the control, as far as right answers go.
+    """When a treatment may replace the control, by accuracy.
 
     Parameters
     ----------
     critical
-        All of these have to be shown for GO; one of them shown not to hold is NO-GO.
+        GO needs all of these shown; NO-GO, one of them refuted.
     supporting
-        One of these shown not to hold is for a person to decide: INCONCLUSIVE.
+        If one of these is refuted: INCONCLUSIVE.
     advisory
-        These are reported, no more.
+        Only reported.
     """
 
     critical: Many[PolicyRule] = Field(min_length=1)
