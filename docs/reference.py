@@ -107,7 +107,7 @@ def _sentence(text: str) -> str:
 
 
 def _table(model: type[BaseModel], links: Links | None = None) -> str:
-    rows = ["| key | type | default | meaning |", "|---|---|---|---|"]
+    rows = ["| key | type | meaning |", "|---|---|---|"]
     for key, field in model.model_fields.items():
         if not field.description:
             raise UndescribedError(
@@ -118,10 +118,11 @@ def _table(model: type[BaseModel], links: Links | None = None) -> str:
             for part in (
                 "mapping" if _is_mapping(field) else _kind(field.rebuild_annotation(), links or {}),
                 _range(field),
+                "required" if field.is_required() else "",
             )
             if part
         )
-        rows.append(f"| `{key}` | {_cell(kind)} | {_default(field)} | {_cell(field.description)} |")
+        rows.append(f"| `{key}` | {_cell(kind)} | {_cell(field.description)}{_default(field)} |")
     return "\n".join(rows)
 
 
@@ -177,22 +178,23 @@ def _number(value: object) -> str:
 
 
 def _default(field: FieldInfo) -> str:
-    if field.is_required():
-        return "required"
+    """A sentence with the default; empty if there is none, or the description says it."""
     value = field.default
     if (
         field.default_factory is not None
         or isinstance(value, BaseModel)
-        or value in (PydanticUndefined, None, "")
+        or "default: " in str(field.description)
     ):
         return ""
-    if isinstance(value, bool):
-        return f"`{str(value).lower()}`"
-    if isinstance(value, (tuple, list, dict)) and not value:
+    if value in (PydanticUndefined, None, "", (), [], {}):
         return ""
-    if isinstance(value, float):
-        return f"`{value:g}`"
-    return f"`{_cell(str(list(value) if isinstance(value, tuple) else value))}`"
+    if isinstance(value, bool):
+        shown = str(value).lower()
+    elif isinstance(value, float):
+        shown = f"{value:g}"
+    else:
+        shown = _cell(str(list(value) if isinstance(value, tuple) else value))
+    return f" Default: `{shown}`."
 
 
 def _first(item: object) -> str:

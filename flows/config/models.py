@@ -226,7 +226,7 @@ class Sweep(Section):
     Parameters
     ----------
     name
-        Free text; default: the file's name.
+        Free text; default: the file's name, or `sweep`.
     seed
         All trials follow from it.
     precision

@@ -34,8 +34,9 @@ def test_config_keys__has_every_section_and_key():
         assert f"## {heading}\n" in text
     for key in Sweep.model_fields:
         assert f"| `{key}` | " in text
-    assert "| `connections` | integer or `auto` or [section](#modelslimitsconnections) | `auto` | Req" in text
-    assert "| `name` | text | required | Unique label" in text
+    assert "| `connections` | integer or `auto` or [section](#modelslimitsconnections) | Req" in text
+    assert " Default: `auto`. |" in text
+    assert "| `name` | text, required | Unique label" in text
 
 
 def test_config_keys__of_a_section_without_a_description_are_refused():
