@@ -187,7 +187,7 @@ class Spend(Section):
     Parameters
     ----------
     tokens
-        Tokens of prompts and completions that endpoints answer.
+        Tokens of prompts and completions.
     usd
         Dollars, at the models' prices.
     """

@@ -182,7 +182,7 @@ class Policy(Section):
     Parameters
     ----------
     critical
-        GO needs all of these shown; NO-GO, one of them refuted.
+        All of these must be shown for GO; if one of them is refuted: NO-GO.
     supporting
         If one of these is refuted: INCONCLUSIVE.
     advisory
