@@ -8,7 +8,7 @@ from importlib import metadata
 
 
 def show_versions() -> None:
-    """Print the versions of evalcube, Python and the packages that it needs, for a bug report.
+    """Print the versions of evalcube and what it needs, for a bug report.
 
     Returns
     -------

@@ -49,7 +49,7 @@ def outcome_metrics(
     w: object = None,
     options: table.Options | None = None,
 ) -> Any:  # noqa: ANN401 - a Dataset for labelled outcomes, else a dict
-    """Metrics of labelled outcomes, for each label of the dims that are neither questions nor samples.
+    """Metrics of labelled outcomes, by all dimensions but questions and samples.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ class WinRates:
 
 
 def win_rates(successes: ArrayLike, trials: ArrayLike, *, method: str = "exact", seed: int = 0) -> WinRates:
-    """Chance that model A's rate exceeds model B's, per task, averaged over the tasks common to both.
+    """Chance that model A's rate exceeds model B's, averaged over the tasks common to both.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class TailPassProfile:
-    """Posterior of the threshold probabilities; arrays are computed when first asked for."""
+    """Posterior of the threshold probabilities."""
 
     k: int
     """Samples that are drawn of each question."""
@@ -190,7 +190,9 @@ def tailpass(
     prior: object = 1.0,
     thresholds: object = None,
 ) -> TailPassProfile:
-    """Posterior profile for k independent samples, with the posterior prior + counts(R) + η counts(R0).
+    """Posterior of the threshold probabilities for k independent samples.
+
+    Its parameters are prior + counts(R) + η counts(R0).
 
     Parameters
     ----------

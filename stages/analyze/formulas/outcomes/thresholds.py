@@ -20,7 +20,7 @@ from evalcube.stages.analyze.formulas.outcomes.posterior import Interval, Poster
 
 
 def g_pass_at_k_tau(R: object, k: int, tau: float) -> float:
-    """Probability that at least j of k samples are correct, j being the smallest with j/k >= τ, at least 1.
+    """Probability that at least a share τ of k samples is correct, and at least one.
 
     τ = 0 is Pass@k and τ = 1 is Pass^k.
 
