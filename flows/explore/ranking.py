@@ -22,6 +22,7 @@ from evalcube.stages.analyze.formulas.estimators import MODES
 from evalcube.stages.analyze.formulas.forensics import pareto_front
 from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.aggregate import aggregate
+from evalcube.stages.analyze.labelled.columns import COLUMNS, BoardColumn
 from evalcube.stages.analyze.labelled.counters import raw_task_counters
 from evalcube.stages.analyze.labelled.leaderboard import row_order
 from evalcube.stages.analyze.labelled.points import told_of_points
@@ -71,11 +72,19 @@ def ranking(explored: Explored, query: Query) -> Json:
     return {
         **head,
         "rows": rows,
+        "columns": [_shown_column(column, board) for column in COLUMNS if column.form],
         "notes": [*opened.warnings, *board.notes, *board.remarks],
         "meaning": _meaning(board),
         **_standing(explored, opened.selection),
         "final": draws == DRAWS,
     }
+
+
+def _shown_column(column: BoardColumn, board: Leaderboard) -> Json:
+    """Return what the page's tables need of a column; ``extra`` is None where its values say whether it is one."""
+    fields = ("key", "head", "long_head", "hint", "form", "higher_first")
+    extra = None if column.explorer is None else not column.explorer(board)
+    return {name: getattr(column, name) for name in fields} | {"extra": extra}
 
 
 def _standing(explored: Explored, selection: str) -> Json:

@@ -37,13 +37,13 @@ from evalcube.stages.analyze.formulas.outcomes.table import METRICS
 from evalcube.stages.analyze.labelled import axes, pairing, ranking
 from evalcube.stages.analyze.labelled.additions import with_accuracy_by_people, with_composites, with_gaps
 from evalcube.stages.analyze.labelled.aggregate import aggregate as estimate_groups
+from evalcube.stages.analyze.labelled.columns import sorted_by
 from evalcube.stages.analyze.labelled.leaderboard import BoardWeigh
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard as rank_evaluations
 from evalcube.stages.analyze.labelled.outcomes import cube_outcome_metrics, lost_sentences
 from evalcube.stages.analyze.labelled.points import told_of_points
 from evalcube.stages.analyze.labelled.scores import VERSIONS, Version
 from evalcube.stages.analyze.labelled.selection import keys
-from evalcube.stages.analyze.labelled.sorting import sorted_by
 
 _EXAMPLES = {"tau": "0.5", "weights": "0.2,0.3,0.5"}
 """Of settings without which a metric means nothing."""

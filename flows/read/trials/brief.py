@@ -111,7 +111,7 @@ def brief_table(
         Column(
             visible(column.name),
             lambda row, name=column.name: (shorten if name == "model" else cut)(row[name], widths[name]),  # type: ignore[misc]
-            keep=0 if column in fitting else _FIRST_TO_GO,
+            gives_way=0 if column in fitting else _FIRST_TO_GO,
             right=column.kind in ("integer", "single", "number"),
         )
         for column in columns

@@ -21,6 +21,7 @@ from evalcube.stages.analyze.formulas.reasonscore import Basis
 from evalcube.stages.analyze.formulas.reasonscore_posterior import ENOUGH
 from evalcube.stages.analyze.labelled.axes import CELL_DIMS, facets, most_repeats, names
 from evalcube.stages.analyze.labelled.clustering import question_effects, questions_once, token_effects
+from evalcube.stages.analyze.labelled.columns import by_lead
 from evalcube.stages.analyze.labelled.counters import (
     counter_cells,
     members,
@@ -54,7 +55,6 @@ from evalcube.stages.analyze.labelled.scores import (
     posterior,
     resample_scores,
 )
-from evalcube.stages.analyze.labelled.sorting import by_lead
 from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import BASE
 

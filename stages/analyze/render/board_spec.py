@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from evalcube.stages.analyze.formulas.estimators import PLAIN
 from evalcube.stages.analyze.labelled.axes import count_text, plain
+from evalcube.stages.analyze.labelled.columns import COLUMNS, BoardColumn
 from evalcube.stages.analyze.labelled.ranking import RankedRow, Ranking
 from evalcube.stages.analyze.labelled.remarks import CUT, ReaderGap, label_rows
 from evalcube.stages.analyze.labelled.results import Composite, Leaderboard, Row, TierEstimate
@@ -27,32 +29,31 @@ from evalcube.stages.analyze.verdict.composite import LAYERS
 def leaderboard_spec(board: Leaderboard) -> TableSpec:
     """Rank, label and what there is to show of every evaluation; partly measured ones carry ``*`` and are faint."""
     labels = dict(zip(map(id, board.rows), label_rows(board.rows), strict=True))
-    repeated = any(row.unique < 1 for row in board.rows)
-    cut = any(row.truncated > CUT for row in board.rows)
-    partial = any(row.partial for row in board.rows)
+    unfinished = any(row.partial for row in board.rows)
     refused = any(row.refused > 0 for row in board.rows)
-    by_score = board.lead == "score"
+    # What the rows are in the order of is never left out, nor how often models were cut off.
+    kept = {board.sort, *(["truncated"] if any(row.truncated > CUT for row in board.rows) else [])}
     columns = [
         Column("#", places),
         Column("model", lambda row: labels[id(row)], right=False, name=True),
-        *(_score_columns(board) if by_score else _rate_columns(board)),
+        *(_score_columns(board) if board.lead == "score" else _rate_columns(board)),
         *_composite_columns(board),
         *_gap_columns(board),
-        *([Column("done", lambda row: share_done(row.trials, row.planned), 3)] if partial else []),
-        Column("tokens", lambda row: number(row.tokens_per_trial), 6),
-        Column("truncated", lambda row: percent(row.truncated), 0 if cut else 7),
-        Column("USD/1000", lambda row: significant(row.cost_per_1000), 9),
-        Column("invalid", lambda row: percent(row.invalid), 10),
-        *([Column("refused", lambda row: percent(row.refused), 10)] if refused else []),
-        Column("trials", lambda row: number(row.trials), 11),
-        *([Column("unique", lambda row: percent(row.unique), 12)] if repeated else []),
-        *([_V1] if by_score and board.version == "auto" else []),
+        *([Column("done", lambda row: share_done(row.trials, row.planned), 3)] if unfinished else []),
+        *(
+            Column(item.head, partial(value_text, item), item.gives_way)
+            for item in COLUMNS
+            if item.is_plain(board) and (refused or item.head != "refused")
+        ),
     ]
-    # What the rows are in the order of is never left out.
-    columns = [replace(column, keep=0) if column.head == board.sort else column for column in columns]
+    columns = [replace(column, gives_way=0) if column.head in kept else column for column in columns]
     notes, explains = (*board.notes, *board.remarks), {}
-    if by_score and board.version == "auto" and board.ceiling_text and board.ceiling_text not in notes:
-        notes, explains = (*notes, board.ceiling_text), {board.ceiling_text: _V1.head}
+    if (
+        any(column.head == "v1" for column in columns)
+        and board.ceiling_text
+        and board.ceiling_text not in notes
+    ):
+        notes, explains = (*notes, board.ceiling_text), {board.ceiling_text: "v1"}
     return TableSpec(tuple(columns), board.rows, notes, lambda row: row.marked, explains).without_empty()
 
 
@@ -63,8 +64,16 @@ def places(row: Row) -> str:
     return str(row.rank) if math.isnan(row.rank_interval.lower) else span(row.rank_interval)
 
 
-_V1 = Column("v1", lambda row: number(row.score_v1), 13)
-"""The score of upper bounds, beside the one that does not hang on the number of trials."""
+_FORMS: Mapping[str | None, Callable[[float], str]] = {
+    "number": number,
+    "percent": percent,
+    "money": significant,
+}
+
+
+def value_text(column: BoardColumn, row: Row) -> str:
+    """Return what a column shows of a row."""
+    return _FORMS[column.form](column.value(row))
 
 
 def _score_columns(board: Leaderboard) -> list[Column]:

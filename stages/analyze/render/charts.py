@@ -11,11 +11,11 @@ from rich.cells import cell_len
 
 from evalcube import known_as
 from evalcube.stages.analyze.labelled.axes import plain
+from evalcube.stages.analyze.labelled.columns import sorted_estimate
 from evalcube.stages.analyze.labelled.pairing import Pair
 from evalcube.stages.analyze.labelled.ranking import Ranking
 from evalcube.stages.analyze.labelled.remarks import label_rows
 from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard
-from evalcube.stages.analyze.labelled.sorting import sorted_estimate
 from evalcube.stages.analyze.render.text import percent, shorten, significant
 
 WIDTH, HEIGHT = 320.0, 208.0

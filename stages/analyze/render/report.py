@@ -18,6 +18,7 @@ from evalcube._arrays import Dataset
 from evalcube.stages.analyze.formulas.design import WEIGHING, Weigh
 from evalcube.stages.analyze.labelled import ranking, report_data
 from evalcube.stages.analyze.labelled.axes import plain
+from evalcube.stages.analyze.labelled.columns import COLUMNS
 from evalcube.stages.analyze.labelled.counters import unique_shares
 from evalcube.stages.analyze.labelled.leaderboard import row_order
 from evalcube.stages.analyze.labelled.pairing import Pair
@@ -25,10 +26,22 @@ from evalcube.stages.analyze.labelled.remarks import label_rows
 from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard
 from evalcube.stages.analyze.render import charts as figures
 from evalcube.stages.analyze.render import meaning
-from evalcube.stages.analyze.render.board_spec import MOST_MET, leading_text, places
+from evalcube.stages.analyze.render.board_spec import (
+    MOST_MET,
+    leading_text,
+    places,
+    value_text,
+)
 from evalcube.stages.analyze.render.cover import cover
 from evalcube.stages.analyze.render.table_specs import pair_in_words, point_span, points, span
-from evalcube.stages.analyze.render.text import ABSENT, number, percent, printable, shorten, significant
+from evalcube.stages.analyze.render.text import (
+    ABSENT,
+    number,
+    percent,
+    printable,
+    shorten,
+    significant,
+)
 from evalcube.stages.analyze.render.verdicts import ShownDecision, ShownVerdict
 from evalcube.stages.analyze.verdict.composite import LAYERS
 from evalcube.stages.reply.status import OUTCOMES, QUESTION_MOMENTS
@@ -112,7 +125,7 @@ def render_report(
         standings=standings,
         groups=[[labels[index] for index in members] for members in standings.clusters] if standings else [],
         unique=unique_shares(loaded, "task").tolist(),
-        unique_column=any(row.unique < 1 for row in board.rows),
+        columns=[column for column in COLUMNS if column.is_plain(board)],
         cut_mark=CUT_MARK,
         most_points=report_data.MOST_POINTS,
         by_score=board.lead == "score",
@@ -178,6 +191,8 @@ def _page(ticked: Sequence[str]) -> Template:
         span=span,
         places=places,
         letter=ranking.cluster_name,
+        value_text=value_text,
+        broken=lambda text: Markup("<br>").join(text.split("\n")),
         code=partial(_code, names=ticked),
     )
     return environment.get_template("report.html.j2")

@@ -35,7 +35,7 @@ class Column:
 
     head: str
     cell: Callable[[Any], str]
-    keep: int = 0
+    gives_way: int = 0
     """Columns with high numbers give way first, those with 0 never."""
     right: bool = True
     name: bool = False
@@ -71,7 +71,7 @@ class TableSpec:
         columns = [
             column
             for column in self.columns
-            if not column.keep or any(column.cell(row) != ABSENT for row in self.rows)
+            if not column.gives_way or any(column.cell(row) != ABSENT for row in self.rows)
         ]
         return replace(self, columns=tuple(columns))
 
@@ -163,10 +163,10 @@ def _fit(table: TableSpec, width: int) -> tuple[TableSpec, int]:
         taken = sum(sizes[column] for column in chosen if not column.name)
         return (width - taken - GAP * (len(chosen) - 1)) // max(1, len(names))
 
-    while last := max((column.keep for column in chosen), default=0):
+    while last := max((column.gives_way for column in chosen), default=0):
         if spare() >= (wanted if last > IMPORTANT else min(wanted, NAME_ENOUGH)):
             break
-        chosen = [column for column in chosen if column.keep != last]
+        chosen = [column for column in chosen if column.gives_way != last]
     # Where not even these fit, the last ones go: a head or a number that is cut says something else.
     least = min(NAME_LEAST, wanted) if names else 0
     while spare() < least and sum(not column.name for column in chosen) > 1:

@@ -74,9 +74,6 @@
     parts: (row) => bounds(row[key]),
   });
 
-  const share = (key, title, hint, extra = false) =>
-    column(key, title, hint, (row) => format.percent(row[key]), { extra, descending: true });
-
   const name = (key, title, hint, extra, show) => ({ ...column(key, title, hint, show), left: true, extra });
 
   const placeColumns = (page) => {
@@ -251,62 +248,40 @@
   const tierColumns = (board) =>
     board.tiers.length > 1 ? board.tiers.map((tier, place) => tierColumn(board, tier, place)) : [];
 
-  const spentColumns = ({ rows }) => {
-    const none = (key) => !rows.some((row) => format.isNumber(row[key]) && row[key] > 0);
-    const first = { descending: false };
-    return [
-      column(
-        "tokens_per_trial",
-        "tokens",
-        "Completion tokens for each trial.",
-        (row) => format.number(row.tokens_per_trial, 0),
-        { ...first, extra: none("tokens_per_trial") },
-      ),
-      column("cost_per_1000", "$/1000", "USD for 1000 trials.", (row) => format.money(row.cost_per_1000), {
-        ...first,
-        choice: "cost of 1000 trials",
-        extra: none("cost_per_1000"),
-      }),
-      column("cost", "cost", "USD of all finished trials.", (row) => format.money(row.cost), { extra: true }),
-      column("latency", "latency", "Mean seconds of a reply.", (row) => format.seconds(row.latency), {
-        ...first,
-        extra: none("latency"),
-      }),
-    ];
+  // Columns that the leaderboard defines, as all that show it do
+
+  const FORMS = { number: (value) => format.number(value, 0), percent: format.percent, money: format.money };
+
+  const trials = (row) => {
+    const text = format.number(row.trials);
+    return row.trials < row.planned ? `${text} of ${format.number(row.planned)}` : text;
   };
 
-  const outcomeColumns = ({ rows }) => {
-    const none = (key) => !rows.some((row) => format.isNumber(row[key]) && row[key] > 0);
-    const truncated = (row) => {
-      const text = format.percent(row.truncated);
-      return row.truncated > 0.01 ? h("span.warn", {}, text) : text;
-    };
-    const trials = (row) => {
-      const text = format.number(row.trials);
-      return row.trials < row.planned ? `${text} of ${format.number(row.planned)}` : text;
-    };
-    return [
-      { ...share("truncated", "truncated", "Cut off by the token limit."), show: truncated },
-      share("invalid", "invalid", "Replies without an answer in the asked form.", none("invalid")),
-      share("refused", "refused", "Refused or filtered.", none("refused")),
-      column("trials", "trials", "Finished trials, of those that are planned.", trials, {
-        extra: !rows.some((row) => row.partial),
-      }),
-    ];
+  const truncated = (row) => {
+    const text = format.percent(row.truncated);
+    return row.truncated > 0.01 ? h("span.warn", {}, text) : text;
   };
 
-  const SCORE_V1 = "Score of upper bounds: a model that is always right has 1000, whatever the number of trials.";
+  const DECORATED = { trials, truncated };
+
+  const definedColumn = ({ rows }) => ({ key, head, long_head: long, hint, form, higher_first: higher, extra }) => ({
+    ...column(key, head, hint, DECORATED[key] || ((row) => FORMS[form](row[key]))),
+    choice: (long || head).replace("\n", " "),
+    descending: higher || form === "percent",
+    extra: extra ?? !rows.some((row) => row[key] > 0),
+  });
 
   const furtherColumns = ({ rows }) => {
     const alike = (key) => new Set(rows.map((row) => row[key])).size <= 1;
-    const extra = { extra: true };
     return [
-      column("score_v1", "v1", SCORE_V1, (row) => format.number(row.score_v1, 0), extra),
-      share("unique", "unique", "Trials whose question is new in its cell.", true),
+      column("latency", "latency", "Mean seconds of a reply.", (row) => format.seconds(row.latency), {
+        descending: false,
+        extra: !rows.some((row) => format.isNumber(row.latency) && row.latency > 0),
+      }),
       name("template", "template", undefined, alike("template")),
       name("sampler", "sampler", undefined, alike("sampler")),
-      column("max_tokens", "max tokens", "The limit of completion tokens.", undefined, extra),
-      column("transport", "errors", "Trials without a reply after the last retry.", undefined, extra),
+      column("max_tokens", "max tokens", "The limit of completion tokens.", undefined, { extra: true }),
+      column("transport", "errors", "Trials without a reply after the last retry.", undefined, { extra: true }),
       name("eval_id", "eval id", undefined, true, (row) => h("code", {}, row.eval_id.slice(0, 12))),
     ];
   };
@@ -330,8 +305,7 @@
     intervalColumn(board),
     ...accuracyColumns(board),
     ...tierColumns(board),
-    ...spentColumns(board),
-    ...outcomeColumns(board),
+    ...board.columns.map(definedColumn(board)),
     ...furtherColumns(board),
     ...page.overview.facets.map(facetColumn),
   ];

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalcube.stages.analyze.labelled.columns import sorted_by
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard
 from evalcube.stages.analyze.labelled.pairing import compare_evaluations
 from evalcube.stages.analyze.labelled.results import Estimate
-from evalcube.stages.analyze.labelled.sorting import sorted_by
 from evalcube.stages.analyze.render import charts as figures
 from evalcube.stages.analyze.render.report import render_report
 from evalcube.stages.reply.status import COUNTERS

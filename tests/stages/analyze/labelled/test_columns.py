@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalcube.stages.analyze.labelled.columns import COLUMNS, MODEL, by_lead, columns, sorted_by
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard
 from evalcube.stages.analyze.labelled.results import Estimate
-from evalcube.stages.analyze.labelled.sorting import MODEL, by_lead, columns, sorted_by
 from evalcube.stages.analyze.render.board_spec import leaderboard_spec
+from evalcube.stages.analyze.render.report import render_report
 from evalcube.stages.analyze.render.table import left_out
 from tests.stages.analyze.synthetic import PROFILES, dataset
 
@@ -43,9 +44,30 @@ def test_sorted_by__every_column_that_it_lists_and_the_best_first(name, request)
         there = [value for value in whole if not math.isnan(value)]
 
         assert found.sort == column
-        assert there == sorted(there, reverse=by.falling)
+        assert there == sorted(there, reverse=by.higher_first)
         assert whole[: len(there)] == there  # those without a value come last
         assert {id(row) for row in found.rows} == {id(row) for row in board.rows}
+
+
+@pytest.mark.parametrize("refused", [0.0, 0.5])
+def test_columns__tables_and_the_report_have_all_of_them_in_one_order(refused):
+    ds = dataset(PROFILES[:2], trials=200)
+    board = leaderboard(ds, draws=5)
+    board = replace(board, rows=tuple(replace(row, refused=refused, unique=0.5) for row in board.rows))
+
+    heads = [column.head for column in leaderboard_spec(board).columns]
+    page = render_report(ds, board, facts={})
+
+    defined = [column for column in COLUMNS if column.is_plain(board)]
+    assert {"tokens", "refused", "unique", "v1"} <= {column.head for column in defined}
+    assert heads[-len(defined) + (not refused) :] == [
+        column.head for column in defined if refused or column.head != "refused"
+    ]
+    places = [
+        page.index('<th scope="col">' + (column.long_head or column.head).replace("\n", "<br>"))
+        for column in defined
+    ]
+    assert places == sorted(places)
 
 
 def test_sorted_by__incomplete_rows_stay_below_complete_ones(few):
