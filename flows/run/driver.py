@@ -35,7 +35,6 @@ from evalcube.flows.run.worker.poison import (
     await_answer,
     is_killed,
     raise_if_failed,
-    raise_unless_workers_died,
     run_marked,
 )
 from evalcube.flows.run.workers import RunParts, Workers
@@ -74,15 +73,13 @@ class Driver:
             self._submit_chain,
             lambda block: self._submit("process", tasks.give_up, parts.context.run, block, priority=10),
             self._when_done,
-            lambda: not self._flying and not self._counting.comparing,
+            lambda: not self._under_way and not self._counting.comparing,
         )
-        self._flying = 0
         self._under_way: dict[Key, tuple[Future, Callable[[list[tuple[Block, Future]]], None]]] = {}
         """By block, its last task, and what takes its results."""
         self._begun: PendingAnswer[dict[str, frozenset[Key]]] | None = None
         """By worker, the blocks of which it has something, asked for together with its stop."""
         self._halted_at = -math.inf
-        self.stopped, self._hint = False, ""
         self.blocks = 0
         """Blocks graded so far."""
 
@@ -107,14 +104,15 @@ class Driver:
         # After the first blocks: whoever waits for the first request does not wait for this.
         self._counting.compare_prompts()
         while self._has_unfinished():
-            if self.stopped and time.monotonic() - self._halted_at > _HALT_SECONDS:
+            stopped = self._parts.wish.stopped
+            if stopped and time.monotonic() - self._halted_at > _HALT_SECONDS:
                 self._halt()
             # A process that was stopped (Ctrl-Z, a suspended laptop) may have lost the lease without noticing.
             self._parts.lease.check()
             self._workers.poll()
-            if self.stopped and not self._workers.any:
+            if stopped and not self._workers.any:
                 return
-            if self.stopped and self._workers.behind_others:
+            if stopped and self._workers.behind_others:
                 # What was answered is in the cache, and the next run finds it there.
                 self._parts.emit.note("blocks that wait for other users' tasks are left to the next run")
                 return
@@ -135,15 +133,12 @@ class Driver:
         """Addresses of those that took part at last."""
         return self._workers.there
 
-    def stop(self, hint: str = "") -> None:
-        """Submit nothing more; requests in flight still end and count. For signal handlers and any thread."""
-        # Nothing but flags: a handler runs between any two instructions of the thread that holds the locks.
-        self._hint, self.stopped = hint, True
-
     def _halt(self) -> None:
         if self._halted_at < 0:
             limits = {id(blocks.limit): blocks.limit.in_flight for blocks in self._queues}
-            self._parts.emit.note(f"stopping: {sum(limits.values())} blocks under way end first{self._hint}")
+            self._parts.emit.note(
+                f"stopping: {sum(limits.values())} blocks under way end first{self._parts.wish.hint}"
+            )
         for blocks in self._queues:
             blocks.limit.stopped = True
             blocks.stop()
@@ -165,7 +160,6 @@ class Driver:
         untouched = self._under_way.keys() - frozenset().union(*begun.values())
         for key in untouched if len(begun) >= workers else ():
             future, settle = self._under_way.pop(key)
-            self._flying -= 1
             settle([])
             future.release()
 
@@ -241,22 +235,17 @@ class Driver:
         for each in limits:
             each.begin()
         region.open_blocks += 1
-        self._flying += 1
         began = time.monotonic()
 
         def settle(results: list[tuple[Block, Future]]) -> None:
             for each in limits:
                 each.end()
-            region.open_blocks -= 1
-            for _, future in results:
-                raise_unless_workers_died(future)
+            region.settle(results)
             self.blocks += len(results)
-            region.graded += results
 
         def done(future: Future) -> None:
             if self._under_way.pop(block.key, None) is None:
                 return  # it is not waited for any more
-            self._flying -= 1
             # A block that saw its workers die keeps its places in flight until it is taken apart: what kills should
             # not be joined by others.
             if is_killed(future):
@@ -318,14 +307,7 @@ class Driver:
                 region.graded.append((block, future))
                 continue
             region.open_blocks += 1
-
-            def settle(results: list[tuple[Block, Future]]) -> None:
-                region.open_blocks -= 1
-                for _, each in results:
-                    raise_unless_workers_died(each)
-                region.graded += results
-
-            self._poison.add(block, settle)
+            self._poison.add(block, region.settle)
 
     def _record(self, region: RegionProgress, receipt: Receipt) -> None:
         # Once more, since the task took time: a receipt of a driver that lost its lease must not follow another's.

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from distributed import Future as DaskFuture
 
 from evalcube.flows.plan.targets import Block, Kept, RegionWork, cut_blocks
+from evalcube.flows.run.worker.poison import raise_unless_workers_died
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.rates import Quota
 
@@ -226,6 +227,13 @@ class RegionProgress:
     """Recorded trials that not all judges have rated, as of the last writing."""
     fingerprints: Mapping[str, int] = field(default_factory=dict)
     """Of all that is in it, as of the last writing; see `evalcube.storage.cube.ledger.Receipt`."""
+
+    def settle(self, results: list[tuple[Block, Future]]) -> None:
+        """Take in what became of an open block, whose parts may have had tasks of their own."""
+        self.open_blocks -= 1
+        for _, future in results:
+            raise_unless_workers_died(future)
+        self.graded += results
 
     @property
     def is_finished(self) -> bool:

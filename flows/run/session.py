@@ -85,6 +85,7 @@ class Session:
         self._emit = Announcer((self._tracker, self._spending, live, self._keep_engines, subscriber))
         self._interrupt: Interrupt | None = None
         self._wish = StopWish(store.cube.records, lease.holder.token, self._emit.note, stop)
+        self._spending.stop = self._wish.stop
         self._endpoints: dict[str, Endpoint] = {}
 
     def run(self) -> RunSummary:
@@ -176,7 +177,7 @@ class Session:
         if not (work.trials or work.stale or work.uncompared):
             self._store.grow()
             return "complete"
-        if self._wish.by or (work.trials and self._spending.reached):
+        if self._wish.stopped or (work.trials and self._spending.reached):
             return "stopped"
         return self._work(work, interrupt)
 
@@ -212,6 +213,7 @@ class Session:
                 self._lease,
                 self._emit,
                 share_limits(self._endpoints),
+                self._wish,
                 served.is_over,
                 self._flush_seconds,
                 cluster.patience,
@@ -234,7 +236,7 @@ class Session:
             driver, blocks = self._run_rounds(parts, work, len(addresses), interrupt)
             self._wait_for_reports(connection, driver.workers, blocks)
         self._spending.save()
-        return "stopped" if driver.stopped else "complete"
+        return "stopped" if self._wish.stopped else "complete"
 
     def _run_rounds(
         self, parts: RunParts, work: RoundWork, workers: int, interrupt: Interrupt
@@ -243,14 +245,12 @@ class Session:
         from evalcube.flows.run.driver import Driver
 
         blocks = 0
+        interrupt.stop = partial(self._wish.stop, "; Ctrl-C again to stop at once")
         while True:
             driver = Driver(parts, self._store, work, workers)
-            self._spending.stop = driver.stop
-            self._wish.call(driver.stop)
-            interrupt.stop = partial(driver.stop, "; Ctrl-C again to stop at once")
             driver.run()
             blocks += driver.blocks
-            if driver.stopped:
+            if self._wish.stopped:
                 return driver, blocks
             before = self._store.planned
             work = self._next_round()
@@ -285,8 +285,8 @@ class Session:
             self._emit.note(f"on the Dask cluster at {connection.code.address}{opened}")
 
     def _is_stopped(self) -> bool:
-        """Whether somebody wants it, while there is no driver yet that obeys."""
-        return bool(self._wish.by)
+        """Whether the run is to stop, for those that wait."""
+        return self._wish.stopped
 
     def _context(self, routes: Mapping[str, Route], connection: Connection, unset_keys: bool) -> RunContext:
         from evalcube.flows.run.servers import is_managed

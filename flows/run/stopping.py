@@ -103,7 +103,7 @@ _PROGRAM = "the program that began it"
 
 
 class StopWish:
-    """Whether somebody wants a run to stop; a context in which that is looked up.
+    """Whether a run is to stop, for all that work on it; a context in which it is looked up who wants that.
 
     Parameters
     ----------
@@ -130,8 +130,11 @@ class StopWish:
         # A thread, as a store may be slow; a daemon, as a process that ends is not kept alive by it.
         self._thread = threading.Thread(target=self._watch, name="evalcube-stop", daemon=True)
         self.by = self._program()
-        """Who wants it; empty if nobody does."""
-        self._stop: Callable[[], None] = lambda: None
+        """Who wants it, of those beside the cube and the program that began it; empty if none of them does."""
+        self.stopped = bool(self.by)
+        """Whether nothing more is to be submitted. Once it is true it stays so, over all rounds."""
+        self.hint = ""
+        """What the note on stopping ends with."""
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -142,17 +145,16 @@ class StopWish:
         self._thread.join(_CLOSING_SECONDS)
         self._forget()
 
-    def call(self, stop: Callable[[], None]) -> None:
-        """Have `stop` called, from any thread, once somebody wants it, and at once if somebody does already."""
-        self._stop = stop
-        if self.by:
-            stop()
+    def stop(self, hint: str = "") -> None:
+        """Submit nothing more; requests in flight still end and count. For signal handlers and any thread."""
+        # Nothing but flags: a handler runs between any two instructions of the thread that holds the locks.
+        self.hint, self.stopped = hint, True
 
     def _watch(self) -> None:
         while not self._over.wait(self._seconds):
             if by := self._program() or who_stops(self._records, self._token):
                 self.by = by
-                self._stop()
+                self.stop()
                 self._note(f"stopping: requested by {by}")
                 self._forget()  # so that whoever asked sees that it was heard
                 return

@@ -20,6 +20,7 @@ from evalcube.flows.events import Announcer, InDoubt, Traffic, process_at
 from evalcube.flows.run.health import Health, Queueing
 from evalcube.flows.run.in_flight import InFlightLimit
 from evalcube.flows.run.preflight import Members
+from evalcube.flows.run.stopping import StopWish
 from evalcube.flows.run.worker.context import RunContext
 from evalcube.flows.run.worker.plugin import plugin_name, workspace_on
 from evalcube.flows.run.worker.quarantine import Doubts
@@ -63,6 +64,8 @@ class RunParts:
     emit: Announcer
     sharing: Shared
     """The endpoints' limits, and what workers have of them."""
+    wish: StopWish
+    """Whether the run is to stop."""
     is_over: Callable[[str], bool]
     """Whether a model's server was given up."""
     flush_seconds: float

@@ -17,5 +17,13 @@ def run_parts(connection, emit=lambda _: None, admission=EVERYBODY, sharing=None
     }
     context = SimpleNamespace(run="run", routes=known)
     return RunParts(
-        connection, context, admission, None, Announcer([emit]), sharing or Shared(), lambda _: False, 1.0
+        connection,
+        context,
+        admission,
+        None,
+        Announcer([emit]),
+        sharing or Shared(),
+        None,
+        lambda _: False,
+        1.0,
     )

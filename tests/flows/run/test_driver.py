@@ -51,7 +51,6 @@ def test_take_arrived__waits_again_for_what_was_lost_with_its_worker():
 )
 def test_leave_untouched__waits_for_blocks_of_which_a_worker_has_something(begun, left):
     driver, settled, released = Driver.__new__(Driver), [], []
-    driver._flying = 3
     driver._under_way = {
         key: (SimpleNamespace(release=partial(released.append, key)), settled.append)
         for key in ((1,), (2,), (3,))
@@ -62,7 +61,6 @@ def test_leave_untouched__waits_for_blocks_of_which_a_worker_has_something(begun
     assert released == left
     assert settled == [[]] * len(left)
     assert driver._under_way.keys() == {(1,), (2,), (3,)} - set(left)
-    assert driver._flying == 3 - len(left)
 
 
 @pytest.mark.parametrize("status", ["finished", "lost"])

@@ -1,6 +1,7 @@
 """A run stops in good order when somebody who can write its cube wants it, and no other run does."""
 
 import json
+import os
 import shutil
 import signal
 import threading
@@ -10,11 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from evalcube.flows.errors import SweepError
-from evalcube.flows.events import BlockDone, Noted, Traffic
+from evalcube.flows.events import BlockDone, Extended, Noted, Traffic
 from evalcube.flows.run import driver
 from evalcube.flows.run.driver import Driver
 from evalcube.flows.run.follow.records import EventLog
-from evalcube.flows.run.stopping import Interrupt, StopWish, stop_run
+from evalcube.flows.run.stopping import Interrupt, RunInterrupted, StopWish, stop_run
 from evalcube.flows.run.sweep import run
 from evalcube.flows.run.upsample import upsample
 from evalcube.flows.state.records import STOP, ask_to_stop, who_stops
@@ -64,16 +65,15 @@ def test_who_stops__shows_no_name_that_does_something_to_a_terminal(records):
 
 
 def test_stop_wish__is_heard_once_and_taken_away(records):
-    said, stops = [], []
+    said = []
     wish = StopWish(records, TOKEN, said.append)
     wish._seconds = 0.01
     ask_to_stop(records, TOKEN, "ada@laptop")
 
     with wish:
         wish._thread.join(PATIENCE)
-        wish.call(lambda: stops.append(1))
 
-    assert (wish.by, stops, said) == ("ada@laptop", [1], ["stopping: requested by ada@laptop"])
+    assert (wish.by, wish.stopped, said) == ("ada@laptop", True, ["stopping: requested by ada@laptop"])
     assert records.get(STOP) is None
 
 
@@ -85,7 +85,7 @@ def test_stop_wish__for_another_run_stops_nothing(records):
     with wish:
         time.sleep(0.05)
 
-    assert wish.by == ""
+    assert (wish.by, wish.stopped) == ("", False)
     assert records.get(STOP) is None
 
 
@@ -158,7 +158,7 @@ class StoppedAtTheEnd(Driver):
 
     def _record(self, region, receipt):
         super()._record(region, receipt)
-        self.stop()
+        self._parts.wish.stop()
 
 
 def test_run__that_is_stopped_when_nothing_is_left_is_complete(tmp_path, simulator, monkeypatch):
@@ -176,6 +176,20 @@ def test_run__that_is_stopped_between_two_rounds_is_not_complete(tmp_path, simul
     del config["trials"]
 
     assert run(config, cluster=SHARED).reason == "stopped"
+
+
+def test_run__heeds_a_signal_that_comes_between_two_rounds(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url, precision={"base": 16, "target": 0.05, "max": 32})
+    del config["trials"]
+
+    def interrupt(event):
+        if isinstance(event, Extended):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(RunInterrupted) as caught:
+        run(config, cluster=SHARED, subscribers=[interrupt])
+
+    assert caught.value.summary.reason == "stopped"
 
 
 def test_stop__of_a_cube_without_a_run_says_so_and_stops_no_later_one(small_sweep):
