@@ -121,8 +121,7 @@ class Model(Section):
     revision
         Any text, such as weights, quantisation or engine. Part of its identity and of cache keys; never sent.
     api
-        API of the endpoint: OpenAI's chat completions, text completions or responses, or Anthropic's
-        messages.
+        API of the endpoint; see docs/endpoints.md.
     stream
         Whether replies are streamed, which also measures the time to the first token.
     batch

@@ -16,6 +16,7 @@ from pydantic_core import PydanticCustomError
 from evalcube.flows.config.secrecy import looks_secret, secret_word
 from evalcube.flows.config.templates import Template
 from evalcube.flows.errors import TemplateError
+from evalcube.stages.infer.apis import APIS
 
 LONGEST_NAME = 128
 LONGEST_PATH = 1024
@@ -185,7 +186,8 @@ def _url(value: str) -> str:
     if any(c.isspace() or ord(c) < 32 for c in value) or len(value) > LONGEST_PATH:
         raise refusal("a URL must have no spaces and at most 1024 characters", "Encode a space as %20")
     trimmed = value.rstrip("/")
-    for suffix in ("/chat/completions", "/completions", "/chat", "/messages", "/responses"):
+    # The longest first: a path may end with that of another API.
+    for suffix in sorted(("/chat", *(api.path for api in APIS.values())), key=len, reverse=True):
         if parts.path.rstrip("/").endswith(suffix):
             base = trimmed.removesuffix(suffix)
             raise refusal(f"must be the base URL, without {suffix}", f"Write {base}")

@@ -17,7 +17,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from evalcube.stages.reply.body import parse_body, read_error
-from evalcube.stages.reply.forms import CHAT, FORMS, ReplyForm, ending_of, read_usage
+from evalcube.stages.reply.forms import CHAT, REPLY_FORMS, ReplyForm, ending_of, read_usage
 
 _LIMITS = (
     *(
@@ -217,7 +217,7 @@ _DETAIL_LIMIT = 300
 def classify(status: int, headers: Mapping[str, str], body: bytes, now: float, api: str = CHAT) -> Reply:
     """What an HTTP reply means; never raises, whatever the reply holds."""
     reply = (
-        _classify_ok(headers, body, now, FORMS[api])
+        _classify_ok(headers, body, now, REPLY_FORMS[api])
         if 200 <= status < 300
         else _classify_error(status, headers, body, now)
     )

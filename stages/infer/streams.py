@@ -21,7 +21,7 @@ from evalcube.stages.infer.fields import PART_COST, BadEventError, Fields, as_ob
 from evalcube.stages.infer.reply import error_status
 from evalcube.stages.infer.sse import ERROR, Events, TooLargeError
 from evalcube.stages.reply.body import parse_body, read_error
-from evalcube.stages.reply.forms import CHAT, COMPLETIONS, MESSAGES, RESPONSES, ending_of
+from evalcube.stages.reply.forms import MESSAGES, REPLY_FORMS, RESPONSES, ending_of
 
 _VERBOSITY = 64
 _EVENT_COST = 128
@@ -289,15 +289,16 @@ class ResponseAssembly(Assembly):
         return self._response
 
 
-ASSEMBLIES: Mapping[str, Callable[[int], Assembly]] = MappingProxyType(
-    {
-        CHAT: lambda limit: ChoiceAssembly(limit, "message"),
-        COMPLETIONS: lambda limit: ChoiceAssembly(limit, None),
-        MESSAGES: MessageAssembly,
-        RESPONSES: ResponseAssembly,
-    }
+_ASSEMBLIES: Mapping[str, Callable[[int], Assembly]] = MappingProxyType(
+    {MESSAGES: MessageAssembly, RESPONSES: ResponseAssembly}
 )
-"""Makes an assembly from a limit in bytes, by API."""
+"""By API whose streams have events of their own, what makes an assembly from a limit in bytes."""
+
+
+def assembly_of(api: str, limit: int) -> Assembly:
+    """Return an empty assembly for the streams of an API: pieces of choices, unless they have events of their own."""
+    own = _ASSEMBLIES.get(api)
+    return own(limit) if own else ChoiceAssembly(limit, REPLY_FORMS[api].message)
 
 
 class CutError(Exception):
@@ -322,7 +323,7 @@ class ReplyStream:
         self.latency = math.nan
         """Seconds until the last byte of the reply came."""
         self._events = Events(limit)
-        self._assembly = ASSEMBLIES[api](limit)
+        self._assembly = assembly_of(api, limit)
         self._limit, self._left = limit, limit * _VERBOSITY
         self._body: bytearray | None = bytearray()
         """What came, if it is no stream of events but a document; None of a stream."""

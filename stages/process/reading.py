@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from evalcube.stages.reply.body import name_code, parse_body, read_error, short_text
-from evalcube.stages.reply.forms import FORMS, Record, ending_of, read_usage
+from evalcube.stages.reply.forms import REPLY_FORMS, Record, ending_of, read_usage
 from evalcube.stages.reply.status import OUTCOMES, Status
 
 CALLS_LIMIT = 1_000
@@ -143,7 +143,7 @@ def read_reply(record: Record) -> Reading:
         finish = "context" if record.status == _TOO_LARGE or error.is_long else "refused"
         shown = error.message or f"HTTP {record.status}"
         return Reading("", "", finish, -1, 0, record.latency, error=shown)
-    form = FORMS[record.api]
+    form = REPLY_FORMS[record.api]
     document = form.read(document)
     choice = document
     if form.listed:

@@ -166,7 +166,7 @@ def _join_texts(items: list[dict[str, object]], kind: str, parts: str, name: str
     return "".join(text for text in texts if isinstance(text, str))
 
 
-FORMS: Mapping[str, ReplyForm] = MappingProxyType(
+REPLY_FORMS: Mapping[str, ReplyForm] = MappingProxyType(
     {
         CHAT: ReplyForm(True, "message", "content", "finish_reason", "prompt_tokens", "completion_tokens"),
         COMPLETIONS: ReplyForm(True, None, "text", "finish_reason", "prompt_tokens", "completion_tokens"),
@@ -213,9 +213,9 @@ def read_usage(usage: object, form: ReplyForm) -> Usage:
 
     Examples
     --------
-    >>> read_usage({"input_tokens": 7, "cache_read_input_tokens": 100, "output_tokens": 2}, FORMS["messages"])
+    >>> read_usage({"input_tokens": 7, "cache_read_input_tokens": 100, "output_tokens": 2}, REPLY_FORMS["messages"])
     Usage(prompt=107, completion=2, reasoning=-1, cached=100)
-    >>> read_usage({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 99}}, FORMS["chat"])
+    >>> read_usage({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 99}}, REPLY_FORMS["chat"])
     Usage(prompt=9, completion=-1, reasoning=-1, cached=9)
     """
     if not isinstance(usage, dict):
@@ -272,7 +272,7 @@ class Record(NamedTuple):
     first_token: float = math.nan
     """Seconds from sending the request to the first text or reasoning; NaN where the reply was not streamed."""
     api: str = CHAT
-    """Which of `evalcube.stages.reply.forms.FORMS` the body has."""
+    """Which of `evalcube.stages.reply.forms.REPLY_FORMS` the body has."""
 
     imported: bool = False
     """Whether another tool got the reply and graded it; the body then has a field ``imported`` with its grade.
@@ -307,7 +307,7 @@ class Record(NamedTuple):
             if fields["format"] == _FORMAT:
                 status, latency, body = int(fields["status"]), float(fields["latency"]), data[end + 1 :]
                 api = fields.get("api", CHAT)
-                if api in FORMS:
+                if api in REPLY_FORMS:
                     first = float(fields.get("first_token", math.nan))
                     return cls(status, latency, body, first, api, fields.get("imported") is True)
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):

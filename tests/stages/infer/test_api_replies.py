@@ -9,7 +9,7 @@ from evalcube.stages.infer.apis import APIS, build_request
 from evalcube.stages.infer.reply import RetryClass, classify
 from evalcube.stages.process.reading import read_reply
 from evalcube.stages.reply.body import name_code
-from evalcube.stages.reply.forms import FORMS, Record, read_usage
+from evalcube.stages.reply.forms import REPLY_FORMS, Record, read_usage
 from tests.stages.infer.test_apis import fields
 
 USER = {"role": "user", "content": "1 + 1 = ?"}
@@ -259,7 +259,7 @@ def test_problems__of_an_effort(api, sampler, rule):
     ],
 )
 def test_counted__of_reasoning_and_cached_tokens(api, usage, reasoning, cached):
-    found = read_usage(usage, FORMS[api])
+    found = read_usage(usage, REPLY_FORMS[api])
 
     assert (found.reasoning, found.cached) == (reasoning, cached)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from evalcube.stages.infer.apis import APIS, ApiError, build_request
 from evalcube.stages.infer.jobs import Job
-from evalcube.stages.reply.forms import FORMS, Record
+from evalcube.stages.reply.forms import REPLY_FORMS, Record
 from tests.stages.infer.echo import Echo, http
 from tests.waiting import PATIENCE
 
@@ -169,7 +169,7 @@ def test_params__is_what_problems_lets_through(api, sampler):
 
 
 def test_apis__have_replies_of_the_same_names():
-    assert set(APIS) == set(FORMS)
+    assert set(APIS) == set(REPLY_FORMS)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from evalcube.stages.infer.fields import BadEventError
 from evalcube.stages.infer.reply import RetryClass, classify, error_status
 from evalcube.stages.infer.sse import TooLargeError
-from evalcube.stages.infer.streams import ASSEMBLIES, CutError, ReplyStream
+from evalcube.stages.infer.streams import CutError, ReplyStream
 from evalcube.stages.process.reading import read_reply
 from evalcube.stages.reply.forms import Record
 from tests.simulator.forms import PATHS, deliver
@@ -305,10 +305,6 @@ def test_error_status__of_odd_codes():
     assert error_status({"error": {"code": "99999"}}) == 500
     assert error_status({"error": {"code": "٤٠٠"}}) == 500
     assert error_status({"error": {"code": 200}}) == 500
-
-
-def test_assemblies__there_is_one_for_each_api():
-    assert set(ASSEMBLIES) == set(FORMS)
 
 
 def last(reason="stop"):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcube.stages.reply.forms import FORMS, Record
+from evalcube.stages.reply.forms import REPLY_FORMS, Record
 
 
 @given(st.integers(100, 599), st.floats(0, 1e6), st.binary())
@@ -17,7 +17,7 @@ def test_decode__gives_back_what_was_encoded(status, latency, body):
     assert record.latency == pytest.approx(latency, abs=1e-6)
 
 
-@given(st.floats(0, 1e6), st.sampled_from(sorted(FORMS)), st.binary())
+@given(st.floats(0, 1e6), st.sampled_from(sorted(REPLY_FORMS)), st.binary())
 def test_decode__gives_back_the_api_and_the_time_to_the_first_token(first_token, api, body):
     record = Record.decode(Record(200, 1.0, body, first_token, api).encode())
 
