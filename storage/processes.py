@@ -231,5 +231,5 @@ def _is_old(descriptor: int, magic: bytes, clock: Callable[[], float] | None) ->
         return False
     # Of another machine, of which the lock says nothing on many mounts. A pack that is indexed too early costs a scan
     # at each opening, and no entry; a week is longer than runs go without an append.
-    patience = _STALE_SECONDS if read_heading(descriptor, magic) is None else FOREIGN_SECONDS
-    return clock() - os.fstat(descriptor).st_mtime > patience
+    longest = _STALE_SECONDS if read_heading(descriptor, magic) is None else FOREIGN_SECONDS
+    return clock() - os.fstat(descriptor).st_mtime > longest

@@ -70,6 +70,7 @@ class Token:
     def remove(self, answered: Iterable[str]) -> None:
         """Take it away, with the answers of some processes."""
         for name in (self.name, *(self._answer_of(who)[0] for who in answered)):
+            # What stays does no harm: its name is this run's alone, and it goes with other old files.
             with suppress(OSError, StorageError):
                 self._delete(name)
         if self.what == "cube":

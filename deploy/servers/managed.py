@@ -25,7 +25,7 @@ TAIL_COLUMNS = 300
 STOP_SECONDS = 5.0
 """Seconds that a child has to end by itself."""
 _POLL_SECONDS = 0.02
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 2.0
+_FIRST_DELAY, _LONGEST_DELAY = 0.2, 2.0
 """Seconds between questions whether it is ready: at first, and at most."""
 _HEALTH_SECONDS = 5.0
 HEALTH = "/health"
@@ -152,11 +152,11 @@ class ManagedServer:
             while not self._listening.wait(_POLL_SECONDS):
                 self._check(deadline)
             # Listening is not enough: a socket may accept while the model is still being loaded.
-            pause = _FIRST_PAUSE
+            delay = _FIRST_DELAY
             while not self.is_healthy():
                 self._check(deadline)
-                self._rest(min(pause, max(deadline - time.monotonic(), 0.0)))
-                pause = min(1.5 * pause, _LONGEST_PAUSE)
+                self._rest(min(delay, max(deadline - time.monotonic(), 0.0)))
+                delay = min(1.5 * delay, _LONGEST_DELAY)
         except BaseException:
             # Ctrl-C while a model loads, too: no `with` block has been entered that would stop it.
             self.stop()

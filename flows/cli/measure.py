@@ -38,7 +38,7 @@ _LASTING = frozenset(
         *("address", "redirect", "server", "too large"),
     }
 )
-"""Causes that are there again in the next run, unless somebody mends them."""
+"""Causes that are there again in the next run, unless somebody removes them."""
 
 
 @contextmanager

@@ -152,14 +152,14 @@ def progress() -> Iterator[list[Subscriber]]:
     from evalcube.flows.events import Counted, Noted
 
     terminal, last, clear = sys.stderr.isatty(), time.monotonic(), ""
-    pause, end = (_REDRAW_SECONDS, "") if terminal else (_LINE_SECONDS, "\n")
+    interval, end = (_REDRAW_SECONDS, "") if terminal else (_LINE_SECONDS, "\n")
 
     def follow(event: Event) -> None:
         nonlocal last, clear
         if isinstance(event, Noted):
             sys.stderr.write(clear)
             complain(str(event))
-        elif isinstance(event, Counted) and time.monotonic() - last > pause:
+        elif isinstance(event, Counted) and time.monotonic() - last > interval:
             last, clear = time.monotonic(), _CLEAR * terminal
             sys.stderr.write(f"{clear}{event.noun}: {event.number:,}{end}")
             sys.stderr.flush()

@@ -23,7 +23,7 @@ from evalcube.flows.plan.targets import Block, SampleTargets, Window, window_of
 from evalcube.flows.state.caches import default_cache_address
 from evalcube.flows.state.recording import count_model, grader_of, prices_of, receipt_of, uncounted_models
 from evalcube.flows.state.records import read_notes
-from evalcube.flows.state.shared_arrays import mend_shared, planned_of
+from evalcube.flows.state.shared_arrays import planned_of, repair_shared
 from evalcube.flows.state.store import cube_plan
 from evalcube.stages.reply.status import LAST_FINISHED
 from evalcube.storage.cache.cache import ManagedCache, open_cache
@@ -182,7 +182,7 @@ class _Forgetter:
 
     def run(self) -> Forgetting:
         """Take the results out in an order that leaves no silent contradiction if the process is killed."""
-        mend_shared(self._cube)
+        repair_shared(self._cube)
         cache = open_cache(self._address, writable=True) if self._address else None
         # Again, under the lease: somebody may have recorded more since it was shown.
         chosen_results = find(self._cube, self._plan, self._choice)

@@ -182,7 +182,7 @@ def refuse_altered(address: str | Path, eval_ids: Sequence[str]) -> None:
             raise CubeDamagedError(problem, cube.url, heal(cube.url))
 
 
-def told_of_joined(
+def warn_of_joined(
     opened: OpenPart, cubes: Sequence[str | Path | xr.Dataset], chosen: Sequence[int]
 ) -> OpenPart:
     """The part with a caution of evaluations that are in several cubes: two of these can be compared otherwise."""

@@ -30,7 +30,7 @@ from evalcube.flows.read.results import (
     TableResult,
 )
 from evalcube.flows.read.selection import OpenPart, Part, open_part
-from evalcube.flows.read.sides import check_repeats, full_labels, told_of_joined
+from evalcube.flows.read.sides import check_repeats, full_labels, warn_of_joined
 from evalcube.stages.analyze.formulas.design import Weigh
 from evalcube.stages.analyze.formulas.estimators import MODES, Mode
 from evalcube.stages.analyze.formulas.outcomes.table import METRICS
@@ -308,7 +308,7 @@ def compare(
         pairs = pairing.compare_evaluations(
             opened.arrays.isel(repeat=slice(repeats)), chosen, truncated=truncated, weigh=weigh
         )
-    return ComparisonResult(told_of_joined(opened, cubes, chosen), pairs)
+    return ComparisonResult(warn_of_joined(opened, cubes, chosen), pairs)
 
 
 def metrics(

@@ -97,6 +97,7 @@ def make_cluster(section: ClusterSection | SlurmSection) -> Cluster:
     if section.patience is not None:
         waits["patience"] = section.patience
     if section.address is not None:
+        # Who waits for workers for so long waits no longer for their scheduler.
         timeout = min(ExistingScheduler.timeout, section.patience or ExistingScheduler.patience)
         return ExistingScheduler(section.address, timeout, **waits)
     return MadeCluster(str(section.made_of), section.options, section.scale, section.tls, **waits)
@@ -120,6 +121,7 @@ def wait_for_workers(
     next_note = began + _NOTE_SECONDS
     while True:
         if lease is not None:
+            # Jobs may be queued for hours: whoever took the lease over meanwhile has the cube.
             lease.check()
         try:
             view = connection.code.look().answer()

@@ -100,6 +100,7 @@ class Counting:
             self._writing = None
             # All regions of a model are counted each time: the more there are, the more seldom.
             self._due = began + max(self._parts.flush_seconds, (time.monotonic() - began) / _SHARE)
+            # Nothing is lost with it: counters are added up from regions, which are in the cube.
             if is_killed(future) and self._deaths < _MOST_DEATHS:
                 self._deaths += 1
                 self._count_again(models)

@@ -122,6 +122,7 @@ class Driver:
             self._counting.write_due(last=False)
             self._leave_lost_servers()
             self._top_up()
+        # Also after a stop: what is recorded is counted, or counters would lag behind the ledger until another run.
         while self._counting.behind:
             self._parts.lease.check()
             self._workers.poll()
@@ -160,6 +161,7 @@ class Driver:
         untouched = self._under_way.keys() - frozenset().union(*begun.values())
         for key in untouched if len(begun) >= workers else ():
             future, settle = self._under_way.pop(key)
+            # Released last: Dask ends a task of which nobody holds the future.
             settle([])
             future.release()
 
@@ -276,6 +278,7 @@ class Driver:
         results = [result for _, result in graded]
         arguments = (self._parts.context.run, window, region.generation, kept_before, results, region.unrated)
         future = self._submit("process", region_tasks.write_region, *arguments, priority=20)
+        # At once: where its workers die, `done` puts back what the last receipt vouches for.
         region.kept = (*window.shape[2:], region.work.shape)
         region.writing, region.written_at = future, time.monotonic()
 

@@ -62,16 +62,16 @@ class Health:
         self._seen = dict(view.seen)
         # A pause that is seen for the first time has lasted for nothing yet.
         self._pauses = {address: self._pauses.get(address, -passed) + passed for address in view.paused}
-        self._judge()
+        self._update()
 
     def note_answers(self, addresses: Collection[str]) -> None:
         """Note that workers answered a question, whatever the scheduler heard of them."""
         for address in addresses:
             if address in self._silence:
                 self._silence[address] = 0.0
-        self._judge()
+        self._update()
 
-    def _judge(self) -> None:
+    def _update(self) -> None:
         for address, seconds in self._silence.items():
             if seconds >= NAMED_SECONDS and address not in self._said:
                 self._said.add(address)
@@ -82,6 +82,7 @@ class Health:
             elif seconds == 0.0 and address in self._said:
                 self._said.discard(address)
                 self._note(f"worker {self._named(address)} responds again")
+        # Another process may come with the address of one that went: then its silence is news again.
         self._said &= self._silence.keys()
         silent = {address for address, seconds in self._silence.items() if seconds >= MOVED_SECONDS}
         paused = {address for address, seconds in self._pauses.items() if seconds >= PAUSED_SECONDS}
@@ -106,6 +107,7 @@ class Health:
     @property
     def aside(self) -> frozenset[str]:
         """Workers that are to take no part for now; none where no other is left."""
+        # Where no other is left, they are waited for: Dask may let them go on, and machines come back.
         out = self.silent | self.paused
         return out if set(self._seen) - out else frozenset()
 
@@ -137,6 +139,7 @@ class Queueing:
     def see(self, queue: Queue, now: float) -> None:
         """Take in what the scheduler has to do."""
         self._now = now
+        # With nothing waiting it is the driver's turn, and without others the run waits for its own workers.
         if queue.running or not queue.waiting or not queue.others:
             self.note_work()
             return

@@ -16,7 +16,7 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.run.servers import is_managed
 from evalcube.storage.reach import Token
 
-_PATIENCE_SECONDS = 120.0
+_FIRST_SECONDS = 120.0
 """A first worker gets ready within that time: it imports evalcube, maybe over a network, on a busy machine."""
 _OTHERS_SECONDS = 10.0
 """Others are waited for that long after the first; then they are as if they joined later."""
@@ -95,7 +95,7 @@ class Members:
             with suppress(OSError):
                 # Whoever does not answer in time is asked again in the next round of this loop.
                 self._take(self._code.states(self._name, waiting).answer())
-            # Each question would fail at once, and the loop turn until its patience ends.
+            # Each question would fail at once, and the loop turn until its time is over.
             if self._code.is_gone:
                 raise ClusterError(
                     "the cluster's scheduler went away before any request. Look at its log, and run the same command "
@@ -136,11 +136,11 @@ class Members:
 
     def _still_waits(self, workers: int, seconds: float, said: str) -> str:
         """Say once that so many workers are waited for, and again when it changes; raises after too many seconds."""
-        if seconds > _PATIENCE_SECONDS:
+        if seconds > _FIRST_SECONDS:
             self._refuse_run()
             event = "got ready for the run" if workers else "was left or came, after all had gone,"
             raise ClusterError(
-                f"no worker of the cluster {event} within {_PATIENCE_SECONDS:g} s. Look at the workers' logs, then run "
+                f"no worker of the cluster {event} within {_FIRST_SECONDS:g} s. Look at the workers' logs, then run "
                 f"the same command again."
             )
         state = f"{workers} workers get ready" if workers else "all workers have gone: waiting for others"
@@ -155,7 +155,7 @@ class Members:
         return [address for address in addresses if address not in decided]
 
     def _refuse_run(self) -> None:
-        """Raise if no worker can take part: before anything was sent, that is for the user to mend."""
+        """Raise if no worker can take part: before anything was sent, that is for the user to correct."""
         unfit = self._refused | {each: self._why_cut_off(each) for each in sorted(self._cut_off)}
         if self._ready or not unfit:
             return
@@ -187,8 +187,8 @@ class Members:
             self._question = None
         now = time.monotonic()
         waiting = sorted(set(there).difference(self._ready, self._refused, aside))
-        pause = max(_LATE_SECONDS, len(waiting) / _MOST_QUESTIONS)
-        if waiting and self._question is None and now - self._asked_at > pause:
+        interval = max(_LATE_SECONDS, len(waiting) / _MOST_QUESTIONS)
+        if waiting and self._question is None and now - self._asked_at > interval:
             self._asked_at = now
             self._question = self._code.states(self._name, waiting)
         self._tell_apart()

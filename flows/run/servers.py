@@ -85,6 +85,7 @@ def _running(servers: Sequence[Supervisor]) -> Iterator[None]:
     """Start servers, all at once, and stop them in the end, those that are being started too."""
     pool = ThreadPoolExecutor(max(len(servers), 1), thread_name_prefix="evalcube-servers")
     try:
+        # The first that fails ends the others' starts, too: a run without one of its models is no run.
         for future in [pool.submit(server.start) for server in servers]:
             future.result()
         yield
@@ -142,6 +143,7 @@ def _command_server(model: Model, serve: Serve, context: int) -> CommandServer:
 def _own_route(model: Model, serve: Serve, supervisor: Supervisor) -> Route:
     """The route to a server that the run starts: requests wait while it is started again."""
     route = _route(model, f"{supervisor.server.known_address}/v1")
+    # As long as all restarts may take: a request that waits costs nothing, and one that fails is asked again.
     outage = (Supervisor.restarts + 1) * (serve.start_limit + _STOPPING_SECONDS)
     endpoint = replace(
         route.endpoint,

@@ -137,6 +137,7 @@ class Session:
         if joined != self._engines:
             self._engines = joined
             records = self._store.cube.records
+            # With what is there: other engines may have served earlier runs of the cube.
             write_engines(records, joined_engines([read_engines(records), joined]))
 
     def _warn_of_engines(self, store: SweepStore) -> None:

@@ -204,6 +204,7 @@ class Spending:
         self._prices = prices
         self.bound: dict[str, float | None] = {} if bound is None else bound.model_dump()
         """Where to stop, by unit: ``tokens`` and ``usd``; None is nowhere."""
+        # Without a sum, as after a kill in the first seconds: what the cube holds is the least that was spent.
         self._before = read_spent(records) or Spent(
             float(spent_on(counters, "tokens").sum()), float(spent_on(counters, "usd").sum())
         )
@@ -235,6 +236,8 @@ class Spending:
         tokens, usd = 0.0, 0.0
         there = {address_of(worker): worker for worker in self._workers}
         for worker, report in self._workers.items():
+            # Where another process has its address it died, and what it had in flight was asked, and may have to be
+            # paid.
             died, answers = there[address_of(worker)] != worker, sum(report.answered.values())
             share = 1.0 + report.in_flight / answers if died and answers else 1.0
             for model, used in report.usage.items():

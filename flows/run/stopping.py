@@ -142,6 +142,7 @@ class StopWish:
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
+        # Not for good: it may be waiting for a store that does not answer.
         self._thread.join(_CLOSING_SECONDS)
         self._forget()
 
@@ -154,6 +155,7 @@ class StopWish:
         while not self._over.wait(self._seconds):
             if by := self._program() or who_stops(self._records, self._token):
                 self.by = by
+                # Before the note, as whoever shows it may be slow.
                 self.stop()
                 self._note(f"stopping: requested by {by}")
                 self._forget()  # so that whoever asked sees that it was heard

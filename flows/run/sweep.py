@@ -36,7 +36,7 @@ from evalcube.flows.state.growing import extend
 from evalcube.flows.state.questions import keep_questions
 from evalcube.flows.state.records import PACKAGES, read_notes
 from evalcube.flows.state.rescoring import regrade_older
-from evalcube.flows.state.shared_arrays import mend_shared
+from evalcube.flows.state.shared_arrays import repair_shared
 from evalcube.flows.state.store import SweepStore, relabel, sweep_cube
 from evalcube.flows.state.trust import remember_run
 from evalcube.stages.generate.dataset.hub.address import is_hub, lasting
@@ -176,7 +176,7 @@ def run(
         opened, plan = sweep_cube(plan, settings.cube)
         clear_tokens(opened.space)
         # What this run has just made is whole, unless another one had the lease meanwhile.
-        mended = [] if created and not read_notes(opened.records) else _renew_shared_arrays(opened, plan)
+        repaired = [] if created and not read_notes(opened.records) else _renew_shared_arrays(opened, plan)
         if grader == "current":
             regrade_older(opened, plan, settings.cache, announcer)
         urgently = partial(announcer.note, urgent=True)
@@ -187,7 +187,7 @@ def run(
         notes = _notes(settings, store)
         store.note({**notes, **chosen.notes()})
         remember_run(store.cube, notes["config"])
-        for name in mended:
+        for name in repaired:
             announcer.note(f"`{name}` of the cube was damaged; it is made again")
         session = Session(
             store, settings, chosen, address, workers, lease, announcer, flush_seconds, part, stop
@@ -212,11 +212,11 @@ def _prepare_cube(settings: Sweep, plan: Plan) -> tuple[Cube, bool]:
 
 def _renew_shared_arrays(cube: Cube, plan: Plan) -> list[str]:
     """Bring the arrays that regions share to what a plan is; names of those that were damaged and are made again."""
-    mended = mend_shared(cube)
+    repaired = repair_shared(cube)
     cube.restore_metadata()
     extend(cube, plan)
     relabel(cube, plan)
-    return mended
+    return repaired
 
 
 def _place(settings: Sweep, workers: int | None, **named: Any) -> Cluster | None:  # noqa: ANN401 - as `run` takes them

@@ -200,12 +200,13 @@ class Workers:
             return
         asking, self._asking = self._asking, None
         with suppress(OSError):
+            # Without an answer, their silence goes on being counted.
             self._health.note_answers(asking.answer())
 
     def _admit(self, now: float) -> None:
         """Give a late worker its share as soon as it is ready; who is there is looked up more seldom."""
-        pause = max(_ADMIT_SECONDS, len(self._view.workers) * _SECONDS_PER_WORKER)
-        if not self._parts.admission.undecided or now - self._admitted_at < pause:
+        interval = max(_ADMIT_SECONDS, len(self._view.workers) * _SECONDS_PER_WORKER)
+        if not self._parts.admission.undecided or now - self._admitted_at < interval:
             return
         self._admitted_at = now
         before, self._there = self._there, self._admit_workers()
@@ -302,6 +303,7 @@ class Workers:
             return
         (shares, telling), self._telling = self._telling, None
         with suppress(OSError):
+            # Who does not answer is not among those that were told, and is told again after the next poll.
             taken = telling.answer()
             self._told.update({address: shares[address] for address in taken if taken[address] is True})
         if self._waits_to_tell:

@@ -33,26 +33,26 @@ _FEW = 1024
 """Problems of a task that are made again sooner than they are worth an object."""
 
 
-def mend_shared(cube: Cube) -> list[str]:
+def repair_shared(cube: Cube) -> list[str]:
     """Clear or make again whichever of these arrays cannot be read, so that a run can go on; their names.
 
     Counters and flags become what they are in a cube where nobody has counted or compared yet: a run sees that they are
     behind, and counts and compares. Plans are read off what was measured. For the holder of the lease only.
     """
-    mended = []
+    repaired = []
     for name, read in ((COUNTERS.name, cube.read_counters), (DUPLICATE.name, cube.read_duplicates)):
         try:
             read()
         except CubeDamagedError:
             cube.drop_chunks(name)
-            mended.append(name)
+            repaired.append(name)
     try:
         cube.read_targets()
     except CubeDamagedError:
         with Ledger(cube.records) as ledger:
             write_planned(cube, measured_plan(cube, ledger.newest()))
-        mended += PLANNED
-    return mended
+        repaired += PLANNED
+    return repaired
 
 
 def repeat_flags(

@@ -388,7 +388,7 @@ class Cell:
         if not (isinstance(prompt, str) and isinstance(answer, str)):
             raise TaskError(
                 f"task '{self.task.name}' made {repr(trial)[:200]}, which is no Trial with a prompt and an answer as "
-                "texts; mend its `generate`"
+                "texts; correct its `generate`"
             )
         return trial
 

@@ -84,7 +84,7 @@ class Deadline:
             each.expire()
 
 
-async def pause(seconds: float, over: asyncio.Event) -> bool:
+async def wait_unless_over(seconds: float, over: asyncio.Event) -> bool:
     """Wait, but not longer than until it is over; returns whether it is."""
     if seconds > 0:
         with suppress(TimeoutError):

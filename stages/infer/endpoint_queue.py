@@ -233,18 +233,18 @@ class ModelQueue:
         The model's own settings.
     sender
         Sends its requests.
-    patience
+    most_failures
         Failures in a row after which it is given up.
     """
 
-    def __init__(self, endpoint: Endpoint, sender: Sender, patience: int) -> None:
+    def __init__(self, endpoint: Endpoint, sender: Sender, most_failures: int) -> None:
         self.endpoint = endpoint
         self.sender = sender
         self.waiting: deque[SharedJob] = deque()
         self.held = 0
         """Requests that coroutines have in hand, those that wait for another attempt too."""
-        self._patience = patience
-        self.breaker = Breaker(patience)
+        self._most_failures = most_failures
+        self.breaker = Breaker(most_failures)
         self.down: Reply | None = None
         """Why the model was given up."""
         self.proven = False
@@ -306,7 +306,7 @@ class ModelQueue:
 
     def revive(self) -> None:
         """Begin again with a model that was given up: one request finds out whether it can be asked now."""
-        self.down, self.proven, self.breaker = None, False, Breaker(self._patience)
+        self.down, self.proven, self.breaker = None, False, Breaker(self._most_failures)
         self._refused.clear()
         self.over.clear()
 

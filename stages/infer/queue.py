@@ -10,7 +10,7 @@ from functools import partial
 
 from evalcube.stages.infer.admission import Admission, Feedback
 from evalcube.stages.infer.counts import Report
-from evalcube.stages.infer.deadline import pause
+from evalcube.stages.infer.deadline import wait_unless_over
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.endpoint_queue import EndpointQueue, ModelQueue, Refusal
 from evalcube.stages.infer.jobs import FoundLimits, Job, Result, SharedJob, Slowdown, Stats
@@ -53,8 +53,8 @@ class HttpQueue(EndpointQueue):
         self._models: dict[str, ModelQueue] = {}
         self._wanted: dict[ModelQueue, None] = {}
         """Those that have requests, and maybe some that had; most of many have none at a moment."""
-        self._patience = max(2, min(quota.connections, 8))
-        self._breaker = Breaker(self._patience)
+        self._most_failures = max(2, min(quota.connections, 8))
+        self._breaker = Breaker(self._most_failures)
         self._resting: dict[str, tuple[float, str]] = {}
         """By digest, until when requests wait for another attempt, seconds on the loop's clock, and why."""
         self._workers = 1
@@ -93,7 +93,7 @@ class HttpQueue(EndpointQueue):
         if name not in self._models:
             share = LoopShare(partial(self._stats.neighbours, endpoint.name))
             sender = Sender(endpoint, self._connections(endpoint), self._keys, share)
-            model = ModelQueue(endpoint, sender, self._patience)
+            model = ModelQueue(endpoint, sender, self._most_failures)
             model.down = self._down
             if self._halted or model.down is not None:
                 model.over.set()
@@ -141,7 +141,7 @@ class HttpQueue(EndpointQueue):
         """Ask again what was given up."""
         if self._halted:
             return
-        self._down, self._breaker = None, Breaker(self._patience)
+        self._down, self._breaker = None, Breaker(self._most_failures)
         self.feedback.begin_again()
         for model in self._models.values():
             if model.down is not None:
@@ -375,7 +375,7 @@ class HttpQueue(EndpointQueue):
         why = "refused" if is_refusal(last) else last.cause
         self._resting[job.digest] = self._now() + seconds, f"{why}: tried again"
         try:
-            return await pause(seconds, model.over)
+            return await wait_unless_over(seconds, model.over)
         finally:
             del self._resting[job.digest]
 

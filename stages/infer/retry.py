@@ -182,20 +182,21 @@ class Breaker:
 
     Parameters
     ----------
-    patience
+    most_failures
         Number of requests in a row that must fail where others were answered.
     """
 
-    def __init__(self, patience: int) -> None:
-        self._patience = patience
-        self._limit = min(patience, FIRST_REQUESTS)
+    def __init__(self, most_failures: int) -> None:
+        self._most_failures = most_failures
+        # Of one that never answered, few tell as much as many: a wrong key or address fails all alike.
+        self._limit = min(most_failures, FIRST_REQUESTS)
         self._cause = ""
         self._in_a_row = 0
 
     def note_success(self) -> None:
         """Note a reply that counts."""
         # An endpoint that has answered can be asked: from now on some requests may be at fault themselves.
-        self._limit, self._in_a_row = self._patience, 0
+        self._limit, self._in_a_row = self._most_failures, 0
 
     def note_failure(self, reply: Reply) -> bool:
         """Note a request's last reply, which does not count; returns whether the endpoint is to be given up."""

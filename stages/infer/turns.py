@@ -79,7 +79,7 @@ class LoopTurns:
         """Count work from now on: until now others had the loop."""
         self._begun = time.monotonic()
 
-    async def pause(self, size: int) -> None:
+    async def take_turn(self, size: int) -> None:
         """Let others have a turn if this one was long enough, after work on as many bytes."""
         now = time.monotonic()
         # A thread that waits for a busy machine does not work; its own clock, which knows, is slow to read.
@@ -93,18 +93,18 @@ class LoopTurns:
             raise TimeoutError
 
     async def take(self, steps: Generator[int, None, T]) -> T:
-        """What steps come to, with a pause between any two; each says on how many bytes it has worked."""
+        """What steps come to, with a turn for others between any two; each says on how many bytes it has worked."""
         while True:
             try:
                 size = next(steps)
             except StopIteration as end:
                 result: T = end.value
                 return result
-            await self.pause(size)
+            await self.take_turn(size)
 
 
 class Pieces:
-    """A body in pieces, as it arrives, with a pause after each.
+    """A body in pieces, as it arrives, with a turn for others after each.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ class Pieces:
 
     async def __anext__(self) -> bytes:
         """The next piece."""
-        await self._turns.pause(self._size)
+        await self._turns.take_turn(self._size)
         if self._at >= len(self._part):
             # Not waited for if there is more already, as what unpacks it is work, too.
             self._part, self._at = self._content.read_nowait(), 0

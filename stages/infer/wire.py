@@ -228,7 +228,7 @@ class Sender:
         if len(body) >= PIECE_BYTES:
             # The reply is here, but its model has its share of the loop and no more.
             with suppress(TimeoutError):
-                await turns.pause(len(body))
+                await turns.take_turn(len(body))
         return self._with_record(reply, data, status, body, first, latency)
 
     def _with_record(

@@ -102,11 +102,11 @@ class Writer:
             self._idle.clear()
             self._next()
 
-    async def close(self, patience: float) -> None:
-        """Wait until all is stored, `patience` seconds at most."""
+    async def close(self, seconds: float) -> None:
+        """Wait until all is stored, `seconds` seconds at most."""
         self._put()
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._idle.wait(), patience)
+            await asyncio.wait_for(self._idle.wait(), seconds)
         # Without waiting: a store that hangs, as a network file system may, must not hang the worker's exit.
         self._pool.shutdown(wait=False)
 

@@ -37,6 +37,7 @@ def write_archive(file: BinaryIO, entries: Iterable[tuple[str, bytes]]) -> int:
         for key, content in entries:
             _write_member(stream, f"{key[:2]}/{key[2:]}", content)
             count += 1
+        # Last, so that a file that was cut off anywhere lacks it.
         _write_member(stream, _LAST, json.dumps({"format": _FORMAT, "entries": count}).encode())
         stream.write(bytes(2 * _BLOCK))
     return count
@@ -44,6 +45,7 @@ def write_archive(file: BinaryIO, entries: Iterable[tuple[str, bytes]]) -> int:
 
 def read_archive(file: BinaryIO, where: str | Path) -> Iterator[tuple[str, bytes]]:
     """Key and value of every entry, verified."""
+    # Bounded, as a frame may ask for a window of gigabytes whatever it holds.
     decompressor = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
     contexts, count = Contexts(), 0
     try:
@@ -72,6 +74,7 @@ def open_archive(path: Path) -> Iterator[BinaryIO]:
 
 def _write_member(stream: IO[bytes], name: str, content: bytes) -> None:
     info = tarfile.TarInfo(name)
+    # Neither time nor owner: equal entries give equal bytes wherever they are written.
     info.size, info.mode = len(content), 0o644
     stream.write(info.tobuf(tarfile.USTAR_FORMAT))
     stream.write(content)
@@ -96,6 +99,7 @@ def _read_member(stream: IO[bytes], where: str | Path) -> tuple[str, bytes]:
 def _read_exactly(stream: IO[bytes], size: int, where: str | Path) -> bytes:
     parts, left = [], size
     while left > 0:
+        # In pieces: no memory is set aside for a size that a header only claims.
         part = stream.read(min(left, 1 << 20))
         if not part:
             raise _archive_error("it is truncated", where)

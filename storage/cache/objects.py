@@ -58,6 +58,7 @@ class ObjectBackend:
         self.address = object_prefix(url)
         self._space = Bucket(self.address)
         if writable:
+            # Some stores take conditions and ignore them: two processes would overwrite each other's replies.
             probe_once(self._space.store, self.address)
 
     def create(self, items: Mapping[str, bytes]) -> list[bool]:
@@ -126,6 +127,7 @@ class ObjectBackend:
             return list(pool.map(function, items))
 
     def _read_entry(self, key: str) -> Stored | None:
+        # A byte more than any entry has tells one that is too large from one of the largest.
         entry = self._space.get(_path(key), MOST_BYTES + 1)
         if entry is None:
             return None

@@ -164,11 +164,13 @@ def header_at(data: bytes, at: int, salt: int) -> tuple[int, float, bytes] | Non
     if zlib.crc32(data[at + _CHECK.size : at + HEADER_BYTES], salt) != check:
         return None
     length, when, key = _FIELDS.unpack_from(data, at + _CHECK.size)
+    # A checksum may be right by chance, and a wrong length would lead past whole records.
     return (length, when, key) if length <= MOST_BYTES else None
 
 
 def read_content(descriptor: int, offset: int, key: bytes, salt: int) -> bytes | None:
     """Content of a key's record, unverified, some of it if the header is damaged; None if it is another key's."""
+    # Most records are no longer: one call reads header and content.
     data = os.pread(descriptor, _FIRST_READ, offset)
     header = header_at(data, 0, salt) if len(data) >= HEADER_BYTES else None
     if header is None:

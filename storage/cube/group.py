@@ -428,7 +428,7 @@ def chunk_error(name: str, problem: str, where: str) -> CubeDamagedError:
 
 
 def heal(where: str) -> str:
-    """How to mend a cube at an address."""
+    """How to repair a cube at an address."""
     return f"Heal it with `evalcube cube verify --heal {shlex.quote(where)}`; the cache has the replies."
 
 

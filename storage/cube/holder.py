@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
 
-from evalcube.storage.cube.space import Renewed, Space
+from evalcube.storage.cube.space import LeaseState, Space
 from evalcube.storage.errors import LeaseHeldError, guarded
 from evalcube.storage.processes import Life, ProcessIdentity, is_before_restart, life_of, this_process
 
@@ -57,7 +57,7 @@ class Hold(Enum):
     """Not known yet: it has to be watched."""
 
 
-def holder_of(record: Renewed) -> Holder:
+def holder_of(record: LeaseState) -> Holder:
     """Who wrote a record."""
     try:
         fields = json.loads(record.data)
@@ -86,10 +86,10 @@ class Watch:
 
     def __init__(self, longest: float = LONGEST_TTL) -> None:
         self._longest = longest
-        self._last: Renewed | None = None
+        self._last: LeaseState | None = None
         self._since = 0.0
 
-    def hold(self, record: Renewed, asked: float) -> Hold:
+    def hold(self, record: LeaseState, asked: float) -> Hold:
         """What is known after one more reading."""
         holder = holder_of(record)
         life = life_of(holder.process)
@@ -127,7 +127,7 @@ def apparent_holder(records: Space) -> Holder | None:
     return None if hold is Hold.OVER or (hold is Hold.WATCHED and idle > holder.ttl) else holder
 
 
-def _read_record(records: Space) -> Renewed | None:
+def _read_record(records: Space) -> LeaseState | None:
     with guarded(where_of(records), "read the lease"):
         return records.lease(NAME).read()
 
@@ -150,7 +150,7 @@ def takeover_notice(holder: Holder) -> str:
     return f"{_name(holder)} has not renewed the lease for {holder.ttl:g} s: taken over"
 
 
-def held_error(records: Space, record: Renewed) -> LeaseHeldError:
+def held_error(records: Space, record: LeaseState) -> LeaseHeldError:
     """The refusal of a lease that another process is known to hold; says what the user can do about it."""
     holder = holder_of(record)
     process, life = holder.process, life_of(holder.process)

@@ -37,7 +37,7 @@ from evalcube.storage.cube.holder import (
     where_of,
 )
 from evalcube.storage.cube.ledger import NAME as LEDGER
-from evalcube.storage.cube.space import HeldRecord, Renewed, Space
+from evalcube.storage.cube.space import HeldRecord, LeaseState, Space
 from evalcube.storage.errors import LeaseLostError, StorageError, guarded
 from evalcube.storage.processes import machine_id, this_process
 
@@ -176,7 +176,7 @@ class _Attempt:
         self._watch = Watch()
         self._asked = 0.0
         self._holder = Holder(secrets.token_hex(16), this_process(), time.time(), ttl, machine_id())
-        self.found: Renewed | None = None
+        self.found: LeaseState | None = None
         """The record that was taken over; None if there was none."""
 
     def take(self) -> tuple[HeldRecord, Holder]:
@@ -204,15 +204,15 @@ class _Attempt:
             HELD_HERE.discard(self._holder.token)
             raise
 
-    def _successor(self, record: Renewed | None) -> Renewed:
+    def _successor(self, record: LeaseState | None) -> LeaseState:
         if record is not None and self._is_watched(record):
             raise _UndecidedError
         self.found = record
         # The time begins now: until then another one's hold may have been waited for.
         self._holder = replace(self._holder, since=time.time())
-        return Renewed(json.dumps(asdict(self._holder), indent=1).encode(), self._holder.since)
+        return LeaseState(json.dumps(asdict(self._holder), indent=1).encode(), self._holder.since)
 
-    def _is_watched(self, record: Renewed) -> bool:
+    def _is_watched(self, record: LeaseState) -> bool:
         """Whether it is still unknown if a record has a holder; raises if it has."""
         hold = self._watch.hold(record, self._asked)
         if hold is Hold.SURE:

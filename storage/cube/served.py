@@ -24,7 +24,7 @@ from urllib.parse import quote, urlsplit
 
 from evalcube.storage.cube.bounds import MOST_LEASE, MOST_OBJECT, lines_in, refuse_larger
 from evalcube.storage.cube.bucket.records import BucketLease, BucketLog
-from evalcube.storage.cube.space import METADATA, Found, HeldRecord, Renewed, Version
+from evalcube.storage.cube.space import METADATA, Found, HeldRecord, LeaseState, Version
 from evalcube.storage.errors import NotWritableError, StorageError
 from evalcube.storage.urls import redacted
 
@@ -141,11 +141,11 @@ class ServedLease:
     def __init__(self, space: ServedFiles, key: str) -> None:
         self._files, self._key = space, key
 
-    def take(self, successor: Callable[[Renewed | None], Renewed]) -> HeldRecord:
+    def take(self, successor: Callable[[LeaseState | None], LeaseState]) -> HeldRecord:
         """Refuse: nobody works on a cube from here."""
         raise self._files.refuse()
 
-    def read(self) -> Renewed | None:
+    def read(self) -> LeaseState | None:
         """The record as it is, from a file that is its holder's record or from an object with a line before that."""
         record = self._files.get(self._key, MOST_LEASE)
         if record is None:
@@ -153,7 +153,7 @@ class ServedLease:
         if record.data.startswith(b'{"epoch"'):
             return BucketLease(self._files, self._key).read()
         at = self._files.stored_at(self._key)
-        return None if at is None else Renewed(record.data, at, at)
+        return None if at is None else LeaseState(record.data, at, at)
 
 
 def _version(answer: ServerAnswer) -> Version:

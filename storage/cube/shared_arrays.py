@@ -84,13 +84,13 @@ class SharedArrays:
 
     def drop_chunks(self, name: str) -> None:
         """Delete the chunks of a shared array, which holds the fill then, to be written anew. For the driver only."""
-        self._need_writable("mend")
+        self._need_writable("repair")
         with guarded(self._where, f"clear {name}"):
             self.group.drop_chunks(name)
 
     def restore_metadata(self) -> list[str]:
         """Write the metadata of arrays anew whose own are gone, or not what the cube's say; names of these arrays."""
-        self._need_writable("mend")
+        self._need_writable("repair")
         with guarded(self._where, "write metadata"):
             return self.group.restore_metadata()
 

@@ -84,7 +84,7 @@ class Log(Protocol):
         """Flush, and give up what is open; the next append opens it again."""
 
 
-class Renewed(NamedTuple):
+class LeaseState(NamedTuple):
     """The record of a lease as its holder wrote it."""
 
     data: bytes
@@ -93,7 +93,7 @@ class Renewed(NamedTuple):
     stored: float | None = None
     """When that was, by the store's clock; None where the store does not say. For people, too."""
 
-    def same(self, other: Renewed) -> bool:
+    def same(self, other: LeaseState) -> bool:
         """Whether it was not renewed in between, by this holder or another one."""
         return (self.data, self.at) == (other.data, other.at)
 
@@ -117,10 +117,10 @@ class HeldRecord(Protocol):
 class LeaseRecord(Protocol):
     """The record of a lease, whoever holds it."""
 
-    def read(self) -> Renewed | None:
-        """The record as it is; None if nobody holds the lease."""
+    def read(self) -> LeaseState | None:
+        """Return the record, and when it was renewed; None if nobody holds the lease."""
 
-    def take(self, successor: Callable[[Renewed | None], Renewed]) -> HeldRecord:
+    def take(self, successor: Callable[[LeaseState | None], LeaseState]) -> HeldRecord:
         """Replace the record by its successor, durable on return; of several writers, one is first."""
 
 

@@ -1,7 +1,7 @@
 """What is asked of an endpoint, one thing after another, and what the replies show: a finding each.
 
-A vice is what an endpoint does other than it was asked to, without saying so. What it refuses is none, and what a weak
-model may do as well shows nothing.
+Misbehaviour is what an endpoint does other than it was asked to, without saying so. What it refuses is none, and what a
+weak model may do as well shows nothing.
 """
 
 from __future__ import annotations

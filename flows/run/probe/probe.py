@@ -40,7 +40,7 @@ class ProbeResult:
 
     @property
     def exit_code(self) -> int:
-        """1 where there is a vice, else 0."""
+        """1 where the endpoint misbehaves, else 0."""
         return int(bool(self.vices))
 
     def to_dict(self) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def probe(model: str | Path, key_envs: Sequence[str] = ()) -> ProbeResult:
     Returns
     -------
     ProbeResult
-        Findings, and lines for a config; ``exit_code`` is 1 where there is a vice.
+        Findings, and lines for a config; ``exit_code`` is 1 where the endpoint misbehaves.
 
     Raises
     ------

@@ -82,6 +82,7 @@ def _why_url_unreachable(endpoint: Endpoint, url: str) -> str:
     except InferenceError as error:
         return str(error)
     except (OSError, ValueError) as error:
+        # A certificate's error says there what is wrong with it, and elsewhere only that something is.
         reason = getattr(error, "verify_message", None) or error.__class__.__name__
         return f"{endpoint.name}: {where} cannot be reached ({getattr(error, 'strerror', None) or reason})"
     return ""

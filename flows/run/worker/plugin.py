@@ -201,6 +201,7 @@ class SweepPlugin(WorkerPlugin):
         for task in background:
             task.cancel()
         with suppress(TimeoutError):
+            # Shielded, as to cancel the wait would not end the thread that opens the workspace.
             await asyncio.wait_for(asyncio.shield(beginning), _AWAITED_SECONDS)
         if self._timer is not None:
             self._timer.stop()
@@ -248,6 +249,7 @@ def workspace(run: str) -> Workspace:
     """The workspace of a run on this worker; for use in tasks."""
     plugin = plugin_on(get_worker(), plugin_name(run))
     if plugin is None or plugin.workspace is None or not plugin.ready.is_set():
+        # Still getting ready: the task goes back to the scheduler, but not at once, or it would come back without end.
         time.sleep(_PAUSE_SECONDS)
         raise Reschedule
     return plugin.workspace

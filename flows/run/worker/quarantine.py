@@ -99,7 +99,7 @@ class _Doubt:
 
 
 class Doubts:
-    """What workers have reported and nobody has judged yet.
+    """Failures that workers hold back until it is known whether they alone have them.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class Doubts:
         self._open.setdefault((report.worker, report.model), _Doubt(report, time.monotonic()))
 
     def poll(self, there: Sequence[str], now: float) -> None:
-        """Ask how workers stand, and judge; never waits."""
+        """Ask workers how they stand with endpoints, and rule on their failures; never waits."""
         for key, doubt in list(self._open.items()):
             worker = doubt.report.worker
             if worker not in there:
@@ -130,10 +130,10 @@ class Doubts:
                 doubt.asked_at, doubt.question = now, self._ask(doubt.report.model, [worker, *peers])
             elif doubt.question is not None and doubt.question.done:
                 question, doubt.question = doubt.question, None
-                verdict = self._judge(doubt, question, now)
-                if verdict is not None:
+                ruling = self._rule(doubt, question, now)
+                if ruling is not None:
                     del self._open[key]
-                    self._carry_out(doubt.report, verdict)
+                    self._carry_out(doubt.report, ruling)
 
     def _ask(self, model: str, workers: Sequence[str]) -> PendingAnswer[dict[str, Standing | None]]:
         seconds = CONNECT_SECONDS + _AGAIN_SECONDS
@@ -144,7 +144,7 @@ class Doubts:
         )
         return PendingAnswer(self._client, asked)
 
-    def _judge(
+    def _rule(
         self, doubt: _Doubt, question: PendingAnswer[dict[str, Standing | None]], now: float
     ) -> Ruling | None:
         try:
@@ -156,11 +156,11 @@ class Doubts:
             return None
         # The first answers are what later ones are compared with: only replies since then show that others are served.
         doubt.before = doubt.before or standings
-        verdict = ruling_on(own, standings, doubt.before, doubt.report.cause)
-        return Ruling.SHARED if verdict is None and now - doubt.began > _UNDECIDED_SECONDS else verdict
+        ruling = ruling_on(own, standings, doubt.before, doubt.report.cause)
+        return Ruling.SHARED if ruling is None and now - doubt.began > _UNDECIDED_SECONDS else ruling
 
-    def _carry_out(self, report: InDoubt, verdict: Ruling) -> None:
-        if verdict is Ruling.ALONE:
+    def _carry_out(self, report: InDoubt, ruling: Ruling) -> None:
+        if ruling is Ruling.ALONE:
             self._admission.set_aside(
                 report.worker,
                 f"its requests to {report.where} ({report.model}) fail ({report.cause}), and those of others do not. "
@@ -168,7 +168,7 @@ class Doubts:
             )
             return
         question = ask_each(
-            self._client, _hear, plugin_name(self._run), report.model, verdict.value, workers=[report.worker]
+            self._client, _hear, plugin_name(self._run), report.model, ruling.value, workers=[report.worker]
         )
         PendingAnswer(self._client, question)
 
@@ -185,19 +185,19 @@ async def _standing(name: str, model: str, dask_worker: Any = None) -> Standing 
     return Standing(work.given_up(model), answered, in_flight, problem, work.revived[model])
 
 
-def _hear(name: str, model: str, verdict: str, dask_worker: Any = None) -> None:  # noqa: ANN401
+def _hear(name: str, model: str, ruling: str, dask_worker: Any = None) -> None:  # noqa: ANN401
     """Runs on a worker: what becomes of the failures that it holds back."""
     work = workspace_on(dask_worker, name)
-    if work is not None and verdict == Ruling.AGAIN.value:
+    if work is not None and ruling == Ruling.AGAIN.value:
         work.revive(model)
     elif work is not None:
-        work.judged.add(model)
+        work.faulty.add(model)
 
 
 def hold_if_in_doubt(work: Workspace, model: str, results: Sequence[Result], worker: Worker) -> None:
-    """Runs in tasks: hold failures back that may be this worker's own trouble, until the driver has judged."""
+    """Runs in tasks: hold failures back that may be this worker's own trouble, until the driver has ruled."""
     if any(result.kind == "stored" for result in results):
-        work.judged.discard(model)  # the endpoint is there
+        work.faulty.discard(model)  # the endpoint is there
     causes = Counter(result.cause for result in results if result.kind == "failed")
     if not causes or not work.may_doubt(model):
         return

@@ -152,7 +152,7 @@ class Workspace:
         self._closed = False
         self._began = 0.0
         self.meter = Meter()
-        self.judged: set[str] = set()
+        self.faulty: set[str] = set()
         """Labels of models whose failures here are the endpoint's trouble, as the driver says."""
         self.revived: Counter[str] = Counter()
         """By label of the model, how often it was asked again here after it had been given up."""
@@ -290,7 +290,7 @@ class Workspace:
         """Whether it may be this worker alone that a model's endpoint cannot be asked from."""
         route = self.context.routes[model]
         has_peers = self._share[0] > 1 and bool(self.context.proof.reached) and route.endpoint.batch is None
-        return has_peers and not self.drained and model not in self.judged
+        return has_peers and not self.drained and model not in self.faulty
 
     def given_up(self, model: str) -> bool:
         """Whether this worker asks a model nothing more."""

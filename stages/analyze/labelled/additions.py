@@ -36,11 +36,11 @@ from evalcube.stages.analyze.verdict.composite import (
     LAYERS,
     LOWEST,
     THRESHOLD,
+    check_layers,
     checked_weights,
     composite,
     describe,
     layer_bits,
-    layer_gate,
     layer_means,
 )
 from evalcube.stages.analyze.verdict.paired import paired_intervals
@@ -130,9 +130,9 @@ def _composite(questions: _Units, weights: Floats, board: Leaderboard) -> Compos
     counted = np.where(weights > 0, units, np.nan)  # what has no weight is not behind the composite
     totals = composite(counted, weights)
     measured = ~np.isnan(totals)
-    gate, number = layer_gate(layer_means(units, shares), THRESHOLD), int(measured.sum())
+    check, number = check_layers(layer_means(units, shares), THRESHOLD), int(measured.sum())
     if not measured.any():
-        return Composite(Estimate(math.nan, math.nan, math.nan), "missing", gate.means, gate.passes, 0)
+        return Composite(Estimate(math.nan, math.nan, math.nan), "missing", check.means, check.passes, 0)
     (interval,) = paired_intervals(
         totals[:, np.newaxis],
         alpha=1.0 - board.confidence,
@@ -146,12 +146,12 @@ def _composite(questions: _Units, weights: Floats, board: Leaderboard) -> Compos
     if people:
         value = people["composite"].estimate
         ends = people["composite"].interval(1.0 - board.confidence, clusters)
-        gate = layer_gate({**layer_means(units, shares), "judge": people["judge"].estimate}, THRESHOLD)
+        check = check_layers({**layer_means(units, shares), "judge": people["judge"].estimate}, THRESHOLD)
     return Composite(
         Estimate(value, *(float(np.clip(end, LOWEST, HIGHEST)) for end in ends)),
         describe(value, layer_bits(counted)),
-        gate.means,
-        gate.passes,
+        check.means,
+        check.passes,
         number,
         people["composite"].labels if people else 0,
     )

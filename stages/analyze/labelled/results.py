@@ -81,7 +81,7 @@ class Composite:
     layers: Mapping[str, float]
     """Mean of each layer that was measured."""
     gate_passed: bool
-    """Whether each of these reaches the gate of 3.5."""
+    """Whether each of these reaches the threshold of 3.5."""
     units: int
     """Questions with a composite."""
     rated: int = 0

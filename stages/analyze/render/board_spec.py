@@ -32,7 +32,7 @@ def leaderboard_spec(board: Leaderboard) -> TableSpec:
     unfinished = any(row.partial for row in board.rows)
     refused = any(row.refused > 0 for row in board.rows)
     # What the rows are in the order of is never left out, nor how often models were cut off.
-    kept = {board.sort, *(["truncated"] if any(row.truncated > CUT for row in board.rows) else [])}
+    essential = {board.sort, *(["truncated"] if any(row.truncated > CUT for row in board.rows) else [])}
     columns = [
         Column("#", places),
         Column("model", lambda row: labels[id(row)], right=False, name=True),
@@ -46,7 +46,7 @@ def leaderboard_spec(board: Leaderboard) -> TableSpec:
             if item.is_plain(board) and (refused or item.head != "refused")
         ),
     ]
-    columns = [replace(column, gives_way=0) if column.head in kept else column for column in columns]
+    columns = [replace(column, gives_way=0) if column.head in essential else column for column in columns]
     notes, explains = (*board.notes, *board.remarks), {}
     if (
         any(column.head == "v1" for column in columns)

@@ -21,13 +21,13 @@ from evalcube.stages.analyze.verdict.composite import (
     HIGHEST,
     LAYERS,
     LOWEST,
+    check_layers,
     common,
     composite,
     describe,
     difference,
     judge_layer,
     layer_bits,
-    layer_gate,
     layer_means,
     weighted_mean,
     weighty,
@@ -82,8 +82,8 @@ def compare(
     evidence = Evidence(
         composite=main,
         layers=simultaneous,
-        control_gate=layer_gate(control.layers, options.threshold),
-        treatment_gate=layer_gate(treatment.layers, options.threshold),
+        control_check=check_layers(control.layers, options.threshold),
+        treatment_check=check_layers(treatment.layers, options.threshold),
         saturation=treatment.saturation,
         agreement={arm.name: arm.agreement for arm in (control, treatment) if arm.agreement is not None},
         variation=float(mean_present(np.array([control.variation, treatment.variation]), axis=0)),
@@ -221,8 +221,8 @@ def missing_of_pair(scores: Scores, runs: Floats, variant: int, options: Options
     best = _totals(_fill_missing(sides[0][0], lacks[0], HIGHEST), HIGHEST, options)
     steps = np.stack([difference(control, treatment), difference(best, treatment)], axis=1)
     failed, worst = _intervals(steps, scores, options)
-    gate = layer_gate(layer_means(lowest[1], scores.shares), options.threshold)
-    return Missing(tuple(gaps), failed, worst, gate.failed)
+    check = check_layers(layer_means(lowest[1], scores.shares), options.threshold)
+    return Missing(tuple(gaps), failed, worst, check.failed)
 
 
 def missing_alone(scores: Scores, runs: Floats, variant: int) -> tuple[str, int, int]:

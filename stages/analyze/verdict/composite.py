@@ -1,4 +1,4 @@
-"""The composite of a unit's layer scores, which layers are behind it, both as text, and the gate of layer means.
+"""The composite of a unit's layer scores, which layers are behind it, both as text, and the threshold of layer means.
 
 Layers run along the last axis in the order of `LAYERS`; NaN means that the layer was not measured. The composite is
 the weighted mean of the layers that are present. Two composites are comparable only if the same layers are behind
@@ -168,7 +168,7 @@ SLACK = GRAIN
 
 
 @dataclass(frozen=True)
-class LayerGate:
+class LayerCheck:
     """One arm's layers against the threshold."""
 
     means: Mapping[str, float]
@@ -191,8 +191,8 @@ def layer_means(layers: ArrayLike, shares: ArrayLike = 1.0) -> dict[str, float]:
     return {name: mean for name, mean in means.items() if not math.isnan(mean)}
 
 
-def layer_gate(means: Mapping[str, float], threshold: float = THRESHOLD) -> LayerGate:
+def check_layers(means: Mapping[str, float], threshold: float = THRESHOLD) -> LayerCheck:
     """Which layers reach the threshold; absent (NaN) layers are dropped, and no layer at all fails."""
     present = {name: float(mean) for name, mean in means.items() if not math.isnan(mean)}
     failed = tuple(name for name, mean in present.items() if mean < threshold - SLACK)
-    return LayerGate(present, threshold, failed)
+    return LayerCheck(present, threshold, failed)

@@ -94,7 +94,7 @@ class Missing:
     worst: Interval
     """Had what the treatment lacks got the lowest score, and what the control lacks the highest."""
     failed_layers: tuple[str, ...]
-    """Layers of the treatment that would miss the gate, had what is missing of it got the lowest score."""
+    """Layers of the treatment that would miss the threshold, had what is missing of it got the lowest score."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class Verdict:
     arms: tuple[Arm, ...]
     badges: Badges
     gate_passed: bool
-    """Whether every variant passes its gate; decides the exit code of SOLO."""
+    """Whether each layer of every variant reaches the threshold; decides the exit code of SOLO."""
     notes: tuple[str, ...] = ()
     """Caveats that do not change the verdict."""
     gold: GoldAgreement | None = None
@@ -172,7 +172,7 @@ class Verdict:
 
     @property
     def exit_code(self) -> int:
-        """0 if it may ship (PROGRESS, or SOLO with the gate passed), else 1."""
+        """0 if it may ship (PROGRESS, or SOLO with all layers at the threshold), else 1."""
         return exit_code(self.verdict, gate_passed=self.gate_passed)
 
     def to_dict(self) -> dict[str, object]:
@@ -182,7 +182,7 @@ class Verdict:
 
 
 def exit_code(verdict: Level, *, gate_passed: bool) -> int:
-    """Exit code of a verdict: 0 for PROGRESS, for SOLO with its gate passed, else 1.
+    """Exit code of a verdict: 0 for PROGRESS, for SOLO with all layers at the threshold, else 1.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """The reference's order of rules: the verdict of one pair, which of several decides, and what a caller may choose.
 
-1 fewer than two variants: SOLO (in `verdict.py`). 2 composite worse: REGRESS. 3 treatment below a gate: CAUTIOUS if the
-composite is better, REGRESS if control held that gate, else CAUTIOUS. 4 nothing moved: UNDERPOWERED or NOISE.
+1 fewer than two variants: SOLO (in `verdict.py`). 2 composite worse: REGRESS. 3 treatment below a threshold: CAUTIOUS
+if the composite is better, REGRESS if control reached it, else CAUTIOUS. 4 nothing moved: UNDERPOWERED or NOISE.
 5 a layer moved and the composite did not: CAUTIOUS. 6 composite better, with a reservation: CAUTIOUS. 7 PROGRESS.
 
 Three rules go beyond the reference. A gain is overfitted if a test finds it smaller on held-out units, whatever the
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from evalcube.stages.analyze.verdict.agreement import Agreement, JudgeBias
-from evalcube.stages.analyze.verdict.composite import SLACK, THRESHOLD, LayerGate, decimal
+from evalcube.stages.analyze.verdict.composite import SLACK, THRESHOLD, LayerCheck, decimal
 from evalcube.stages.analyze.verdict.measures import SPREAD, Holdout, Reach, Saturation
 from evalcube.stages.analyze.verdict.paired import DRAWS, Interval, Method
 from evalcube.stages.analyze.verdict.result import NEXT_STEP, ROLL_UP, Decision, Missing
@@ -50,8 +50,8 @@ class Evidence:
     composite: Interval
     layers: Mapping[str, Interval]
     """Simultaneous intervals of the compared layers."""
-    control_gate: LayerGate
-    treatment_gate: LayerGate
+    control_check: LayerCheck
+    treatment_check: LayerCheck
     saturation: Saturation | None = None
     """Of the treatment; None if it was not measured."""
     agreement: Mapping[str, Agreement] | None = None
@@ -74,7 +74,7 @@ def decide_pair(evidence: Evidence, limits: Thresholds | None = None) -> Decisio
     gain = difference_text(evidence.composite)
     if evidence.composite.negative:
         return Decision("REGRESS", "significant_negative", (f"the composite fell: {gain}",))
-    if not evidence.treatment_gate.passes:
+    if not evidence.treatment_check.passes:
         return _gate_broken(evidence, gain)
     moved = {name: layer for name, layer in evidence.layers.items() if layer.significant}
     if not evidence.composite.positive and not moved:
@@ -91,8 +91,8 @@ def decide_pair(evidence: Evidence, limits: Thresholds | None = None) -> Decisio
     if held is not None:
         gap = f"only a gap of {decimal(held.detectable)} is detected with 80% power"
         unseen.append(f"the gain on held-out questions is not smaller, but {gap}")
-    if not evidence.control_gate.passes:
-        lifted = ", ".join(evidence.control_gate.failed) or "which had no layer at all"
+    if not evidence.control_check.passes:
+        lifted = ", ".join(evidence.control_check.failed) or "which had no layer at all"
         text = f"the treatment reaches the threshold that the control missed ({lifted})"
         return Decision("PROGRESS", "positive_recovers_broken_control", (gain, text, *unseen))
     return Decision(
@@ -101,10 +101,12 @@ def decide_pair(evidence: Evidence, limits: Thresholds | None = None) -> Decisio
 
 
 def _gate_broken(evidence: Evidence, gain: str) -> Decision:
-    gate, control = evidence.treatment_gate, evidence.control_gate
-    if gate.means:
-        text = ", ".join(f"{name} {decimal(gate.means[name])} < {gate.threshold:g}" for name in gate.failed)
-        held = [name for name in gate.failed if name in control.means and name not in control.failed]
+    check, control = evidence.treatment_check, evidence.control_check
+    if check.means:
+        text = ", ".join(
+            f"{name} {decimal(check.means[name])} < {check.threshold:g}" for name in check.failed
+        )
+        held = [name for name in check.failed if name in control.means and name not in control.failed]
     else:
         text = "the treatment has no measured layer"
         held = list(control.means) if control.passes else []
@@ -154,7 +156,7 @@ def next_step(decision: Decision, reach: Reach, gain: Interval, limits: Threshol
         begin = "Do not ship yet" if decision.verdict == "CAUTIOUS" else "Not decided"
         return (
             f"{begin}: results are missing, and more questions do not help. `evalcube run CONFIG` asks again what "
-            "failed; after a judge was mended, `evalcube run CONFIG --fresh unrated` asks it again, and no model."
+            "failed; after a judge was repaired, `evalcube run CONFIG --fresh unrated` asks it again, and no model."
         )
     if decision.verdict in NEXT_STEP:
         return NEXT_STEP[decision.verdict]

@@ -33,12 +33,12 @@ from evalcube.stages.analyze.verdict.composite import (
     LAYERS,
     SLACK,
     THRESHOLD,
+    check_layers,
     checked_weights,
     composite,
     describe,
     judge_layer,
     layer_bits,
-    layer_gate,
     layer_means,
     weighted_mean,
     weighty,
@@ -106,7 +106,7 @@ def verdict(
     alpha
         Error of the whole comparison; K treatments are tested at alpha / K each.
     threshold, trivial
-        Lowest layer mean that passes the gate; smallest difference that matters: a lower gain is no PROGRESS, an
+        Lowest mean that each layer must reach; smallest difference that matters: a lower gain is no PROGRESS, an
         excluded loss of it is no harm, and what to do next says how many pairs find it.
     missing
         Largest share of a variant's scores that may be missing; beyond it there is no PROGRESS and no NOISE. Nor is
@@ -236,7 +236,7 @@ def _arm(scores: Scores, runs: Floats, layers: Floats, variant: int, options: Op
     means = layer_means(layers, scores.shares)
     if people:
         means["judge"] = people["judge"].estimate
-    gate = layer_gate(means, options.threshold)
+    check = check_layers(means, options.threshold)
     per_run = composite(runs[:, variant], options.weights)
     curve = saturation(cumulative(list(per_run))) if len(per_run) >= MIN_RUNS else None
     bits = layer_bits(layers)
@@ -246,9 +246,9 @@ def _arm(scores: Scores, runs: Floats, layers: Floats, variant: int, options: Op
         composite=mean,
         shown=describe(mean, weighty(bits, options.weights)),
         bits=int(np.bitwise_or.reduce(bits, initial=0)),
-        layers=gate.means,
-        gate_passed=gate.passes,
-        failed_layers=gate.failed,
+        layers=check.means,
+        gate_passed=check.passes,
+        failed_layers=check.failed,
         agreement=judge_agreement(scores.judges[:, variant][scores.ok[:, variant]]),
         variation=_variation(per_run, scores.shares),
         saturation=curve,

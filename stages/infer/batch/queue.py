@@ -26,7 +26,7 @@ from evalcube.stages.reply.forms import Record
 _MEGABYTE = 1_000_000
 _RECORDS_AT_ONCE = 256
 """Records that are looked up in the store together: they may be megabytes each."""
-_PATIENCE = 8
+_MOST_FAILURES = 8
 """Answers in a row that no request can get around after which the model is given up."""
 
 
@@ -63,7 +63,7 @@ class BatchQueue(EndpointQueue):
             stats,
             set(),
         )
-        self._answer_breaker, self._batch_breaker = Breaker(_PATIENCE), Breaker(1)
+        self._answer_breaker, self._batch_breaker = Breaker(_MOST_FAILURES), Breaker(1)
         self._estimate, self._habit = TokenEstimate(), EndHabit()
         self._requests: dict[str, PendingRequest] = {}
         """All that are not resolved yet, by digest."""
@@ -95,7 +95,7 @@ class BatchQueue(EndpointQueue):
     def revive(self) -> None:
         """Ask again after the model was given up."""
         self._down = None
-        self._answer_breaker, self._batch_breaker = Breaker(_PATIENCE), Breaker(1)
+        self._answer_breaker, self._batch_breaker = Breaker(_MOST_FAILURES), Breaker(1)
 
     def halt(self) -> None:
         """Send nothing more, and wait for no batch; answers that are coming in are still taken."""

@@ -174,7 +174,7 @@ class BatchSender(Sender):
             headers, url = self._place(self.protocol.content.format(file))
             # Lines are waited for, not bytes: a server that sends blank ones for ever sends nothing.
             async with (
-                asyncio.timeout(self._timeout) as patience,
+                asyncio.timeout(self._timeout) as deadline,
                 self._session.get(
                     url, headers=headers, proxy=self._proxies[0], allow_redirects=False, timeout=timeout
                 ) as response,
@@ -188,11 +188,11 @@ class BatchSender(Sender):
                     if count > requests + _STRANGERS:
                         return _TOO_MANY
                     turns.due = time.monotonic() + self._timeout
-                    patience.reschedule(turns.due)
+                    deadline.reschedule(turns.due)
                     line = self._line(await self._without_keys(data, turns), whole=whole)
                     if line is not None and take(line):
                         return _DONE
-                    await turns.pause(len(data))
+                    await turns.take_turn(len(data))
         except Exception as error:  # noqa: BLE001 - whatever fails on the way is a transport error with a name
             return self._transport_reply(error)
         return _DONE

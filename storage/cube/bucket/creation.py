@@ -26,7 +26,7 @@ from evalcube.storage.cube.bucket.records import BucketLog
 from evalcube.storage.cube.directory import Directory
 from evalcube.storage.cube.directory.creation import sweep_creations, temporary_beside
 from evalcube.storage.cube.holder import HELD_HERE, Hold, Holder, Watch, holder_of
-from evalcube.storage.cube.space import METADATA, Log, Renewed, Space, Version, When
+from evalcube.storage.cube.space import METADATA, LeaseState, Log, Space, Version, When
 from evalcube.storage.errors import CubeExistsError, StorageError
 from evalcube.storage.processes import machine_id, this_process
 
@@ -64,7 +64,7 @@ class _Claim:
                 # Several creators may come here at once; the condition lets one of them win.
                 self._version = self._put(When.ABSENT)
                 continue
-            record = Renewed(present.data.removeprefix(_CLAIM).removesuffix(b"}"), 0.0)
+            record = LeaseState(present.data.removeprefix(_CLAIM).removesuffix(b"}"), 0.0)
             hold = watch.hold(record, asked)
             if hold is Hold.SURE:
                 process = holder_of(record).process

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 from evalcube.storage.clocks import elapsed_seconds
 from evalcube.storage.cube.bounds import MOST_LEASE, MOST_LINES, lines_in, parse_json, refuse_larger
-from evalcube.storage.cube.space import Found, LogConflictError, Renewed, Space, Version, When
+from evalcube.storage.cube.space import Found, LeaseState, LogConflictError, Space, Version, When
 from evalcube.storage.errors import CubeDamagedError
 
 _ATTEMPTS = 3
@@ -29,7 +29,7 @@ class _Entry(NamedTuple):
 
     epoch: int
     """How often the lease was taken."""
-    record: Renewed | None
+    record: LeaseState | None
     """None once it was given back: the object stays, so that each taker has one to put over."""
     version: Version
 
@@ -44,14 +44,14 @@ class BucketLease:
     def __init__(self, space: Stamped, key: str) -> None:
         self._space, self._key = space, key
 
-    def read(self) -> Renewed | None:
+    def read(self) -> LeaseState | None:
         """The record as it is; None if nobody holds the lease."""
         entry = _entry(self._space.get(self._key, MOST_LEASE))
         if entry is None or entry.record is None:
             return None
         return entry.record._replace(stored=self._space.stored_at(self._key))
 
-    def take(self, successor: Callable[[Renewed | None], Renewed]) -> HeldObject:
+    def take(self, successor: Callable[[LeaseState | None], LeaseState]) -> HeldObject:
         """Put the successor over what is there, again if somebody was faster."""
         while True:
             entry = _entry(self._space.get(self._key, MOST_LEASE))
@@ -87,14 +87,14 @@ class HeldObject:
     def renew(self, now: float, *, late: bool = False) -> bool:  # noqa: ARG002 - a condition is safe at any time
         """Put the record with another time."""
         record = self._entry.record
-        return record is not None and self._put(Renewed(record.data, now))
+        return record is not None and self._put(LeaseState(record.data, now))
 
     def withdraw(self) -> None:
         """Put an object in its place that nobody holds."""
         if self._entry.record is not None:
-            self._put(Renewed(b"", self._entry.record.at))
+            self._put(LeaseState(b"", self._entry.record.at))
 
-    def _put(self, record: Renewed) -> bool:
+    def _put(self, record: LeaseState) -> bool:
         for _ in range(_ATTEMPTS):
             data = _encode_entry(self._entry.epoch, record)
             version = self._space.put(self._key, data, when=self._entry.version)
@@ -110,7 +110,7 @@ class HeldObject:
         """Nothing is open."""
 
 
-def _encode_entry(epoch: int, record: Renewed) -> bytes:
+def _encode_entry(epoch: int, record: LeaseState) -> bytes:
     return json.dumps({"epoch": epoch, "at": record.at}).encode() + b"\n" + record.data
 
 
@@ -124,7 +124,7 @@ def _entry(stored: Found | None) -> _Entry | None:
     except (ValueError, TypeError, KeyError, OverflowError):
         # Not ours, or damaged: somebody's all the same, whose renewals are watched.
         epoch, at, data = 0, 0.0, stored.data
-    return _Entry(epoch, Renewed(data, at) if data else None, stored.version)
+    return _Entry(epoch, LeaseState(data, at) if data else None, stored.version)
 
 
 LINES_OF_OBJECT = 64

@@ -10,7 +10,7 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 
 from evalcube.storage.cube.bounds import MOST_LEASE, lines_in
-from evalcube.storage.cube.space import LogConflictError, Renewed
+from evalcube.storage.cube.space import LeaseState, LogConflictError
 from evalcube.storage.files import (
     link_new,
     locking,
@@ -34,14 +34,14 @@ class DirectoryLease:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def read(self) -> Renewed | None:
+    def read(self) -> LeaseState | None:
         """Content and modification time, both of the same file; None if there is none."""
         with suppress(FileNotFoundError), self._path.open("rb") as file:
             status = os.fstat(file.fileno())
-            return Renewed(file.read(MOST_LEASE), status.st_mtime, status.st_ctime)
+            return LeaseState(file.read(MOST_LEASE), status.st_mtime, status.st_ctime)
         return None
 
-    def take(self, successor: Callable[[Renewed | None], Renewed]) -> HeldFile:
+    def take(self, successor: Callable[[LeaseState | None], LeaseState]) -> HeldFile:
         """Replace the file under the lock, or make it, with its directory, where there is none."""
         make_directory(self._path.parent)
         with locking(_lock_of(self._path)):
@@ -56,7 +56,7 @@ class DirectoryLease:
                     raise
                 return self._place_file(successor(record), absent=False)
 
-    def _place_file(self, record: Renewed, *, absent: bool) -> HeldFile:
+    def _place_file(self, record: LeaseState, *, absent: bool) -> HeldFile:
         """Put a new file in place, by a hard link where there was none."""
         path = self._path
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")

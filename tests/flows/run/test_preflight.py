@@ -241,7 +241,7 @@ def test_first__of_a_cluster_whose_scheduler_went_away_says_so():
 
 def test_first__of_a_cluster_whose_workers_all_left_says_so(monkeypatch):
     monkeypatch.setattr(preflight, "_LOOK_SECONDS", 0.0)
-    monkeypatch.setattr(preflight, "_PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(preflight, "_FIRST_SECONDS", 0.2)
 
     with pytest.raises(ClusterError, match="after all had gone, within"):
         Members(Carried(), "run").first(["a"], list)

@@ -87,7 +87,7 @@ def test_pause__can_be_cancelled(monkeypatch):
 
     async def read():
         task = asyncio.create_task(
-            LoopTurns(LoopShare(lambda: 10**6), time.monotonic() + PATIENCE).pause(10**6)
+            LoopTurns(LoopShare(lambda: 10**6), time.monotonic() + PATIENCE).take_turn(10**6)
         )
         await asyncio.sleep(0)
         task.cancel()

@@ -62,22 +62,22 @@ FAULTS = {
     "HTTP 400 or 422 about a parameter, before any request with the same sampler was answered": (
         status(400, body=PARAMETER),
         False,
-        f"{ERROR}, model given up",
+        f"{ERROR}, model disabled",
         "http 400: max_tokens",
     ),
-    "HTTP 401": (status(401), False, f"{ERROR}, endpoint given up", "http 401"),
-    "HTTP 402": (status(402), False, f"{ERROR}, endpoint given up", "http 402"),
-    "HTTP 403": (status(403), False, f"{ERROR}, model given up", "http 403"),
+    "HTTP 401": (status(401), False, f"{ERROR}, endpoint disabled", "http 401"),
+    "HTTP 402": (status(402), False, f"{ERROR}, endpoint disabled", "http 402"),
+    "HTTP 403": (status(403), False, f"{ERROR}, model disabled", "http 403"),
     "HTTP 403 that mentions moderation": (
         status(403, body='{"error": {"message": "Your input was flagged"}}'),
         False,
         REFUSED,
         "http 403",
     ),
-    "HTTP 404": (status(404), False, f"{ERROR}, model given up", "http 404"),
-    "HTTP 405": (status(405), False, f"{ERROR}, model given up", "http 405"),
-    "HTTP 407": (status(407), False, f"{ERROR}, endpoint given up", "http 407"),
-    "HTTP 410": (status(410), False, f"{ERROR}, model given up", "http 410"),
+    "HTTP 404": (status(404), False, f"{ERROR}, model disabled", "http 404"),
+    "HTTP 405": (status(405), False, f"{ERROR}, model disabled", "http 405"),
+    "HTTP 407": (status(407), False, f"{ERROR}, endpoint disabled", "http 407"),
+    "HTTP 410": (status(410), False, f"{ERROR}, model disabled", "http 410"),
     **{
         f"HTTP {code}": (status(code), True, ERROR, f"http {code}") for code in sorted(reply._CAPACITY_STATUS)
     },
@@ -89,7 +89,7 @@ FAULTS = {
     "HTTP 429, the account has no money left": (
         status(429, body=UNPAID),
         False,
-        f"{ERROR}, endpoint given up",
+        f"{ERROR}, endpoint disabled",
         "http 429",
     ),
     "HTTP 500": (status(500), True, ERROR, "http 500"),
@@ -98,7 +98,7 @@ FAULTS = {
     "a redirect, also one to itself": (
         {"kind": "redirect_loop"},
         False,
-        f"{ERROR}, endpoint given up",
+        f"{ERROR}, endpoint disabled",
         "redirect",
     ),
     "the connection is reset before the reply": ({"kind": "reset"}, True, ERROR, "reset"),
@@ -112,7 +112,7 @@ FAULTS = {
     "an HTML page with status 200": (
         {"kind": "wrong_type"},
         True,
-        f"{ERROR}, model given up",
+        f"{ERROR}, model disabled",
         "invalid json",
     ),
     "valid JSON of the wrong shape": ({"kind": "wrong_shape"}, True, ERROR, "wrong shape"),
@@ -162,18 +162,18 @@ STATUS = {
 ELSEWHERE = {
     "nothing listens at the address, or no connection is made within 30 seconds or the `timeout`": (
         True,
-        f"{ERROR}, endpoint given up",
+        f"{ERROR}, endpoint disabled",
         "connect",
     ),
-    "the host has no address": (True, f"{ERROR}, endpoint given up", "dns"),
-    "TLS fails": (True, f"{ERROR}, endpoint given up", "tls"),
-    "the certificate is not accepted": (False, f"{ERROR}, endpoint given up", "tls"),
+    "the host has no address": (True, f"{ERROR}, endpoint disabled", "dns"),
+    "TLS fails": (True, f"{ERROR}, endpoint disabled", "tls"),
+    "the certificate is not accepted": (False, f"{ERROR}, endpoint disabled", "tls"),
     "a proxy refuses to connect to the endpoint, with HTTP 403 or 407": (
         False,
-        f"{ERROR}, endpoint given up",
+        f"{ERROR}, endpoint disabled",
         "proxy",
     ),
-    "the address is not an HTTP address": (False, f"{ERROR}, endpoint given up", "address"),
+    "the address is not an HTTP address": (False, f"{ERROR}, endpoint disabled", "address"),
     "the finish reason is `error`, `abort` or another error": (True, ERROR, "broken off"),
     "the finish reason names a content filter": (False, "refused", ""),
     "the finish reason names a limit": (False, "truncated", ""),
@@ -203,7 +203,7 @@ def test_run__fault(engine_for, remote, store, jobs, case):
     rule, again, end, cause = FAULTS[case]
     attempts = 3 if again else 1
     # It takes as many that fail alike; one about a parameter ends its sampler.
-    count = retry.FIRST_REQUESTS if "given up" in end and "max_tokens" not in cause else 1
+    count = retry.FIRST_REQUESTS if "disabled" in end and "max_tokens" not in cause else 1
     remote.faults(rule)
     engine = engine_for(timeout=0.25 if cause == "timeout" else 60.0)
 
@@ -217,7 +217,7 @@ def test_run__fault(engine_for, remote, store, jobs, case):
         assert {result.kind for result in results} == {"failed"}
         assert set(engine.stats.failures) == {cause}
         assert not store.records
-        assert (remaining(engine, remote, jobs) == 0) == ("given up" in end)
+        assert (remaining(engine, remote, jobs) == 0) == ("disabled" in end)
     else:
         assert {result.kind for result in results} == {"stored"}
         (record,) = store.records.values()

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from evalcube.storage.cube.bucket.objects import Bucket
 from evalcube.storage.cube.directory import Directory
-from evalcube.storage.cube.space import LogConflictError, Renewed, When
+from evalcube.storage.cube.space import LeaseState, LogConflictError, When
 from evalcube.storage.errors import CubeExistsError
 from tests.storage.support import buckets
 from tests.storage.support.memory_space import MemorySpace
@@ -260,7 +260,7 @@ def test_log__lines_of_one_writer(space):
 
 
 def taken(space, data, at):
-    return space.lease("lease").take(lambda _: Renewed(data, at))
+    return space.lease("lease").take(lambda _: LeaseState(data, at))
 
 
 def test_lease__is_the_holders_until_another_one_takes_it(space):
@@ -303,7 +303,7 @@ def test_lease__of_many_takers_each_sees_the_one_before(space):
 
         def successor(found):
             seen.append(found)
-            return Renewed(b"%d" % number, 0.0)
+            return LeaseState(b"%d" % number, 0.0)
 
         held = space.lease("lease").take(successor)
         held.close()
@@ -327,7 +327,7 @@ def test_take__where_locks_keep_nobody_out(tmp_path):
         if record is None:  # another one comes in between, as if there were no lock
             (tmp_path / "lease").write_bytes(b"faster")
             os.utime(tmp_path / "lease", (1000.0, 1000.0))
-        return Renewed(b"me", 2000.0)
+        return LeaseState(b"me", 2000.0)
 
     held = space.lease("lease").take(late)
 

@@ -12,7 +12,7 @@ from zarr.core.buffer import default_buffer_prototype
 from zarr.storage import MemoryStore
 
 from evalcube.storage.cube.schema import SAID
-from evalcube.storage.cube.space import Found, LogConflictError, Renewed, Version, When
+from evalcube.storage.cube.space import Found, LeaseState, LogConflictError, Version, When
 from evalcube.storage.errors import CubeExistsError
 
 BUCKETS = weakref.WeakValueDictionary()
@@ -220,7 +220,7 @@ class HeldObject:
         return self._space.version(self._key) == self._version
 
     def renew(self, now, *, late=False):  # noqa: ARG002 - a put on a condition is safe at any time
-        renewed = self._space.put(self._key, encoded(Renewed(self._data, now)), when=self._version)
+        renewed = self._space.put(self._key, encoded(LeaseState(self._data, now)), when=self._version)
         self._version = renewed or self._version
         return renewed is not None
 
@@ -240,4 +240,4 @@ def decoded(found):
     if found is None:
         return None
     at, _, data = found.data.partition(b"\n")
-    return Renewed(data, float(at))
+    return LeaseState(data, float(at))

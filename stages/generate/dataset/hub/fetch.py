@@ -54,7 +54,7 @@ def fetch(asked: Address) -> shelf.FetchedRows:
         if error.errno not in _OF_DISK:
             raise
         raise asked.problem(
-            f"cannot be kept in {shelf.folder()} ({os.strerror(error.errno)}): mend that, or name another folder in "
+            f"cannot be kept in {shelf.folder()} ({os.strerror(error.errno)}): correct that, or name another folder in "
             "XDG_CACHE_HOME"
         ) from None
 

@@ -109,7 +109,7 @@ class Work:
     context = SimpleNamespace(run="run", routes={})
 
     def __init__(self, *, given_up=False, doubts=True, abandoned=False):
-        self.judged, self.revived = {"gpt"}, {"gpt": 0}
+        self.faulty, self.revived = {"gpt"}, {"gpt": 0}
         self._given_up, self._abandoned, self.doubts = given_up, abandoned, doubts
 
     def may_doubt(self, _):
@@ -179,4 +179,4 @@ def test_hold_if_in_doubt__an_answer_shows_that_the_endpoint_is_there(worker):
 
     hold_if_in_doubt(work, "gpt", [Result("stored")], worker)
 
-    assert work.judged == set()
+    assert work.faulty == set()

@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from evalcube.stages.analyze.verdict.composite import half_away, layer_gate
+from evalcube.stages.analyze.verdict.composite import check_layers, half_away
 from evalcube.stages.analyze.verdict.measures import split_holdout
 from evalcube.stages.analyze.verdict.result import exit_code
 from tests.oracles import omk054 as rules
@@ -33,7 +33,7 @@ def test_gate__is_that_of_omk(case):
     means, threshold = case["input"]["layer_means"], case["input"]["threshold"]
 
     assert rules.gate_passes(means, threshold) == case["expected"]["pass"]
-    assert layer_gate(means, threshold).passes == case["expected"]["pass"]
+    assert check_layers(means, threshold).passes == case["expected"]["pass"]
 
 
 @pytest.mark.parametrize("case", GOLDEN["holdout_split"])

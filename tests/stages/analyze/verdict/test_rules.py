@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube.stages.analyze.verdict.agreement import Agreement
-from evalcube.stages.analyze.verdict.composite import layer_gate, layer_means
+from evalcube.stages.analyze.verdict.composite import check_layers, layer_means
 from evalcube.stages.analyze.verdict.measures import Holdout, Saturation, reach
 from evalcube.stages.analyze.verdict.paired import Interval
 from evalcube.stages.analyze.verdict.result import ROLL_UP, Decision
@@ -28,10 +28,10 @@ def curve(saturated, confidence):
 
 
 UP, FLAT, DOWN = interval(0.2, 0.6), interval(-0.1, 0.3), interval(-0.6, -0.2)
-GOOD = layer_gate({"fact": 4.0, "judge": 4.0})
-BAD = layer_gate({"fact": 2.0, "judge": 4.0})
-WORSE = layer_gate({"fact": 2.0, "judge": 3.0})
-NOTHING = layer_gate({})
+GOOD = check_layers({"fact": 4.0, "judge": 4.0})
+BAD = check_layers({"fact": 2.0, "judge": 4.0})
+WORSE = check_layers({"fact": 2.0, "judge": 3.0})
+NOTHING = check_layers({})
 CLEAN = Evidence(UP, {"fact": UP, "judge": FLAT}, GOOD, GOOD)
 
 
@@ -43,24 +43,26 @@ def case(verdict, branch, **changes):
     ("changes", "verdict", "branch"),
     [
         case("REGRESS", "significant_negative", composite=DOWN),
-        case("REGRESS", "significant_negative", composite=DOWN, treatment_gate=BAD, layers={"fact": UP}),
+        case("REGRESS", "significant_negative", composite=DOWN, treatment_check=BAD, layers={"fact": UP}),
         case("REGRESS", "significant_negative", composite=interval(-0.6, -0.2, 6)),
-        case("CAUTIOUS", "positive_gate_broken", treatment_gate=BAD),
-        case("CAUTIOUS", "positive_gate_broken", treatment_gate=BAD, control_gate=BAD),
-        case("REGRESS", "gate_dropped", composite=FLAT, treatment_gate=BAD),
-        case("REGRESS", "gate_dropped", composite=interval(-0.1, 0.3, 4), treatment_gate=BAD),
-        case("REGRESS", "gate_dropped", composite=FLAT, treatment_gate=WORSE, control_gate=BAD),
-        case("REGRESS", "gate_dropped", composite=interval(-math.inf, math.inf, 0), treatment_gate=NOTHING),
-        case("CAUTIOUS", "gate_broken_in_both", composite=FLAT, treatment_gate=BAD, control_gate=BAD),
-        case("CAUTIOUS", "gate_broken_in_both", composite=FLAT, treatment_gate=BAD, control_gate=WORSE),
+        case("CAUTIOUS", "positive_gate_broken", treatment_check=BAD),
+        case("CAUTIOUS", "positive_gate_broken", treatment_check=BAD, control_check=BAD),
+        case("REGRESS", "gate_dropped", composite=FLAT, treatment_check=BAD),
+        case("REGRESS", "gate_dropped", composite=interval(-0.1, 0.3, 4), treatment_check=BAD),
+        case("REGRESS", "gate_dropped", composite=FLAT, treatment_check=WORSE, control_check=BAD),
+        case("REGRESS", "gate_dropped", composite=interval(-math.inf, math.inf, 0), treatment_check=NOTHING),
+        case("CAUTIOUS", "gate_broken_in_both", composite=FLAT, treatment_check=BAD, control_check=BAD),
+        case("CAUTIOUS", "gate_broken_in_both", composite=FLAT, treatment_check=BAD, control_check=WORSE),
         case(
             "CAUTIOUS",
             "gate_broken_in_both",
             composite=FLAT,
-            treatment_gate=BAD,
-            control_gate=layer_gate({"judge": 4}),
+            treatment_check=BAD,
+            control_check=check_layers({"judge": 4}),
         ),
-        case("CAUTIOUS", "gate_broken_in_both", composite=FLAT, treatment_gate=NOTHING, control_gate=NOTHING),
+        case(
+            "CAUTIOUS", "gate_broken_in_both", composite=FLAT, treatment_check=NOTHING, control_check=NOTHING
+        ),
         case("UNDERPOWERED", "not_significant_underpowered", composite=interval(-0.1, 0.3, 19), layers={}),
         case("NOISE", "not_significant_noise", composite=interval(-0.1, 0.3, 20), layers={}),
         case("NOISE", "not_significant_noise", composite=interval(0.0, 0.3), layers={"fact": FLAT}),
@@ -93,7 +95,7 @@ def case(verdict, branch, **changes):
         case("PROGRESS", "positive_clean", agreement={"c": judged(0.4, 0.1), "t": judged(math.nan, 0.6)}),
         case("PROGRESS", "positive_clean", agreement={"c": judged(-0.03, 0.95), "t": judged(0.9, 0.2)}),
         case("PROGRESS", "positive_clean", variation=0.15, holdout=Holdout(0.5, 0.4, FLAT)),
-        case("PROGRESS", "positive_recovers_broken_control", control_gate=BAD),
+        case("PROGRESS", "positive_recovers_broken_control", control_check=BAD),
     ],
 )
 def test_decide_pair__first_rule_that_applies(changes, verdict, branch):
@@ -172,7 +174,7 @@ def test_next_step__says_how_many_pairs_find_what_matters_and_when_to_stop(pairs
 
 bounds = st.tuples(st.floats(-2, 2), st.floats(0.001, 2)).map(lambda pair: (pair[0], pair[0] + pair[1]))
 layers = st.dictionaries(st.sampled_from(["fact", "judge"]), bounds.map(lambda pair: interval(*pair)))
-gates = st.dictionaries(st.sampled_from(["fact", "judge"]), st.floats(1, 5)).map(layer_gate)
+gates = st.dictionaries(st.sampled_from(["fact", "judge"]), st.floats(1, 5)).map(check_layers)
 
 
 @given(bounds, st.integers(1, 60), layers, gates, gates, st.floats(0, 0.3), st.floats(-1, 1))
@@ -205,12 +207,12 @@ def test_worst__the_first_of_the_worst_level_decides(levels):
     assert levels.index(levels[place]) == place
 
 
-def test_layer_gate__a_mean_on_the_threshold_passes_however_it_was_summed():
-    assert layer_gate(layer_means([[3.4, 3.3, 3.5], [3.5, 3.6, 3.5], [3.6, 3.6, 3.5]])).passes
-    assert layer_gate({"fact": 3.5 - 4e-16}).passes
-    assert layer_gate({"fact": 3.499}).failed == ("fact",)
+def test_check_layers__a_mean_on_the_threshold_passes_however_it_was_summed():
+    assert check_layers(layer_means([[3.4, 3.3, 3.5], [3.5, 3.6, 3.5], [3.6, 3.6, 3.5]])).passes
+    assert check_layers({"fact": 3.5 - 4e-16}).passes
+    assert check_layers({"fact": 3.499}).failed == ("fact",)
 
 
 def test_layer_means__skip_absent_layers():
     assert layer_means([[4.0, math.nan, 2.0], [5.0, math.nan, math.nan]]) == {"fact": 4.5, "judge": 2.0}
-    assert not layer_gate(layer_means([[math.nan] * 3])).passes
+    assert not check_layers(layer_means([[math.nan] * 3])).passes

@@ -9,7 +9,7 @@ from obstore import exceptions
 from evalcube.storage.cube.address import space_of
 from evalcube.storage.cube.bucket import conditions
 from evalcube.storage.cube.bucket.records import LINES_OF_OBJECT
-from evalcube.storage.cube.space import LogConflictError, Renewed
+from evalcube.storage.cube.space import LeaseState, LogConflictError
 from evalcube.storage.errors import StorageError
 from tests.storage.support import buckets
 
@@ -76,7 +76,7 @@ def test_log__cannot_be_continued_by_whoever_was_taken_over_from(space):
 
 
 def test_lease__renewal_whose_answer_was_lost_is_the_holders(space, monkeypatch):
-    held = space.lease("lease.json").take(lambda _: Renewed(b"me", 1.0))
+    held = space.lease("lease.json").take(lambda _: LeaseState(b"me", 1.0))
     with monkeypatch.context() as patch:
         real = obstore.put
 
@@ -101,7 +101,7 @@ def test_lease__renewal_whose_answer_was_lost_is_the_holders(space, monkeypatch)
 
 def test_lease__counts_its_takers(space):
     for _ in range(3):
-        space.lease("lease.json").take(lambda _: Renewed(b"me", 1.0)).withdraw()
+        space.lease("lease.json").take(lambda _: LeaseState(b"me", 1.0)).withdraw()
 
     assert json.loads(space.get("lease.json").data)["epoch"] == 3
     assert space.lease("lease.json").read() is None
