@@ -82,7 +82,7 @@ def ranking(explored: Explored, query: Query) -> Json:
 
 def _shown_column(column: BoardColumn, board: Leaderboard) -> Json:
     """Return what the page's tables need of a column; ``extra`` is None where its values say whether it is one."""
-    fields = ("key", "head", "long_head", "hint", "form", "higher_first")
+    fields = ("path", "head", "long_head", "hint", "form", "higher_first")
     extra = None if column.explorer is None else not column.explorer(board)
     return {name: getattr(column, name) for name in fields} | {"extra": extra}
 

@@ -20,7 +20,7 @@ class BoardColumn:
 
     head: str
     path: str
-    """From a row to its value or estimate; the first part is its name in JSON."""
+    """From a row to its value or estimate; the first part is its name in JSON, and all of it with a `form`."""
     higher_first: bool = True
     """Whether the highest value is the best: what is spent or lost has the lowest there."""
     form: Literal["number", "percent", "money"] | None = None
@@ -35,11 +35,6 @@ class BoardColumn:
     """Whether tables and the report have it."""
     explorer: Condition | None = None
     """Whether the explorer shows it before anybody chooses columns; default: if a row has more than 0."""
-
-    @property
-    def key(self) -> str:
-        """Its field of `Row`."""
-        return self.path.partition(".")[0]
 
     def is_plain(self, board: Leaderboard) -> bool:
         """Whether tables and the report of this board show it like others, by its `form`."""
@@ -175,7 +170,9 @@ def sorted_estimate(board: Leaderboard, row: Row) -> Estimate | None:
 def sorted_by(board: Leaderboard, column: str) -> Leaderboard:
     """Return the board by a column, best first; incomplete rows stay below, as they have no rank."""
     there = columns(board)
-    fields = {by.key: head for head, by in there.items() if by.key != "tiers"}
+    fields = {
+        by.path.partition(".")[0]: head for head, by in there.items() if not by.path.startswith("tiers")
+    }
     name = column if column in there else {**fields, "#": "rank"}.get(column, column)
     if name == MODEL:
         rows = sorted(board.rows, key=lambda row: (row.model_name, row.template, row.sampler))

@@ -48,7 +48,7 @@ def test_ranking__is_the_leaderboard_with_the_groups_of_rank(explored, explored_
     plain = ask(explored, "ranking", Query())
     assert {row["label"]: row["groups"].replace(" ", "") for row in plain["rows"]} == letters
     assert found["final"]
-    shown = {item["key"]: item["extra"] for item in found["columns"]}
+    shown = {item["path"]: item["extra"] for item in found["columns"]}
     assert shown.items() >= {"truncated": False, "trials": True, "cost": True, "refused": None}.items()
     assert shown.keys() <= board["rows"][0].keys()
 

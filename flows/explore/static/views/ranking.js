@@ -181,7 +181,7 @@
     value: (row) => (row.composite ? (row.composite.gate_passed ? "reached" : "missed") : null),
   });
 
-  /** Columns of outputs that were scored in layers: the composite, the verdict, each layer, the gate. */
+  /** Columns of outputs that were scored in layers: the composite, the verdict, each layer, the threshold. */
   const layeredColumns = (board) => {
     if (!board.rows.some((row) => row.composite)) return [];
     const compared = Object.keys(board.verdict?.pairs || {}).length > 0;
@@ -264,11 +264,11 @@
 
   const DECORATED = { trials, truncated };
 
-  const definedColumn = ({ rows }) => ({ key, head, long_head: long, hint, form, higher_first: higher, extra }) => ({
-    ...column(key, head, hint, DECORATED[key] || ((row) => FORMS[form](row[key]))),
-    choice: (long || head).replace("\n", " "),
-    descending: higher || form === "percent",
-    extra: extra ?? !rows.some((row) => row[key] > 0),
+  const definedColumn = ({ rows }) => ({ path, head, long_head, hint, form, higher_first, extra }) => ({
+    ...column(path, head, hint, DECORATED[path] || ((row) => FORMS[form](row[path]))),
+    choice: (long_head || head).replace("\n", " "),
+    descending: higher_first || form === "percent",
+    extra: extra ?? !rows.some((row) => row[path] > 0),
   });
 
   const furtherColumns = ({ rows }) => {
