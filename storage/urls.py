@@ -69,10 +69,7 @@ _FORMS = {
         ),
         "bucket/prefix",
     ),
-    Kind.WEB: (
-        re.compile(_SERVER + r"(/[^?#]*)?"),
-        "host/cubes/sweep.zarr",
-    ),
+    Kind.WEB: (re.compile(_SERVER + r"(/[^?#]*)?"), "host/cubes/sweep.zarr"),
     Kind.REDIS: (
         re.compile(
             _SERVER + r"(/(?P<database>[0-9]{0,9})/?)?(\?password_env=(?P<variable>[A-Za-z_][A-Za-z0-9_]*))?"

@@ -239,12 +239,7 @@ class _Data:
     """The chosen part of a cube as the verdict takes it: arrays (run, variant, unit, ...)."""
 
     def __init__(
-        self,
-        dataset: Dataset,
-        plan: Plan,
-        models: Sequence[int],
-        rows: Sequence[int],
-        part: Selected | None,
+        self, dataset: Dataset, plan: Plan, models: Sequence[int], rows: Sequence[int], part: Selected | None
     ) -> None:
         self._part = dataset.isel(model=list(models), task=list(rows))
         self.plan, self.rows = plan, rows

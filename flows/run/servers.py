@@ -146,10 +146,7 @@ def _own_route(model: Model, serve: Serve, supervisor: Supervisor) -> Route:
     # As long as all restarts may take: a request that waits costs nothing, and one that fails is asked again.
     outage = (Supervisor.restarts + 1) * (serve.start_limit + _STOPPING_SECONDS)
     endpoint = replace(
-        route.endpoint,
-        outage=min(outage, _LONGEST_OUTAGE),
-        given_up=str(supervisor.given_up),
-        health=HEALTH,
+        route.endpoint, outage=min(outage, _LONGEST_OUTAGE), given_up=str(supervisor.given_up), health=HEALTH
     )
     return replace(route, endpoint=endpoint)
 

@@ -194,11 +194,7 @@ class Spending:
     """
 
     def __init__(
-        self,
-        records: Space,
-        counters: Counters,
-        prices: Mapping[str, Sequence[float]],
-        bound: Spend | None,
+        self, records: Space, counters: Counters, prices: Mapping[str, Sequence[float]], bound: Spend | None
     ) -> None:
         self._records = records
         self._prices = prices

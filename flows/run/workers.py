@@ -240,10 +240,7 @@ class Workers:
         return tuple(sorted(self._view.leaving.union(self._view.workers) - self._health.silent))
 
     def _pass_on(
-        self,
-        pauses: Sequence[Slowdown],
-        settings: Mapping[str, Setting],
-        told: Collection[str] = (),
+        self, pauses: Sequence[Slowdown], settings: Mapping[str, Setting], told: Collection[str] = ()
     ) -> None:
         """Tell workers what was decided, and what others learned; some are told already."""
         workers = [

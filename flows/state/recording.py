@@ -74,11 +74,7 @@ def count_region(cube: Cube, region: Region, planned: SampleTargets, prices: Pri
 
 
 def count_read(
-    cube: Cube,
-    region: Region,
-    arrays: Mapping[str, npt.NDArray[Any]],
-    planned: SampleTargets,
-    prices: Prices,
+    cube: Cube, region: Region, arrays: Mapping[str, npt.NDArray[Any]], planned: SampleTargets, prices: Prices
 ) -> FloatArray:
     """Counters of a region whose arrays have been read."""
     window = window_of(cube.sizes, region, cube.chunks)

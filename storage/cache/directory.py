@@ -251,11 +251,7 @@ class DirectoryCache:
         return True
 
     def _fill(
-        self,
-        values: list[bytes | None],
-        keys: Sequence[str],
-        raws: Sequence[bytes],
-        numbers: Sequence[int],
+        self, values: list[bytes | None], keys: Sequence[str], raws: Sequence[bytes], numbers: Sequence[int]
     ) -> None:
         """Set the values of some of the keys, as far as they are known."""
         matches = self._index.find_many(b"".join(raws[number] for number in numbers))

@@ -15,12 +15,7 @@ from evalcube.storage.cache.contract import Contexts, decode, is_whole
 from evalcube.storage.cache.folders import Folders
 from evalcube.storage.cache.key_index import Location
 from evalcube.storage.cache.pack_index import PackIndex
-from evalcube.storage.cache.packs import (
-    Columns,
-    SealedIndex,
-    records_of,
-    tokens_in,
-)
+from evalcube.storage.cache.packs import Columns, SealedIndex, records_of, tokens_in
 from evalcube.storage.files import write_new
 
 _ATTEMPTS = 5

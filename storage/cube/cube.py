@@ -137,10 +137,7 @@ class Cube(SharedArrays):
         return sizes["task"], sizes["params"], trials.stop - trials.start, repeats.stop - repeats.start
 
     def write_region(
-        self,
-        region: Region,
-        arrays: Mapping[str, NDArray[Any]],
-        check: Callable[[], None] = lambda: None,
+        self, region: Region, arrays: Mapping[str, NDArray[Any]], check: Callable[[], None] = lambda: None
     ) -> str:
         """Write whole chunks of every trial array, status last; on disk on return.
 

@@ -23,14 +23,7 @@ from zarr.core.sync import sync
 from evalcube._together import in_threads
 from evalcube.storage.cube.bounds import MOST_ARRAY, MOST_DECODED
 from evalcube.storage.cube.layout import LABELS, RESERVED_ATTRS, SHAPES, expected_warnings
-from evalcube.storage.cube.metadata import (
-    LONGEST,
-    REPAIR,
-    check_version,
-    own_problem,
-    put_own,
-    read_metadata,
-)
+from evalcube.storage.cube.metadata import LONGEST, REPAIR, check_version, own_problem, put_own, read_metadata
 from evalcube.storage.cube.regions import Region, RegionShape, dims_of, shapes_from
 from evalcube.storage.cube.schema import DUPLICATE, LAYERS, SHARED, VARIABLES, Variable, is_sparse
 from evalcube.storage.cube.space import METADATA, Space

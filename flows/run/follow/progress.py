@@ -13,16 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evalcube.flows.events import (
-    KILLED,
-    Asked,
-    BlockDone,
-    Event,
-    Extended,
-    Started,
-    Traffic,
-    address_of,
-)
+from evalcube.flows.events import KILLED, Asked, BlockDone, Event, Extended, Started, Traffic, address_of
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -236,11 +227,7 @@ class Tracker:
         )
 
     def _models(
-        self,
-        started: Started,
-        over: Mapping[str, int],
-        rates: Mapping[str, float],
-        traffic: Traffic,
+        self, started: Started, over: Mapping[str, int], rates: Mapping[str, float], traffic: Traffic
     ) -> tuple[ModelProgress, ...]:
         sharing = Counter(row.model for row in started.asked)
         rows = []

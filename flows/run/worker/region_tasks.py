@@ -18,12 +18,7 @@ from evalcube.flows.plan.targets import NOTHING_KEPT, Kept, Window
 from evalcube.flows.run.worker.plugin import workspace
 from evalcube.flows.run.worker.tasks import BlockResult
 from evalcube.flows.run.worker.workspace import Workspace
-from evalcube.flows.state.recording import (
-    count_region,
-    count_split_questions,
-    receipt_of,
-    sum_regions,
-)
+from evalcube.flows.state.recording import count_region, count_split_questions, receipt_of, sum_regions
 from evalcube.flows.state.shared_arrays import keep_compared, read_compared, repeat_flags
 from evalcube.storage.cube.ledger import Receipt, most_fingerprints
 from evalcube.storage.cube.regions import Region
@@ -54,12 +49,7 @@ def find_duplicates(run: str, task: int) -> None:
 
 
 def write_region(
-    run: str,
-    window: Window,
-    generation: int,
-    kept: Kept,
-    results: Sequence[BlockResult],
-    unrated: int = 0,
+    run: str, window: Window, generation: int, kept: Kept, results: Sequence[BlockResult], unrated: int = 0
 ) -> Receipt:
     """Gather a region's blocks and write every array's whole chunk."""
     work = workspace(run)

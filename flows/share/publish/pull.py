@@ -28,14 +28,7 @@ from evalcube.storage.cube.ledger import NAME as LEDGER
 from evalcube.storage.cube.ledger import Ledger
 from evalcube.storage.cube.space import Space
 from evalcube.storage.errors import CubeDamagedError, CubeExistsError, CubeNotFoundError, guarded
-from evalcube.storage.urls import (
-    Address,
-    MadeCube,
-    directory_of,
-    is_directory,
-    plain_address,
-    redacted,
-)
+from evalcube.storage.urls import Address, MadeCube, directory_of, is_directory, plain_address, redacted
 
 MOST_BYTES = 64 * 2**30
 _METADATA = "zarr.json"

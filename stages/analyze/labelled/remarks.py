@@ -42,12 +42,7 @@ class ReaderGap:
     def of(cls, pair: PairedDifference) -> ReaderGap:
         """Of a comparison whose first side is ours."""
         return cls(
-            pair.first_rate,
-            pair.second_rate,
-            pair.difference,
-            pair.trials,
-            pair.first_only,
-            pair.second_only,
+            pair.first_rate, pair.second_rate, pair.difference, pair.trials, pair.first_only, pair.second_only
         )
 
 

@@ -26,22 +26,10 @@ from evalcube.stages.analyze.labelled.remarks import label_rows
 from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard
 from evalcube.stages.analyze.render import charts as figures
 from evalcube.stages.analyze.render import meaning
-from evalcube.stages.analyze.render.board_spec import (
-    MOST_MET,
-    leading_text,
-    places,
-    value_text,
-)
+from evalcube.stages.analyze.render.board_spec import MOST_MET, leading_text, places, value_text
 from evalcube.stages.analyze.render.cover import cover
 from evalcube.stages.analyze.render.table_specs import pair_in_words, point_span, points, span
-from evalcube.stages.analyze.render.text import (
-    ABSENT,
-    number,
-    percent,
-    printable,
-    shorten,
-    significant,
-)
+from evalcube.stages.analyze.render.text import ABSENT, number, percent, printable, shorten, significant
 from evalcube.stages.analyze.render.verdicts import ShownDecision, ShownVerdict
 from evalcube.stages.analyze.verdict.composite import LAYERS
 from evalcube.stages.reply.status import OUTCOMES, QUESTION_MOMENTS

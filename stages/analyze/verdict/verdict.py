@@ -23,12 +23,7 @@ from evalcube.stages.analyze.verdict.agreement import (
     gold_agreement,
     judge_agreement,
 )
-from evalcube.stages.analyze.verdict.comparison import (
-    compare,
-    for_this_look,
-    missing_alone,
-    missing_of_pair,
-)
+from evalcube.stages.analyze.verdict.comparison import compare, for_this_look, missing_alone, missing_of_pair
 from evalcube.stages.analyze.verdict.composite import (
     LAYERS,
     SLACK,

@@ -13,12 +13,7 @@ from typing import cast
 import regex
 
 from evalcube.stages.generate.answers.passages import normalise, passages
-from evalcube.stages.generate.answers.texts import (
-    line_of,
-    place_of_answer,
-    read_text,
-    without_markup,
-)
+from evalcube.stages.generate.answers.texts import line_of, place_of_answer, read_text, without_markup
 from evalcube.stages.generate.answers.ways import note
 from evalcube.stages.generate.base import Trial
 from evalcube.stages.generate.dataset.params import Comparison
