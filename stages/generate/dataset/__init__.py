@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 from math import isqrt
 from pathlib import Path
-from typing import ClassVar, cast
+from typing import ClassVar
 
-from evalcube.stages.generate.answers.choices import read_choice
-from evalcube.stages.generate.answers.texts import read_text
 from evalcube.stages.generate.base import Cell, Task, TaskParams, Trial
 from evalcube.stages.generate.dataset.books import Book, Library, RowView
 from evalcube.stages.generate.dataset.fewshot import Examples, source_named
 from evalcube.stages.generate.dataset.files import format_of
 from evalcube.stages.generate.dataset.hub.fetch import locate
 from evalcube.stages.generate.dataset.kept import kept_version
-from evalcube.stages.generate.dataset.kinds import READERS, is_right
 from evalcube.stages.generate.dataset.matching import (
-    accepted_by,
     context_of,
     load_grader,
-    read_declared,
     verdict_of,
 )
-from evalcube.stages.generate.dataset.params import Comparison, DatasetParams
+from evalcube.stages.generate.dataset.params import DatasetParams
 from evalcube.stages.generate.dataset.rows import Item, draw_digest, labels
 from evalcube.stages.generate.dataset.tables import Row
 from evalcube.stages.generate.errors import TaskError
@@ -158,8 +153,6 @@ EXAMPLE = Path(__file__).with_name("example.jsonl")
 
 _RIGHT, _WRONG = "right", "wrong"
 """What is read where a grader of the user's decides."""
-_HINTS = wordings("dataset").hints
-"""Last paragraph of prompts whose answers are not read from an answer line, by `match`."""
 _CLOSING = "End with a last line of the form\nAnswer: <{}>"
 
 
@@ -295,6 +288,10 @@ class Dataset(Task[DatasetParams]):
 
     def parse(self, text: str) -> str | None:
         """Read a text; the other kinds need to know the params."""
+        from evalcube.stages.generate.answers.texts import (
+            read_text,  # with all readers: who plans reads no reply
+        )
+
         return read_text(text)
 
     def parse_reply(self, text: str, params: DatasetParams, trial: Trial) -> str | None:
@@ -306,13 +303,9 @@ class Dataset(Task[DatasetParams]):
             return None if right is None else (_RIGHT if right else _WRONG)
         if not params.answer or params.match == "judge":
             return text.strip() or None
-        if params.kind == "text":
-            return read_declared(
-                text, params.match, params.pattern, accepted_by(trial), Comparison.of(params)
-            )
-        if params.kind == "choice":
-            return read_choice(text, trial.options, cast("Sequence[str]", trial.extras["choices"]))
-        return READERS[params.kind](text, Comparison.of(params))
+        from evalcube.stages.generate.dataset.kinds import read_answer
+
+        return read_answer(text, params, trial)
 
     def grade_reply(self, answer: str, params: DatasetParams, trial: Trial) -> bool:
         """Whether the answer is one of those that are accepted; false without a reference.
@@ -323,12 +316,9 @@ class Dataset(Task[DatasetParams]):
             return answer == _RIGHT
         if params.imported or not params.answer:
             return False
-        accepted, comparison = accepted_by(trial), Comparison.of(params)
-        if params.match == "judge":  # what is thought of it until judges have spoken
-            return read_declared(answer, "contains", "", accepted, comparison) in accepted
-        if params.kind == "choice" or params.match in ("contains", "prefix", "math"):
-            return answer in accepted
-        return any(is_right(params.kind, answer, reference, comparison) for reference in accepted)
+        from evalcube.stages.generate.dataset.kinds import is_accepted
+
+        return is_accepted(answer, params, trial)
 
     def difficulty(self, params: DatasetParams) -> float:  # noqa: ARG002
         """1: nothing is known of how hard the rows are."""
@@ -388,8 +378,8 @@ def _prompt(params: DatasetParams, question: str, holder: str) -> str:
     """The question with the instruction about the answer's format."""
     if params.instruction != "auto":
         closing = params.instruction
-    elif params.match in _HINTS:
-        closing = _HINTS[params.match]
+    elif (hint := wordings("dataset").hints.get(params.match)) is not None:
+        closing = hint
     else:
         closing = _CLOSING.format("JSON" if holder == "json" else holder) if params.answer else ""
     return f"{question}\n\n{closing}" if closing else question

@@ -1,4 +1,4 @@
-"""Read a text answer as a data set declares: as a whole, as a part, by a pattern, or with a function of the user's."""
+"""Grade a reply with a function of the user's, or look for a pattern of the user's in it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,7 @@ from typing import cast
 
 import regex
 
-from evalcube.stages.generate.answers.passages import normalise, passages
-from evalcube.stages.generate.answers.texts import line_of, place_of_answer, read_text, without_markup
-from evalcube.stages.generate.answers.ways import note
 from evalcube.stages.generate.base import Trial
-from evalcube.stages.generate.dataset.params import Comparison
 from evalcube.stages.generate.errors import CodeError, TaskError
 from evalcube.stages.named_code import FOLDER, may_run
 
@@ -24,9 +20,6 @@ GRADERS = "evalcube.graders"
 """Entry point group of graders."""
 SECONDS = 1.0
 """CPU time that a pattern may take on one reply; the pattern is the user's, but the reply is anybody's."""
-_FEW_WORDS = 3
-"""Words of a reply without an answer line that may be an answer by itself; more, if the reference has more."""
-_UNMATCHED = "(no accepted answer)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,32 +91,6 @@ def verdict_of(name: str, ruling: object) -> bool | None:
         field="grader",
         value=name,
     )
-
-
-def read_declared(
-    text: str, match: str, pattern: str, accepted: Sequence[str], comparison: Comparison
-) -> str | None:
-    """The answer in a reply; of those that are only looked for, the accepted one. None if there is none."""
-    if match == "auto":
-        return read_text(text, most_words=max([_FEW_WORDS, *(len(answer.split()) for answer in accepted)]))
-    if match == "math":
-        from evalcube.stages.generate.foreign.maths import read_math
-
-        return read_math(text, accepted)
-    if match == "regex":
-        hit = find_match(pattern, text)
-        if hit is None:
-            return None
-        note("pattern", "text")
-        return str(hit[1] if hit.re.groups and hit[1] is not None else hit[0]).strip() or None
-    text = normalise(text)
-    line = next(filter(None, map(line_of, passages(text))), None)
-    statement = without_markup(text) if line is None else line
-    note("whole reply" if line is None else "answer line", "text", read=bool(statement))
-    if not statement or match == "exact":
-        return statement or None
-    # A reply that gives something else is wrong, and one that neither has an answer line nor an answer is too.
-    return place_of_answer(statement, accepted, comparison.exact, first=match == "prefix") or _UNMATCHED
 
 
 def find_match(pattern: str, text: str, *, first: bool = False) -> regex.Match[str] | None:

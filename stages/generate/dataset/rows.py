@@ -12,9 +12,6 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property, lru_cache
 
-from evalcube.stages.generate.answers.documents import LONGEST_JSON, json_text
-from evalcube.stages.generate.answers.numbers import parse_number
-from evalcube.stages.generate.answers.texts import LONGEST_TEXT
 from evalcube.stages.generate.dataset.params import PLACEHOLDER, DatasetParams
 from evalcube.stages.generate.dataset.tables import Ambiguous, Row, python_list
 from evalcube.stages.generate.dataset.turns import turns_of
@@ -27,8 +24,6 @@ MOST_ACCEPTED = 1000
 
 _PLAIN = re.compile(r"0|-?[1-9][0-9]{0,14}")
 """Numbers, which are most references and an answer of any kind."""
-_ONE_LINE = ("auto", "math")
-"""Ways to match that read one line of a reply."""
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -344,6 +339,8 @@ class RowReader:
     def _json(self, value: object) -> str:
         """A text as it stands; another value as JSON."""
         if not isinstance(value, str):
+            from evalcube.stages.generate.answers.documents import json_text
+
             document = json_text(value)
             if document is None:
                 raise self._wrong("must hold JSON values only: no dates, bytes or infinite numbers")
@@ -355,19 +352,15 @@ class RowReader:
         """The answers letter by letter; one that its kind's grammar does not take whole is refused."""
         for answer in answers:
             if not (_PLAIN.fullmatch(answer) or self._fits(answer)):
-                raise self._wrong(f"holds {_short(answer)}; {_NEEDED[self.params.kind]}")
+                from evalcube.stages.generate.dataset.kinds import NEEDED
+
+                raise self._wrong(f"holds {_short(answer)}; {NEEDED[self.params.kind]}")
         return tuple(dict.fromkeys(answers))
 
     def _takes_whole(self, answer: str) -> bool:
-        """Whether a reply could give an answer of the kind that is this one."""
-        kind = self.params.kind
-        if kind == "number":
-            return parse_number(answer) is not None
-        if kind == "json":
-            return len(answer) <= LONGEST_JSON and json_text(answer, parse=True) is not None
-        return self.params.match not in _ONE_LINE or (
-            len(answer) <= LONGEST_TEXT and len(answer.splitlines()) < 2
-        )
+        from evalcube.stages.generate.dataset.kinds import takes_whole  # with all readers of answers
+
+        return takes_whole(answer, self.params)
 
     def _extras(self, row: Row, number: int) -> dict[str, object]:
         p = self.params
@@ -378,21 +371,13 @@ class RowReader:
         if p.rubric:
             extras["rubric"] = self._text(row, "rubric", p.rubric)
         if p.assertions:
+            from evalcube.stages.generate.answers.documents import json_text
+
             listed = self._list(lookup(row, p.assertions))
             if not listed or not all(isinstance(each, dict) for each in listed) or json_text(listed) is None:
                 raise self._problem("assertions", p.assertions, "must hold a list of JSON objects")
             extras["assertions"] = listed
         return extras
-
-
-_NEEDED = {
-    "number": "kind number needs one number, such as 7, -1,234.5, 3/4 or 1e-3; a mark before it may be cut off "
-    "with answer_after",
-    "text": f"this way to match compares one line of at most {LONGEST_TEXT} characters; longer texts need match "
-    "contains, prefix, exact or judge, assertions or a rubric",
-    "json": "kind json must hold JSON, or a text that is JSON (a JSON string has quotes of its own), of at most 5000 "
-    "characters",
-}
 
 
 def _way_to_options(path: str, value: object) -> str:

@@ -17,7 +17,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from evalcube.stages.generate.answers.calls import unequal_members
 from evalcube.stages.generate.dataset.files import file_digest, open_packed, open_table
 from evalcube.stages.generate.dataset.hub import shelf
 from evalcube.stages.generate.dataset.hub.address import Address, is_hub
@@ -362,6 +361,8 @@ def _jsonl(asked: Address, path: Path) -> str:
         raise asked.problem(
             f"is one JSON list of more than {MOST_JSON_BYTES >> 20} MiB; it needs one object per line"
         )
+    from evalcube.stages.generate.answers.calls import unequal_members  # with readers of answers
+
     try:
         rows = json.loads(path.read_bytes(), object_pairs_hook=unequal_members)
     except (ValueError, RecursionError) as error:
