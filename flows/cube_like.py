@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from typing_extensions import TypeIs
 
+    from evalcube._arrays import Dataset, DatasetT
     from evalcube.flows.plan.plan import Plan
     from evalcube.storage.cube.cube import Cube
 
@@ -106,7 +107,7 @@ def _whole(dataset: xr.Dataset, name: str) -> str:
     return source
 
 
-def need_arrays(dataset: xr.Dataset) -> xr.Dataset:
+def need_arrays(dataset: DatasetT) -> DatasetT:
     """The dataset, with what analyses need."""
     lacking = [name for name in (*_DIMS, "tier") if not dataset.sizes.get(name)]
     lacking += [name for name in ("counters", "in_tier") if name not in dataset.variables]
@@ -118,13 +119,13 @@ def need_arrays(dataset: xr.Dataset) -> xr.Dataset:
     return dataset
 
 
-def uneven_dims(dataset: xr.Dataset, cube: Cube | None) -> list[str]:
+def uneven_dims(dataset: Dataset, cube: Cube | None) -> list[str]:
     """Dimensions along which a dataset has less of its cube than all of it, or more."""
     sizes = {} if cube is None else cube.sizes
     return [dim for dim in _DIMS if dim in sizes and dataset.sizes.get(dim) != sizes[dim]]
 
 
-def cube_behind(dataset: xr.Dataset) -> Cube | None:
+def cube_behind(dataset: Dataset) -> Cube | None:
     """The cube that a dataset or a part of it was opened from, with its records; None if it does not tell."""
     source = dataset.encoding.get("source")
     if not isinstance(source, str) or "eval_id" not in dataset.coords:

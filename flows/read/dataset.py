@@ -84,7 +84,8 @@ def open_cube(cube: CubeLike) -> CubeDataset:
         from evalcube.flows.read.merged.dataset import open_joined  # with much that one cube needs nothing of
 
         addresses = list(map(str, need_addresses(cubes)))
-        dataset = as_xarray(with_labels(open_joined(addresses, trials=True).dataset, trials=True))
+        joined = open_joined(addresses, trials=True, lazy=True)
+        dataset = as_xarray(with_labels(joined.dataset, trials=True))
     texts = {
         name: xr.Variable(label.dims, _plain(label.values), label.attrs, {"dtype": np.dtypes.StringDType()})
         for name, label in dataset.coords.items()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evalcube import known_as
-from evalcube._arrays import Dataset, as_xarray, variable
+from evalcube._arrays import Dataset, PlainDataset, as_xarray, variable
 from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.cube_like import (
     CubeLike,
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     from evalcube.flows.config.views import View
 
-_SMALL = 2**24
+SMALL = 2**24
 """Bytes of trial arrays that are read at once: sooner than those that are needed, as tasks of Dask's."""
 
 
@@ -114,7 +114,7 @@ class OpenPart:
 
 
 def open_part(
-    cube: CubeLike | Cube,
+    cube: CubeLike | Cube | PlainDataset,
     part: Part | None = None,
     *,
     notes: Mapping[str, object] | None = None,
@@ -127,11 +127,13 @@ def open_part(
     Columns of data files that conditions or `by` name become coordinates; `sources` are the cubes of a joined dataset.
     """
     part = _checked_part(part)
-    if not isinstance(cube, Cube) and len(cubes := listed(cube)) > 1:
+    cubes: Sequence[str | Path | Cube | PlainDataset | xr.Dataset]
+    cubes = [cube] if isinstance(cube, Cube | PlainDataset) else listed(cube)
+    if len(cubes) > 1:
         return _several(list(map(str, need_addresses(cubes))), part, notes, trials=trials, by=by)
-    source = cube if isinstance(cube, Cube) else cubes[0]
+    source = cubes[0]
     opened: Cube | Dataset
-    if is_dataset(source):
+    if isinstance(source, PlainDataset) or is_dataset(source):
         opened, behind = need_arrays(source), cube_behind(source)
         selected = uneven_dims(source, behind)
     else:
@@ -278,7 +280,7 @@ def read_trials(opened: Cube, *, lazy: bool = False) -> Dataset:
     """A cube with its trial arrays, in memory where they are small and whole."""
     group = opened.group
     size = sum(math.prod(group.shape(name)) * group.dtype(name).itemsize for name in opened.trial_arrays)
-    if not lazy and size <= _SMALL:
+    if not lazy and size <= SMALL:
         with suppress(CubeDamagedError):  # what needs another array goes on
             return opened.load()
     return opened.dataset()

@@ -3,33 +3,37 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
-import xarray as xr
 
+from evalcube._arrays import PlainDataset, as_xarray
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.targets import Window, window_of
 from evalcube.flows.read.cautions import graders_meet
 from evalcube.flows.read.merged.inputs import Input
 from evalcube.flows.read.merged.joined import Joined
 from evalcube.flows.read.merged.layers import Array, UnionPart, lay
+from evalcube.flows.read.selection import SMALL
 from evalcube.flows.state.recording import count_arrays, lacking_questions, receipt_of, sum_pairwise
 from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS, SECOND, Status
 from evalcube.stages.score.counters import add_counters, set_cost
 from evalcube.storage.cube.ledger import Receipt, graders_of, most_fingerprints
 from evalcube.storage.cube.regions import Region
 from evalcube.storage.cube.schema import COUNTERS as COUNTERS_VARIABLE
-from evalcube.storage.cube.schema import DUPLICATE, PLANNED, Variable
+from evalcube.storage.cube.schema import DUPLICATE, PLANNED, TRIAL_DIMS, Variable
 
 if TYPE_CHECKING:
     import dask.array as da
+    import pandas as pd
+    import xarray as xr
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,11 @@ class Tally:
         by_nature: Sequence[bool],
     ) -> list[Conflict]:
         """All of them, by model and task."""
-        rows = _sum_conflicts(pd.concat(self._tables)).to_dict("records") if self._tables else []
+        if not self._tables:
+            return []
+        import pandas as pd
+
+        rows = _sum_conflicts(pd.concat(self._tables)).to_dict("records")
         return [
             Conflict(
                 models[row["model"]],
@@ -217,18 +225,18 @@ _THREADS = 2
 class JoinedCubes:
     """Several cubes as one."""
 
-    dataset: xr.Dataset
+    dataset: PlainDataset | xr.Dataset
     """As of a merged cube."""
     warnings: tuple[str, ...]
     """What its reader should know, a sentence each."""
     plan: Plan
 
 
-def open_joined(cubes: Sequence[str], *, trials: bool) -> JoinedCubes:
+def open_joined(cubes: Sequence[str], *, trials: bool, lazy: bool = False) -> JoinedCubes:
     """Several cubes as one dataset, joined by identity as `evalcube.flows.share.merge.merge_cubes` joins them.
 
     Where two of them contradict, the outcome of the cube that is named first holds, and a warning says how many. Where
-    they have other judges, scores by judges are left out, and a warning says so.
+    they have other judges, scores by judges are left out, and a warning says so. Large trial arrays are lazy.
     """
     joined = Joined([Input(url) for url in cubes], without_judges=True)
     counters, tally = _counters(joined)
@@ -243,15 +251,17 @@ def open_joined(cubes: Sequence[str], *, trials: bool) -> JoinedCubes:
     }
     # There are no composites without the layers of single trials, nor sums by cluster.
     if trials or {"fact", "cluster", SECOND} & set(joined.variables):
-        variables |= {
-            name: _variable(variable, _lazy(joined, name, variable, more))
-            for name, (variable, more) in joined.variables.items()
-        }
+        arrays_of = joined.variables.values()
+        width = sum(math.prod(more) * np.dtype(variable.dtype).itemsize for variable, more in arrays_of)
+        lazy = lazy or width * math.prod(shape[dim] for dim in TRIAL_DIMS) > SMALL
+        arrays = _lazy_arrays(joined) if lazy else _read_models(joined)
+        variables |= {name: _variable(joined.variables[name][0], array) for name, array in arrays.items()}
     coords = {label.name: (label.dims, label.values, dict(label.attrs)) for label in joined.labels()}
     for dim in ("trial", "repeat"):
         coords[dim] = ((dim,), np.arange(shape[dim]), {"long_name": dim})
     attrs = {"title": "evalcube sweep", "spec": joined.plan.spec()}
-    dataset = xr.Dataset(variables, coords=coords, attrs=attrs)
+    plain = PlainDataset(variables, coords, attrs)
+    dataset = as_xarray(plain) if lazy else plain
     graders = graders_of(chain.from_iterable(label.receipts.values() for label in joined.inputs))
     warnings = (*joined.notes, *_contradictions(tally), *graders_meet(graders))
     return JoinedCubes(dataset, warnings, joined.plan)
@@ -301,33 +311,50 @@ def _count_model(joined: Joined, model: int) -> tuple[int, ModelMerge, Array | N
     return model, merge, merge.counters()
 
 
-def _lazy(joined: Joined, name: str, variable: Variable, more: tuple[int, ...]) -> da.Array:
-    """A trial array, one chunk for each region, which is read and joined on demand."""
+def _read_models(joined: Joined) -> dict[str, Array]:
+    """Trial arrays in memory."""
+    sizes = joined.plan.sizes
+    span = ((0, sizes["trial"]), (0, sizes["repeat"]))
+    models = [_read_part(joined, UnionPart(n, *span), list(joined.variables)) for n in range(sizes["model"])]
+    return {name: np.concatenate([arrays[name] for arrays in models]) for name in joined.variables}
+
+
+def _lazy_arrays(joined: Joined) -> dict[str, da.Array]:
+    """Trial arrays, one chunk for each region, which is read and joined on demand."""
     import dask.array as da
 
     sizes, chunks = joined.plan.sizes, joined.plan.chunks
-    shape = tuple(sizes[dim] for dim in ("model", "task", "params", "trial", "repeat")) + more
-    cut = (1, shape[1], shape[2], chunks["trial"], chunks["repeat"], *more)
+    shape = tuple(sizes[dim] for dim in TRIAL_DIMS)
 
-    def read_block(block_info: Any) -> Array:  # noqa: ANN401 - Dask's
+    def read_block(block_info: Any, name: str) -> Array:  # noqa: ANN401 - Dask's
         (model, _), _, _, trials, repeats, *_ = block_info[None]["array-location"]
-        part = UnionPart(model, trials, repeats)
-        layers = joined.layers()
-        if len(layers.sharing(model)) == 1:
-            # Nothing to compare: read as any reader of that cube reads it.
-            layers = joined.layers(only=name)
-        top, _ = lay(layers.of(part, []))
-        block = (1, *shape[1:3], trials[1] - trials[0], repeats[1] - repeats[0], *more)
-        if top is None:
-            return np.full(block, variable.fill, dtype=variable.dtype)
-        values: Array = top.arrays[name].reshape(block)
-        return values
+        return _read_part(joined, UnionPart(model, trials, repeats), [name])[name]
 
-    array: da.Array = da.map_blocks(
-        read_block,
-        chunks=da.core.normalize_chunks(cut, shape),
-        name=f"joined-{name}-{id(joined)}",
-        dtype=variable.dtype,
-        meta=np.empty((0,) * len(shape), variable.dtype),
-    )
-    return array
+    return {
+        name: da.map_blocks(
+            partial(read_block, name=name),
+            chunks=da.core.normalize_chunks(
+                (1, *shape[1:3], chunks["trial"], chunks["repeat"], *more), shape + more
+            ),
+            name=f"joined-{name}-{id(joined)}",
+            dtype=variable.dtype,
+            meta=np.empty((0,) * len(shape + more), variable.dtype),
+        )
+        for name, (variable, more) in joined.variables.items()
+    }
+
+
+def _read_part(joined: Joined, part: UnionPart, names: Sequence[str]) -> dict[str, Array]:
+    """Trial arrays of a part, as (1, task, params, trial, repeat, ...)."""
+    layers, sizes = joined.layers(), joined.plan.sizes
+    shared = len(layers.sharing(part.model)) > 1
+    top = lay(layers.of(part, []))[0] if shared else None
+    lengths = (last - first for first, last in (part.trials, part.repeats))
+    shape, arrays = (1, sizes["task"], sizes["params"], *lengths), dict[str, Array]()
+    for name in names:
+        variable, more = joined.variables[name]
+        if not shared:  # nothing to compare: read as any reader of that cube reads it
+            top = lay(joined.layers(only=name).of(part, []))[0]
+        block = np.full((*shape, *more), variable.fill, dtype=variable.dtype)
+        arrays[name] = block if top is None else top.arrays[name].reshape(block.shape)
+    return arrays

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from evalcube.flows.read.merged.inputs import Input
 from evalcube.flows.read.merged.union import Place
@@ -17,6 +16,9 @@ from evalcube.stages.reply.status import LAST_FINISHED, SECOND, Status
 from evalcube.storage.cube.ledger import Receipt
 from evalcube.storage.cube.regions import Region
 from evalcube.storage.cube.schema import SAID, Variable
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Array = npt.NDArray[Any]
 
@@ -81,6 +83,8 @@ def _lay_one(
         mask = np.zeros(owner.size, dtype=bool)
         mask[where[won]] = True
         _take(arrays, layer, mask.reshape(owner.shape), owner, time)
+    import pandas as pd  # which most cubes that are read together need nothing of
+
     return pd.DataFrame(
         {
             "upper": np.where(won, layer.source, before),

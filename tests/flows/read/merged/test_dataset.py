@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evalcube._arrays import as_xarray
 from evalcube.flows.errors import SweepError
 from evalcube.flows.read.merged.dataset import open_joined
 from evalcube.flows.read.selection import Part, open_part
@@ -45,10 +46,11 @@ def cubes(request: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[
     return urls, str(tmp_path / "merged.zarr")
 
 
-def test_open_joined__is_the_merged_cube(cubes: tuple[list[str], str]) -> None:
+@pytest.mark.parametrize("lazy", [False, True])
+def test_open_joined__is_the_merged_cube(cubes: tuple[list[str], str], lazy: bool) -> None:
     urls, merged = cubes
 
-    found = open_joined(urls, trials=True).dataset
+    found = as_xarray(open_joined(urls, trials=True, lazy=lazy).dataset)
 
     expected = Cube.open(merged).dataset()
     assert set(found.variables) == set(expected.variables)
