@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr  # `scipy.stats` takes half a second to import
+import scipy
 
 from evalcube.stages.analyze.formulas.arguments import column
 from evalcube.stages.analyze.formulas.intervals import exact_bounds
@@ -169,7 +169,7 @@ def _urgency(score: Floats, planned: Floats, variance: Floats) -> Floats:
         both = before + after
         mean, deviation = distance * after / both, np.sqrt(before * after / both)
         ratio = mean / deviation
-        folded = 2 * deviation * _density(ratio) + mean * (1 - 2 * ndtr(-ratio))
+        folded = 2 * deviation * _density(ratio) + mean * (1 - 2 * scipy.special.ndtr(-ratio))
         gain = _density(distance / np.sqrt(both)) / np.sqrt(both) * folded / (2 * after)
     gain = np.nan_to_num(gain, nan=0.0, posinf=0.0)
     np.fill_diagonal(gain, 0.0)

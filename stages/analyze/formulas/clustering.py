@@ -14,8 +14,8 @@ https://doi.org/10.2307/2532311
 from __future__ import annotations
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
 
 from evalcube.stages.analyze.formulas.arguments import broadcast, check_counts, fitting
 from evalcube.stages.analyze.formulas.intervals import Z_95, Floats
@@ -206,7 +206,7 @@ def unit_effect(
 
 def widening(units: float) -> float:
     """By how much a variance from so many units counts more, as of few it is itself unsure: (t/1.96)² at 97.5%."""
-    return float(stdtrit(max(units - 1.0, 1.0), 0.975) / Z_95) ** 2
+    return float(scipy.special.stdtrit(max(units - 1.0, 1.0), 0.975) / Z_95) ** 2
 
 
 def unit_moments(

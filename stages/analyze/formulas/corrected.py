@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import stdtr, stdtrit
 
 from evalcube.stages.analyze.formulas.clustering import cluster_units
 from evalcube.stages.analyze.formulas.intervals import Floats, quantile, wilson_bounds
@@ -51,13 +51,13 @@ class Corrected:
     def interval(self, alpha: float, clusters: NDArray[np.int64] | None = None) -> tuple[float, float]:
         """Interval of level 1 − alpha, by Student's t."""
         error, freedom = self.error(clusters)
-        reach = float(stdtrit(freedom, 1.0 - alpha / 2.0)) * error
+        reach = float(scipy.special.stdtrit(freedom, 1.0 - alpha / 2.0)) * error
         return self.estimate - reach, self.estimate + reach
 
     def p_value(self, clusters: NDArray[np.int64] | None = None) -> float:
         """Two-sided p value of the mean being 0."""
         error, freedom = self.error(clusters)
-        return 2.0 * float(stdtr(freedom, -abs(self.estimate) / error))
+        return 2.0 * float(scipy.special.stdtr(freedom, -abs(self.estimate) / error))
 
     def minus(self, other: Corrected) -> Corrected:
         """The difference of two means over the same units."""

@@ -31,8 +31,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import nctdtr, ndtr, ndtri, stdtrit
 
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.margins import LEVEL, POWER
@@ -99,8 +99,8 @@ def detect_power(difference: float, questions: float, spread: Spread, repeats: i
         return 0.0
     shift = (difference - _STEP / (questions * each)) / math.sqrt(variance / questions)
     if spread.mean_size <= 1.0 or freedom > _LARGE:
-        return float(ndtr(shift + ndtri(LEVEL)))
-    return float(1.0 - nctdtr(freedom, shift, stdtrit(freedom, 1.0 - LEVEL)))
+        return float(scipy.special.ndtr(shift + scipy.special.ndtri(LEVEL)))
+    return float(1.0 - scipy.special.nctdtr(freedom, shift, scipy.special.stdtrit(freedom, 1.0 - LEVEL)))
 
 
 def enough_questions(difference: float, spread: Spread, repeats: int = 1, *, power: float = POWER) -> float:

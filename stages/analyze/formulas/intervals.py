@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaincinv, ndtri
 
 from evalcube.stages.analyze.formulas.arguments import confidence_level, fitting
 
@@ -38,7 +38,7 @@ def quantile(confidence: float | None) -> float:
     """
     if confidence is None:
         return Z_95
-    return float(ndtri((1.0 + confidence_level(confidence)) / 2.0))
+    return float(scipy.special.ndtri((1.0 + confidence_level(confidence)) / 2.0))
 
 
 def wilson(successes: ArrayLike, trials: ArrayLike, *, confidence: float | None = None) -> tuple[Any, Any]:
@@ -178,8 +178,10 @@ def exact_bounds(
         m = np.where(m > 0, m, np.nan)
         s = np.clip(s, 0.0, m)
         wrong = m - s
-        lower = np.where(s > 0, betaincinv(np.where(s > 0, s, 1.0), wrong + 1.0, tail), 0.0)
-        upper = np.where(wrong > 0, betaincinv(s + 1.0, np.where(wrong > 0, wrong, 1.0), 1.0 - tail), 1.0)
+        lower = np.where(s > 0, scipy.special.betaincinv(np.where(s > 0, s, 1.0), wrong + 1.0, tail), 0.0)
+        upper = np.where(
+            wrong > 0, scipy.special.betaincinv(s + 1.0, np.where(wrong > 0, wrong, 1.0), 1.0 - tail), 1.0
+        )
         undefined = np.isnan(m + s)
         point, lower, upper = (np.where(undefined, np.nan, part) for part in (s / m, lower, upper))
     return point[()], lower[()], upper[()]

@@ -23,8 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-
-from scipy.special import ndtr, ndtri
+from statistics import NormalDist
 
 LEVEL = 0.025
 """One-sided level: a claim is shown where the 95% interval lies inside its margin."""
@@ -98,7 +97,7 @@ def claim_scores(seen: Sequence[tuple[float, float]], claim: str, margin: float)
 
 def tail(score: float) -> float:
     """One-sided p value of a score: small where it is large."""
-    return float(ndtr(-score))
+    return math.erfc(score / math.sqrt(2.0)) / 2.0
 
 
 def enough_worth(difference: float, claim: str, margin: float) -> float:
@@ -115,4 +114,4 @@ def enough_worth(difference: float, claim: str, margin: float) -> float:
     if room <= 0.0:
         return math.inf
     missed = (1.0 - POWER) / (2.0 if both and math.isclose(difference - low, high - difference) else 1.0)
-    return (1.0 - difference**2) * (float(-ndtri(LEVEL)) + float(-ndtri(missed))) ** 2 / room**2
+    return (1.0 - difference**2) * (NormalDist().inv_cdf(LEVEL) + NormalDist().inv_cdf(missed)) ** 2 / room**2

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 
 from evalcube.stages.analyze.formulas.arguments import broadcast, column, mean_present, one_of, reals
 from evalcube.stages.analyze.formulas.intervals import Floats, wilson
@@ -243,7 +243,7 @@ def guesser_score(
     scores = []
     for level in (np.arange(_GUESSES) + 0.5) / _GUESSES:
         drawn = values.copy()
-        lucky = guesses + ndtri(level) * np.sqrt(guesses * np.maximum(1.0 - chance, 0.0))
+        lucky = guesses + scipy.special.ndtri(level) * np.sqrt(guesses * np.maximum(1.0 - chance, 0.0))
         for label, count in (
             ("completed", trials),
             ("truncated", 0.0),

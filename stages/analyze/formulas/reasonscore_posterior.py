@@ -25,8 +25,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.special import betainc
 
 from evalcube.stages.analyze.formulas.arguments import confidence_level
 from evalcube.stages.analyze.formulas.bootstrap import stream
@@ -131,7 +131,7 @@ def _like_guessing(z: Floats, m: Floats, c: Floats, there: np.ndarray, tail: flo
     guessed = there & (c > 0.0)
     number = np.maximum(guessed.sum(axis=-1, keepdims=True), 1)
     right = z * m
-    at_least = betainc(np.where(right > 0, right, 1.0), m - right + 1.0, np.clip(c, 0.0, 1.0))
+    at_least = scipy.special.betainc(np.where(right > 0, right, 1.0), m - right + 1.0, np.clip(c, 0.0, 1.0))
     chance = np.where(right > 0, at_least, 1.0)
     return np.asarray(guessed & (chance > tail / number))
 

@@ -49,8 +49,8 @@ import math
 from functools import lru_cache
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.special import betaln, logsumexp, ndtr, ndtri, xlog1py, xlogy
 
 from evalcube.stages.analyze.formulas.arguments import confidence_level, fitting, one_of, reals
 from evalcube.stages.analyze.formulas.estimators import Bounds
@@ -134,10 +134,10 @@ def confidence_sequence(
 def _betabinomial(s: Floats, m: Floats, threshold: float) -> tuple[Floats, Floats]:
     """The two solutions of log M(q) = log 1/α by bisection; log M is convex in q, least at s/m."""
     mode = s / m
-    mixture = betaln(s + 0.5, m - s + 0.5) - betaln(0.5, 0.5)
+    mixture = scipy.special.betaln(s + 0.5, m - s + 0.5) - scipy.special.betaln(0.5, 0.5)
 
     def outside(q: Floats) -> Floats:
-        return np.asarray(mixture - xlogy(s, q) - xlog1py(m - s, -q) >= threshold)
+        return np.asarray(mixture - scipy.special.xlogy(s, q) - scipy.special.xlog1py(m - s, -q) >= threshold)
 
     def solve(far: Floats, near: Floats) -> Floats:
         for _ in range(_STEPS):
@@ -199,7 +199,7 @@ def mean_e_value(differences: ArrayLike, weights: ArrayLike = 1.0) -> float:
     # Nodes of Beta(½, ½), equally weighted: so many that the peak of so many bets is smooth between them.
     nodes = 64 + 4 * int(np.ceil(np.sqrt(counts[bets != 0.0].sum())))
     odds = np.cos((np.arange(nodes) + 0.5) * np.pi / nodes)
-    return _exp_capped(logsumexp(np.log1p(odds[:, np.newaxis] * bets) @ counts) - np.log(nodes))
+    return _exp_capped(np.logaddexp.reduce(np.log1p(odds[:, np.newaxis] * bets) @ counts) - np.log(nodes))
 
 
 def sign_e_value(differences: ArrayLike) -> float:
@@ -251,7 +251,7 @@ def spent(fraction: float, level: float) -> float:
     >>> round(spent(0.5, 0.025), 5), round(spent(1.0, 0.025), 3)
     (0.00153, 0.025)
     """
-    return float(2.0 * ndtr(ndtri(level / 2.0) / math.sqrt(min(fraction, 1.0))))
+    return float(2.0 * scipy.special.ndtr(scipy.special.ndtri(level / 2.0) / math.sqrt(min(fraction, 1.0))))
 
 
 @lru_cache(maxsize=64)
@@ -277,7 +277,7 @@ def look_levels(fractions: tuple[float, ...], level: float) -> tuple[float, ...]
 
     Examples
     --------
-    >>> [round(float(-ndtri(one)), 3) for one in look_levels((0.2, 0.4, 0.6, 0.8, 1.0), 0.025)]
+    >>> [round(float(-scipy.special.ndtri(one)), 3) for one in look_levels((0.2, 0.4, 0.6, 0.8, 1.0), 0.025)]
     [4.877, 3.357, 2.68, 2.29, 2.031]
     """
     steps = np.diff((0.0, *fractions))
@@ -292,9 +292,11 @@ def look_levels(fractions: tuple[float, ...], level: float) -> tuple[float, ...]
         low, high = -_FAR, _FAR
         for _ in range(_HALVINGS):
             middle = (low + high) / 2.0
-            crossed = float(mass @ ndtr((path - middle * math.sqrt(fraction)) / math.sqrt(step)))
+            crossed = float(
+                mass @ scipy.special.ndtr((path - middle * math.sqrt(fraction)) / math.sqrt(step))
+            )
             low, high = (middle, high) if crossed > now - before else (low, middle)
-        levels.append(float(ndtr(-high)))
+        levels.append(float(scipy.special.ndtr(-high)))
         new = np.linspace(-_FAR, high, _NODES) * math.sqrt(fraction)
         weights = np.full(_NODES, new[1] - new[0])
         weights[[0, -1]] /= 2.0
@@ -323,4 +325,4 @@ def conditional_power(score: float, fraction: float, drift: float, last: float) 
     0.543
     """
     ahead = score * math.sqrt(fraction) + drift * (1.0 - fraction) - last
-    return float(ndtr(ahead / math.sqrt(1.0 - fraction)))
+    return float(scipy.special.ndtr(ahead / math.sqrt(1.0 - fraction)))

@@ -20,18 +20,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.special import ndtri, stdtr, stdtrit
 
 from evalcube.stages.analyze.verdict.composite import GRAIN
 from evalcube.stages.analyze.verdict.paired import Interval
 
 SPREAD = 0.52
 """Standard deviation of a question's difference, in points of 4, where nothing is known of it."""
-_TAIL = float(ndtri(0.8))
+_TAIL = NormalDist().inv_cdf(0.8)
 """Beyond the critical value lies the power of four in five."""
 
 
@@ -63,8 +64,11 @@ def reach(
     if not spread > 0:
         spread = SPREAD
     elif pairs > 2:
-        normal = _TAIL - float(ndtri(alpha / 2.0))
-        spread *= float(stdtrit(pairs - 1, 0.8) - stdtrit(pairs - 1, alpha / 2.0)) / normal
+        normal = _TAIL - NormalDist().inv_cdf(alpha / 2.0)
+        spread *= (
+            float(scipy.special.stdtrit(pairs - 1, 0.8) - scipy.special.stdtrit(pairs - 1, alpha / 2.0))
+            / normal
+        )
     seen = spread * (_critical(spread, pairs, alpha, again=again) + _TAIL) / math.sqrt(max(pairs, 1))
     return Reach(
         seen if pairs else math.inf,
@@ -77,7 +81,7 @@ def reach(
 def _critical(spread: float, pairs: float, alpha: float, *, again: bool) -> float:
     """How many standard errors from 0 a mean must be."""
     if not again:
-        return -float(ndtri(alpha / 2.0))
+        return -NormalDist().inv_cdf(alpha / 2.0)
     information = max(pairs, 1) * spread**2
     return math.sqrt((2.0 * math.log(1.0 / alpha) + math.log1p(information)) * (1.0 + 1.0 / information))
 
@@ -153,10 +157,10 @@ def gain_gap(
     deviations = [weights[part] * (values[part] - mean) ** 2 for part, mean in zip(parts, means, strict=True)]
     variance = sum(map(np.sum, deviations)) / sum(weights[part].sum() for part in parts) * pairs / free
     error = math.sqrt(variance * sum((weights[part] ** 2).sum() / weights[part].sum() ** 2 for part in parts))
-    gap, (tail, margin) = means[0] - means[1], stdtrit(free, [0.8, 1.0 - alpha]).tolist()
+    gap, (tail, margin) = means[0] - means[1], scipy.special.stdtrit(free, [0.8, 1.0 - alpha]).tolist()
     gap = 0.0 if abs(gap) < GRAIN else gap
     ratio = abs(gap) / error if error > 0 else math.inf if gap else 0.0
-    p_value = 2.0 * float(stdtr(free, -ratio))
+    p_value = 2.0 * float(scipy.special.stdtr(free, -ratio))
     half = margin * error
     interval = Interval(gap, gap - half, gap + half, p_value, 2.0 * alpha, pairs, "student")
     return Holdout(means[0], means[1], interval, (tail + margin) * error)
@@ -227,6 +231,6 @@ def cumulative(runs: Sequence[ArrayLike]) -> list[Checkpoint]:
         seen = np.concatenate([seen, scores[~np.isnan(scores)]])
         if len(seen):
             spread = float(seen.std(ddof=1)) / math.sqrt(len(seen)) if len(seen) > 1 else 0.0
-            width = 2 * float(stdtrit(len(seen) - 1, 0.975)) * spread if spread > 0 else 0.0
+            width = 2 * float(scipy.special.stdtrit(len(seen) - 1, 0.975)) * spread if spread > 0 else 0.0
             points.append(Checkpoint(len(seen), float(seen.mean()), width))
     return points

@@ -6,9 +6,10 @@ only: b, which the first alone got right, and c, which the second alone did.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr
 
 from evalcube.stages.analyze.formulas.arguments import axes, check_counts, fitting, reals
 from evalcube.stages.analyze.formulas.estimators import Bounds
@@ -123,8 +124,8 @@ def paired_test(
     (0.01121, 161, 675)
     """
     sums = _difference_parts(first_only, second_only, trials, weights, -1, units)
-    p = np.minimum(2.0 * ndtr(-z_apart(sums, 0.0)), 1.0)
-    return combine(sums, least=-1.0), float(p), float(effective_trials(sums)[1])
+    p = math.erfc(float(z_apart(sums, 0.0)) / math.sqrt(2.0))
+    return combine(sums, least=-1.0), p, float(effective_trials(sums)[1])
 
 
 def _difference_parts(

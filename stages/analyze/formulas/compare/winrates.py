@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainc, betaln, expit
 
 from evalcube.stages.analyze.formulas.arguments import one_of, real, reals, whole
 from evalcube.stages.analyze.formulas.intervals import Z_95, Floats, wilson
@@ -105,9 +105,9 @@ def _superior(successes: Floats, trials: Floats) -> Floats:
     won, mass = np.zeros((len(a),) * 2), np.zeros((len(a), 1))
     for start in range(0, len(u), step := max(1, _HELD // max(len(a), 1))):
         held = slice(start, start + step)
-        logs = (a - 0.5) * np.log(sine[held]) + (b - 0.5) * np.log(cosine[held]) - betaln(a, b)
+        logs = (a - 0.5) * np.log(sine[held]) + (b - 0.5) * np.log(cosine[held]) - scipy.special.betaln(a, b)
         density = np.exp(logs) * slope[held]
-        won += density @ betainc(a, b, sine[held]).T
+        won += density @ scipy.special.betainc(a, b, sine[held]).T
         mass += density.sum(axis=1, keepdims=True)
     return np.asarray(np.clip(won / mass, 0.0, 1.0))
 
@@ -235,8 +235,8 @@ def bradley_terry(rates: ArrayLike, *, prior: float = 0.0) -> Floats:
     theta = np.zeros(len(wins))
     value = _likelihood(theta, wins, prior)
     for _ in range(_STEPS):
-        chance = expit(theta[:, np.newaxis] - theta)
-        drawn = expit(theta)
+        chance = scipy.special.expit(theta[:, np.newaxis] - theta)
+        drawn = scipy.special.expit(theta)
         gradient = won - (games * chance).sum(axis=1) - prior * drawn
         curve = games * chance * (1.0 - chance)
         hessian = np.diag(curve.sum(axis=1) + prior * drawn * (1.0 - drawn)) - curve

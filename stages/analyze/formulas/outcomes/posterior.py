@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
 
 from evalcube.stages.analyze.formulas.arguments import confidence_level
 from evalcube.stages.analyze.formulas.intervals import Floats
@@ -159,7 +159,7 @@ def credible(mean: float, variance: float, confidence: object, bounds: object) -
 
 def with_sigma(mean: float, sigma: float, confidence: object, bounds: object) -> Interval:
     """The same for a standard deviation."""
-    margin = float(ndtri((1.0 + confidence_level(confidence)) / 2.0)) * sigma
+    margin = float(scipy.special.ndtri((1.0 + confidence_level(confidence)) / 2.0)) * sigma
     low, high = mean - margin, mean + margin
     if (limits := inputs.clipping(bounds)) is not None:
         low, high = (min(max(end, limits[0]), limits[1]) for end in (low, high))

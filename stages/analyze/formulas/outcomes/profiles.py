@@ -13,8 +13,8 @@ from itertools import combinations
 from typing import cast
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln, ndtri
 
 from evalcube.stages.analyze.formulas.arguments import confidence_level, numbers
 from evalcube.stages.analyze.formulas.intervals import Floats
@@ -133,7 +133,7 @@ class TailPassProfile:
             raise ArgumentError(
                 f"`method` must be 'normal', got {method!r}; the moments are exact, nothing is sampled"
             )
-        margin = ndtri((1.0 + confidence_level(confidence)) / 2.0) * self.std
+        margin = scipy.special.ndtri((1.0 + confidence_level(confidence)) / 2.0) * self.std
         low, high = (np.clip(end, 0.0, 1.0) for end in (self.mean - margin, self.mean + margin))
         return self.mean, self.std, low, high
 
@@ -333,7 +333,7 @@ def _splits(k: int, levels: int) -> Integers:
 
 
 def _log_ways(k: int, splits: Integers) -> Floats:
-    return np.asarray(gammaln(k + 1.0) - gammaln(splits + 1.0).sum(axis=1))
+    return np.asarray(scipy.special.gammaln(k + 1.0) - scipy.special.gammaln(splits + 1.0).sum(axis=1))
 
 
 def _log_split(row: Floats, splits: Integers) -> Floats:
