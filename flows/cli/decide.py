@@ -61,7 +61,7 @@ def gate(
     to_the_end
         With --run: stop early only once the decision is certain, not when it has become unlikely.
     """
-    from evalcube.flows.config.load import load_policy
+    from evalcube.flows.config.views import load_policy
     from evalcube.flows.errors import SweepError
     from evalcube.flows.read.gate import gate_of, given_names
 

@@ -6,15 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import TypeAdapter
 
 from evalcube.flows.config import raw_config
 from evalcube.flows.config.cluster import Cluster, ClusterSection, SlurmSection
 from evalcube.flows.config.findings import failure, reported
 from evalcube.flows.config.models import MOST_REPEATS, Sweep
 from evalcube.flows.config.secrecy import show
-from evalcube.flows.config.section import Name, Section
-from evalcube.flows.config.views import Policy, ViewConfig
 from evalcube.flows.errors import SweepError, need_number, need_path
 from evalcube.stages.named_code import allow_code
 from evalcube.storage.urls import at_home
@@ -35,34 +33,6 @@ def load_config(
     return parse_config(*raw_config.text_of(path), models=models, judges=judges, folder=Path(path).parent)
 
 
-class _PolicyFile(Section):
-    """A file with a policy, which may be a whole config."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    policy: Policy
-
-
-def load_policy(path: str | Path) -> Policy:
-    """Read the section ``policy`` of a YAML file, which may be a whole config; the rest of it is not looked at."""
-    text, source = raw_config.text_of(path)
-    read, mapping = raw_config.parsed(
-        text, source, "Write a section such as policy: {critical: [{noninferior: 1}]}"
-    )
-    with reported(source, Sweep, read):
-        return _PolicyFile.model_validate(mapping).policy
-
-
-def as_policy(policy: Policy | Mapping[str, Any] | str | Path) -> Policy:
-    """A policy from whatever form it is given in; see `load_policy`."""
-    if isinstance(policy, Policy):
-        return policy
-    if not isinstance(policy, Mapping):
-        return load_policy(need_path("policy", policy))
-    with reported("policy", Policy):
-        return Policy.model_validate(dict(policy))
-
-
 def cluster_section(
     settings: Sweep, cluster: str | Path | Mapping[str, Any] | None = None
 ) -> ClusterSection | SlurmSection | None:
@@ -80,28 +50,6 @@ def _given_cluster(cluster: str | Path | Mapping[str, Any]) -> ClusterSection:
         value = read.value
     with reported(source, ClusterSection, read):
         return TypeAdapter[ClusterSection](Cluster).validate_python(value)
-
-
-class _NotedViews(Section):
-    """Of a config that a cube notes, what is looked at."""
-
-    views: dict[Name, ViewConfig]
-
-
-def noted_views(config: Mapping[str, object]) -> dict[str, ViewConfig]:
-    """The views of the config that a cube notes, which may be a stranger's: nothing else of it is looked at."""
-    with reported("the config in the cube's notes", _NotedViews):
-        return _NotedViews.model_validate({"views": config.get("views") or {}}).views
-
-
-def noted_policy(notes: Mapping[str, object]) -> Policy | None:
-    """The policy of the config that a cube notes; None where it has none."""
-    config = notes.get("config")
-    policy = config.get("policy") if isinstance(config, Mapping) else None
-    if policy is None:
-        return None
-    with reported("the config in the cube's notes", _PolicyFile):
-        return _PolicyFile.model_validate({"policy": policy}).policy
 
 
 def parse_config(

@@ -7,17 +7,18 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, PlainValidator, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator, model_validator
 
 from evalcube.flows.config import values
 from evalcube.flows.config.field_types import Given, Many, optional
-from evalcube.flows.config.findings import Finding, problem_of, sorted_error, unknown_name
+from evalcube.flows.config.findings import Finding, problem_of, reported, sorted_error, unknown_name
 from evalcube.flows.config.near_names import did_you_mean
 from evalcube.flows.config.secrecy import show
 from evalcube.flows.config.section import Flag, Name, Section, Whole
-from evalcube.flows.errors import SweepError
+from evalcube.flows.errors import SweepError, need_path
 
 Scalar = str | int | float | bool
 Bounds = tuple[float, float]
@@ -226,3 +227,55 @@ def doubts(policy: Policy | None) -> tuple[str, ...]:
         for claim, margin in margins
         if 0 < margin < _DOUBTED
     )
+
+
+class _PolicyFile(Section):
+    """A file with a policy, which may be a whole config."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    policy: Policy
+
+
+def load_policy(path: str | Path) -> Policy:
+    """Read the section ``policy`` of a YAML file, which may be a whole config; the rest of it is not looked at."""
+    from evalcube.flows.config import raw_config  # with all rules of a config
+
+    text, source = raw_config.text_of(path)
+    read, mapping = raw_config.parsed(
+        text, source, "Write a section such as policy: {critical: [{noninferior: 1}]}"
+    )
+    with reported(source, _PolicyFile, read):
+        return _PolicyFile.model_validate(mapping).policy
+
+
+def as_policy(policy: Policy | Mapping[str, Any] | str | Path) -> Policy:
+    """A policy from whatever form it is given in; see `load_policy`."""
+    if isinstance(policy, Policy):
+        return policy
+    if not isinstance(policy, Mapping):
+        return load_policy(need_path("policy", policy))
+    with reported("policy", Policy):
+        return Policy.model_validate(dict(policy))
+
+
+class _NotedViews(Section):
+    """Of a config that a cube notes, what is looked at."""
+
+    views: dict[Name, ViewConfig]
+
+
+def noted_views(config: Mapping[str, object]) -> dict[str, ViewConfig]:
+    """The views of the config that a cube notes, which may be a stranger's: nothing else of it is looked at."""
+    with reported("the config in the cube's notes", _NotedViews):
+        return _NotedViews.model_validate({"views": config.get("views") or {}}).views
+
+
+def noted_policy(notes: Mapping[str, object]) -> Policy | None:
+    """The policy of the config that a cube notes; None where it has none."""
+    config = notes.get("config")
+    policy = config.get("policy") if isinstance(config, Mapping) else None
+    if policy is None:
+        return None
+    with reported("the config in the cube's notes", _PolicyFile):
+        return _PolicyFile.model_validate({"policy": policy}).policy

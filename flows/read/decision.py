@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 from pydantic import TypeAdapter, ValidationError
 
-from evalcube.flows.config.load import noted_policy
+from evalcube.flows.config.views import noted_policy
 from evalcube.flows.errors import ConfigError, SweepError
 from evalcube.flows.read.design import composite_settings
 from evalcube.flows.read.gate import FUTILE, Decision, GateResult, PolicyLine, gate_of

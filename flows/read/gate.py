@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalcube import known_as
-from evalcube.flows.config.load import as_policy
-from evalcube.flows.config.views import EACH, LEVELS, Policy, PolicyRule, doubts, refuse_unknown
+from evalcube.flows.config.views import EACH, LEVELS, Policy, PolicyRule, as_policy, doubts, refuse_unknown
 from evalcube.flows.cube_like import CubeLike, need_addresses
 from evalcube.flows.errors import SweepError
 from evalcube.flows.read.design import composite_settings

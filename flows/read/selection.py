@@ -313,8 +313,7 @@ def _view(view: View | str | None, notes: Mapping[str, object]) -> View | None:
             f"`view`: the cube does not tell its config, so that there is no view '{view}'",
             "Write its conditions with `where`",
         )
-    from evalcube.flows.config.load import noted_views  # slow to load
-    from evalcube.flows.config.views import find_view
+    from evalcube.flows.config.views import find_view, noted_views  # slow to load
 
     return find_view(noted_views(config), view)
 

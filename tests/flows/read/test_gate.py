@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from evalcube.flows.config.load import load_policy, parse_config
-from evalcube.flows.config.views import LEVELS, Policy
+from evalcube.flows.config.load import parse_config
+from evalcube.flows.config.views import LEVELS, Policy, load_policy
 from evalcube.flows.errors import ConfigError
 from evalcube.flows.read.gate import PolicyLine, conclude, decide, gate, judge
 from evalcube.flows.read.sides import Side, SideBySide, SidePoint
