@@ -83,6 +83,8 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     ),
     KEEP: (keep.rescore, keep.forget),
 }
+_CALCULATING = {"leaderboard", "report", "table", "rank", "compare", "metrics", "verdict"}
+"""Commands whose matrices are small, so that numpy's threads only cost time; none starts a server."""
 for heading, commands in _COMMANDS.items():
     for function in commands:
         epilog = _epilog(OWN_CODES.get(function.__name__, {}))
@@ -141,7 +143,10 @@ def _name(command: Callable[..., None] | None) -> str:
 
 def _run(output: Output) -> int:
     try:
-        app_with(sys.argv[1] if len(sys.argv) > 1 else "")()
+        word = sys.argv[1] if len(sys.argv) > 1 else ""
+        if word in _CALCULATING:
+            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        app_with(word)()
     except (KeyboardInterrupt, SystemExit, Exception) as error:  # noqa: BLE001 - the last place that can tell
         if (interrupt := _interrupt_behind(error)) is not None:
             # That of a run which has ended in good order says so.

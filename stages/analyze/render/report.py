@@ -6,12 +6,15 @@ import base64
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.resources import files
 from types import MappingProxyType
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+import jinja2
+from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined, Template
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from evalcube._arrays import Dataset
@@ -157,6 +160,15 @@ def _by_task(tasks: Sequence[Sequence[report_data.TaskView]]) -> dict[str, objec
     }
 
 
+class _CompiledPages(FileSystemBytecodeCache):
+    """Compiled templates in a temporary folder that only this user may use: to compile one takes half of a report."""
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep a compiled template, where the disk takes one."""
+        with suppress(OSError):
+            super().dump_bytecode(bucket)
+
+
 def _page(ticked: Sequence[str]) -> Template:
     """Return the template, in which values come from anyone, with what shows these."""
     environment = Environment(
@@ -166,6 +178,8 @@ def _page(ticked: Sequence[str]) -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    with suppress(OSError, RuntimeError):  # there is no such folder, or somebody else's
+        environment.bytecode_cache = _CompiledPages(pattern=f"jinja2-{jinja2.__version__}-%s")
     environment.filters.update(
         data=_data,
         bounds=_bounds,

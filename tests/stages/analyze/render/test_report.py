@@ -1,6 +1,7 @@
 import base64
 import hashlib
 import re
+import shutil
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -81,6 +82,25 @@ def test_render_report__well_formed(tasks):
     assert page.stack == []
     assert page.tags.count("h1") == 1
     assert page.tags.count("svg") == tasks + len(PROFILES)
+
+
+def test_render_report__is_the_same_from_a_kept_page_a_damaged_one_and_none(gaps, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    pages = [make(tasks=14, gaps=True)]
+    pages.append(make(tasks=14, gaps=True))
+    for kept in tmp_path.glob("*/jinja2-*"):
+        kept.write_bytes(kept.read_bytes()[:100])
+    pages.append(make(tasks=14, gaps=True))
+    shutil.rmtree(next(tmp_path.iterdir()))
+    with monkeypatch.context() as full:
+        full.setattr(
+            "tempfile.NamedTemporaryFile", lambda **_: (_ for _ in ()).throw(OSError(28, "no space"))
+        )
+        pages.append(make(tasks=14, gaps=True))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "absent"))
+    pages.append(make(tasks=14, gaps=True))
+
+    assert pages == [gaps] * 5
 
 
 def test_render_report__no_request_and_no_script_but_its_own(gaps):
