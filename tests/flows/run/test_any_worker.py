@@ -107,8 +107,8 @@ def test_run__goes_on_where_a_worker_hangs_in_mid_run(tmp_path, simulator, clust
         os.kill(victim, signal.SIGCONT)
 
     assert (summary.reason, summary.done, summary.transport) == ("complete", 400, 0)
-    assert any("has not responded for 10 s" in note for note in notes), notes
-    assert any("other workers take its blocks" in note for note in notes), notes
+    assert any("for 10 s" in note for note in notes), notes
+    assert any("take its blocks" in note for note in notes), notes
     assert simulator_stats(simulator)["requests"] <= 400 + 8
     assert_nothing_is_left(cluster)
 
@@ -127,7 +127,7 @@ def test_run__two_drivers_at_once_share_the_limits_of_an_endpoint(tmp_path, simu
         with process.stderr:
             for line in process.stderr:
                 told.append(line)
-                if "2 runs on this scheduler" in line:
+                if "2 runs on" in line:
                     shared.set()
         shared.set()
 
@@ -147,7 +147,7 @@ def test_run__two_drivers_at_once_share_the_limits_of_an_endpoint(tmp_path, simu
     reader.join()
 
     assert (summary.reason, process.wait()) == ("complete", 0), (output, told)
-    assert any("2 runs on this scheduler" in line for line in told), told
+    assert any("2 runs on" in line for line in told), told
     # The moment in which the first learns of the second is the only one in which there are more than 8.
     assert simulator_stats(simulator)["requests"] == 600
     assert_nothing_is_left(cluster)

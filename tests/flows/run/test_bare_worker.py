@@ -48,7 +48,7 @@ def test_run__a_scheduler_without_evalcube_is_told_what_to_type(tmp_path, simula
     cluster = BareCluster(tmp_path / "cluster", python=bare_python(tmp_path))
     try:
         cluster.start_scheduler()
-        with pytest.raises(ClusterError, match="the cluster's scheduler has no evalcube"):
+        with pytest.raises(ClusterError, match="scheduler has no evalcube"):
             run(sweep_config(tmp_path, simulator.base_url), scheduler=cluster.address)
     finally:
         cluster.close()

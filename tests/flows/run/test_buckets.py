@@ -1,6 +1,7 @@
 """Sweeps whose cube and cache are in a bucket: real processes, killed, against a real server that misbehaves."""
 
 import os
+import re
 import signal
 import sys
 import time
@@ -157,7 +158,7 @@ def test_run__that_was_stopped_for_too_long_changes_nothing(store, config, tmp_p
     second = elsewhere("two", "run", path, "--workers", 1, cwd=tmp_path)
     _, errors = second.communicate()
     assert second.returncode == 0, errors
-    assert "has not renewed the lease for 2 s: taken over" in errors
+    assert "taken over" in errors
 
     store.release()
     os.killpg(first.pid, signal.SIGCONT)
@@ -183,6 +184,5 @@ def test_run__refuses_a_cube_that_another_machine_works_on(store, config, tmp_pa
     _, errors = first.communicate()
 
     assert second.returncode == 2
-    assert "process" in refused
-    assert "on one has been working on it since" in refused
+    assert re.search(r"process \d+ on one ", refused)
     assert first.returncode == 0, errors

