@@ -68,7 +68,7 @@ def test_shown_decisions__are_those_of_the_gate_on_each_treatment(three):
 def test_gate__asks_whether_a_declared_control_that_is_the_treatment_was_swapped(three):
     swapped, straight = gate(POLICY, three, "broken", "old"), gate(POLICY, three, "old", "broken")
 
-    assert any("'old', is the control that the sweep's config declares" in text for text in swapped.warnings)
+    assert any("'old', is the control" in text for text in swapped.warnings)
     assert not any("swapped" in text for text in straight.warnings)
 
 
@@ -144,7 +144,7 @@ def test_doubts__a_margin_that_may_have_been_meant_as_a_share():
 def test_run_gate__refuses_unknown_names_before_anything_is_asked(tmp_path):
     policy = Policy.model_validate({"critical": [{"tasks": "arithmetics", "noninferior": 3}]})
 
-    with pytest.raises(ConfigError, match=r"unknown task 'arithmetics'. Did you mean 'arithmetic'"):
+    with pytest.raises(ConfigError, match=r"'arithmetics'.*'arithmetic'"):
         run_gate(policy, from_mapping(config(tmp_path, "old", "new")))
 
     assert not (tmp_path / "c.zarr").exists()
@@ -167,5 +167,5 @@ def test_open_lines__lacking_answers_are_what_a_gain_that_is_not_there_needs():
 
     (words,) = open_lines(GateResult("INCONCLUSIVE", "", "a", "b", (), "", (line,)))
 
-    assert "39 questions lack an answer" in words
-    assert "no number of questions" not in words
+    assert "39 questions lack" in words
+    assert "no number of" not in words

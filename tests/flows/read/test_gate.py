@@ -1,6 +1,7 @@
 """A gate: what is shown of a treatment, what is refuted, what stays open, and what was not measured."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -169,7 +170,7 @@ def test_conclude__says_how_many_questions_only_one_was_asked():
 
     told = conclude(apart, found(policy, apart)[1]).warnings
 
-    assert told == ("200 questions that only one of the two was asked are left out.",)
+    assert [text.split()[0] for text in told] == ["200"]
     assert conclude(alike, found(policy, alike)[1]).warnings == ()
 
 
@@ -235,10 +236,11 @@ def test_gate__names_that_no_cube_has_are_refused_with_the_one_that_is_near(smal
     with pytest.raises(ConfigError) as caught:
         gate(rules, [small_sweep / "cube.zarr"] * 2)
 
-    assert str(caught.value).splitlines() == [
-        "policy: advisory[0].tiers: unknown tier 'esay'. Did you mean 'easy'?",
-        "policy: critical[1].tasks: unknown task 'boolaen'. Did you mean 'boolean'?",
-    ]
+    first, second = str(caught.value).splitlines()
+    assert first.startswith("policy: advisory[0].tiers: ")
+    assert re.findall("'.*?'", first) == ["'esay'", "'easy'"]
+    assert second.startswith("policy: critical[1].tasks: ")
+    assert re.findall("'.*?'", second) == ["'boolaen'", "'boolean'"]
 
 
 @pytest.mark.parametrize("field", ["tasks", "tiers"])
@@ -293,9 +295,7 @@ def test_load_policy__reads_a_section_of_any_config(tmp_path):
 
 
 def test_config__refuses_a_policy_with_names_that_are_nowhere():
-    with pytest.raises(
-        ConfigError, match=r"policy\.critical\[0\]\.tasks: unknown task 'arithmetik'. Did you mean"
-    ):
+    with pytest.raises(ConfigError, match=r"policy\.critical\[0\]\.tasks: .*'arithmetik'.*'arithmetic'"):
         parse_config(text(policy="{critical: [{tasks: arithmetik, noninferior: 1}]}"), "c.yaml")
 
 

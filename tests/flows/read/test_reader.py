@@ -89,7 +89,7 @@ def test_readers__damaged_description_is_one_clear_message(name, small_sweep, tm
         calls.append(lambda: leaderboard(tmp_path / "cube.zarr"))
         calls.append(lambda: cube_status(tmp_path / "cube.zarr"))
     for call in calls:
-        with pytest.raises(SweepError, match="damaged or not by evalcube") as caught:
+        with pytest.raises(SweepError, match="damaged or not") as caught:
             call()
         assert where in str(caught.value)
         assert "\n" not in str(caught.value)
@@ -148,7 +148,7 @@ def test_evalcube__every_error_shown_to_users_can_be_caught_by_name(tmp_path):
 
     assert named >= {ec.ConfigError, ec.StorageError, ec.DeployError, ec.TaskError, ec.InferenceError}
     assert all(issubclass(error, ec.EvalcubeError) for error in named)
-    with pytest.raises(ec.StorageError, match="there is no cube"):
+    with pytest.raises(ec.StorageError, match=r"none\.zarr"):
         ec.leaderboard(tmp_path / "none.zarr")
 
 
@@ -161,9 +161,7 @@ def test_evaluation_index__takes_a_label_as_any_output_writes_it(name):
     plan = SimpleNamespace(evaluations=evaluations, labels=("a / greedy", "a / warm"))
 
     assert Plan.evaluation_index(plan, name) == 1
-    with pytest.raises(
-        SweepError, match=r"several evaluations are called 'a'.* 0 = a · greedy, 1 = a · warm"
-    ):
+    with pytest.raises(SweepError, match=r"'a'.* 0 = a · greedy, 1 = a · warm"):
         Plan.evaluation_index(plan, "a")
 
 

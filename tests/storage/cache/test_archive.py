@@ -51,7 +51,7 @@ def test_archive__is_a_plain_tar_for_other_tools():
 def test_read_archive__every_cut_is_noticed():
     data = archive((KEY, os.urandom(600)), (OTHER, b"y"))
     for size in range(0, len(data) - 1, 7):
-        with pytest.raises(StorageError, match="not an archive of a cache"):
+        with pytest.raises(StorageError, match="not an archive"):
             read(data[:size])
 
 
@@ -104,7 +104,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_read_archive__refuses_all_but_entries(name):
-    with pytest.raises(StorageError, match="not an archive of a cache") as caught:
+    with pytest.raises(StorageError, match="not an archive") as caught:
         read(packed(HOSTILE[name]))
 
     assert "\n" not in str(caught.value)
@@ -113,7 +113,7 @@ def test_read_archive__refuses_all_but_entries(name):
 def test_read_archive__the_count_has_to_fit():
     assert read(packed((GOOD_NAME, GOOD, {}))) == [(KEY, b"x")]
     for members, last in (([], True), ([(GOOD_NAME, GOOD, {})], False)):
-        with pytest.raises(StorageError, match="not an archive of a cache"):
+        with pytest.raises(StorageError, match="not an archive"):
             read(packed(*members, last=last))
 
 
@@ -127,7 +127,7 @@ def test_read_archive__a_bomb_does_not_fill_the_memory(size):
     for head in (block, longname.tobuf(tarfile.GNU_FORMAT)):
         bomb = zstandard.ZstdCompressor().compress(head + bytes(300 * 2**20))
         tracemalloc.start()
-        with pytest.raises(StorageError, match="not an archive of a cache"):
+        with pytest.raises(StorageError, match="not an archive"):
             read(bomb)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()

@@ -50,7 +50,7 @@ def test_redis__passwords(redis_place, monkeypatch):
 
 def test_redis__a_host_that_is_none():
     pytest.importorskip("redis")
-    with pytest.raises(StorageError, match="cannot open the cache: encoding with 'idna'"):
+    with pytest.raises(StorageError, match="'idna'"):
         open_cache("redis://a..b/0")
 
 
@@ -61,7 +61,7 @@ def test_redis__no_server(monkeypatch):
     with pytest.raises(StorageError) as caught:
         open_cache(f"redis://127.0.0.1:{free_port()}")
 
-    assert "Check that the server runs" in told(caught.value)
+    assert "server runs" in told(caught.value)
 
 
 def test_redis__a_server_that_restarts_within_a_minute_is_waited_for(redis_place):
@@ -79,7 +79,7 @@ def test_redis__databases_are_apart(redis_place):
 
     assert second.get(KEY) is None
     assert second.put_many([(KEY, b"2")]) == [True]
-    with pytest.raises(StorageError, match="DB index is out of range"):
+    with pytest.raises(StorageError, match="DB index"):
         open_cache(redis_place.url[:-1] + "7")
 
 
@@ -95,7 +95,7 @@ def test_redis__a_full_server_refuses_and_what_was_acknowledged_stays(redis_plac
             cache.commit()
             acknowledged[key] = value
 
-    with pytest.raises(DiskFullError, match="the server's memory is full"):
+    with pytest.raises(DiskFullError):
         fill()
 
     assert acknowledged

@@ -124,7 +124,7 @@ def test_reading__follows_no_redirect_to_another_origin(tmp_path, part):
 
         with (
             lying(tmp_path, elsewhere) as url,
-            pytest.raises(StorageError, match="redirects to another host: http"),
+            pytest.raises(StorageError, match="another host: http"),
         ):
             read_all(Cube.open(f"{url}/c.zarr"))
 
@@ -143,7 +143,7 @@ def test_reading__of_a_redirect_to_no_address_fails(tmp_path):
 
     with (
         lying(tmp_path, nowhere) as url,
-        pytest.raises(StorageError, match="cannot read from the server: Inv"),
+        pytest.raises(StorageError, match="server: Inv"),
     ):
         Cube.open(f"{url}/c.zarr")
 
@@ -180,7 +180,7 @@ def test_same_origin__is_scheme_host_and_port(target):
 
     asked = Request("http://one.example/c.zarr/zarr.json")
 
-    with pytest.raises(StorageError, match="redirects to another host"):
+    with pytest.raises(StorageError, match="another host"):
         served._SameOrigin().redirect_request(asked, io.BytesIO(), 302, "", {}, target)
 
 
@@ -299,7 +299,7 @@ def test_label__of_more_texts_than_bytes_takes_no_memory(tmp_path, cube):
     tracemalloc.start()
     try:
         for read in (lambda: cube.read_label("task"), cube.summary, cube.dataset):
-            with pytest.raises(CubeDamagedError, match="more texts than it has bytes"):
+            with pytest.raises(CubeDamagedError, match="more texts than"):
                 read()
         _, peak = tracemalloc.get_traced_memory()
     finally:
@@ -336,7 +336,7 @@ def test_open__refuses_other_codecs_than_a_cube_has(tmp_path, cube, codecs):
     document["consolidated_metadata"]["metadata"]["status"]["codecs"] = codecs
     path.write_text(json.dumps(document))
 
-    with pytest.raises(CubeDamagedError, match="'status' is stored with"):
+    with pytest.raises(CubeDamagedError, match="'status' is stored"):
         Cube.open(cube.url)
 
 
@@ -397,7 +397,7 @@ def test_reading__ends_where_a_server_sends_a_byte_now_and_then(tmp_path, monkey
 
     with (
         lying(tmp_path, drip) as url,
-        pytest.raises(StorageError, match="sends less than 10,000 bytes per second"),
+        pytest.raises(StorageError, match="than 10,000 bytes"),
     ):
         list(Ledger(Cube.open(f"{url}/c.zarr").records).receipts())
 

@@ -275,9 +275,9 @@ def test_extend__after_a_kill_at_any_write_the_cube_is_old_or_new(tmp_path, monk
 
 def test_extend__refuses_what_no_cube_does(tmp_path):
     cube = recorded(tmp_path / "c.zarr")
-    with pytest.raises(CubeMismatchError, match="never shrinks: model is 2"):
+    with pytest.raises(CubeMismatchError, match="model is 2"):
         cube.extend(sizes={"model": 1}, coordinates=labels(1, 2, 3), attrs={})
-    with pytest.raises(CubeMismatchError, match="'model_name' must have shape"):
+    with pytest.raises(CubeMismatchError, match="'model_name'"):
         cube.extend(sizes={"model": 3}, coordinates=labels(2, 2, 3), attrs={})
     with pytest.raises(CubeMismatchError, match="no JSON"):
         cube.extend(sizes={"model": 3}, coordinates=labels(3, 2, 3), attrs={"x": float("inf")})
@@ -288,7 +288,7 @@ def test_extend__refuses_what_no_cube_does(tmp_path):
         same = other.space.get("zarr.json").data
         again = lambda *_: other.space.put("zarr.json", same) and {}  # noqa: E731
         patch.setattr("evalcube.storage.cube.growing.Extension._stage_arrays", again)
-        with pytest.raises(StorageError, match="another process has changed"):
+        with pytest.raises(StorageError, match="another process"):
             grown(cube)
 
     assert Cube.open(cube.url).sizes["model"] == 2

@@ -112,7 +112,7 @@ def test_acquire__a_holder_elsewhere_that_renews_is_refused_whatever_its_clock_s
     assert "kill 77" in text
     assert "by its clock" in text
     assert len(watching.texts) == 1
-    assert "watched for up to 60 s" in watching.texts[0]
+    assert "up to 60 s" in watching.texts[0]
 
 
 @pytest.mark.parametrize("skew", DAYS)

@@ -185,7 +185,7 @@ def test_append__a_second_writer_is_noticed(path, workers):
     one.append(workers.make_receipt(0))
     two.append(workers.make_receipt(1))
 
-    with pytest.raises(StorageError, match="another process has written"):
+    with pytest.raises(StorageError, match="another process"):
         one.append(workers.make_receipt(2))
 
     assert [receipt.generation for receipt in two.receipts()] == [0, 1]
@@ -225,7 +225,7 @@ def test_disk_full__acknowledged_receipts_stay(small_disk, workers):
             ledger.append(workers.make_receipt(generation))
             acknowledged.append(generation)
 
-    with pytest.raises(DiskFullError, match="the disk is full"):
+    with pytest.raises(DiskFullError):
         fill()
 
     assert len(acknowledged) > 20

@@ -99,7 +99,7 @@ def test_open__refuses_sizes_that_no_cube_has(cube):
 
     change(cube, enlarge)
 
-    with pytest.raises(CubeDamagedError, match="more than a cube can have"):
+    with pytest.raises(CubeDamagedError, match="along trial"):
         Cube.open(cube.url)
 
 
@@ -118,5 +118,5 @@ def test_summary__refuses_attributes_that_are_no_mapping(cube):
         cube, lambda document: document["consolidated_metadata"]["metadata"]["counter"].update(attributes=[1])
     )
 
-    with pytest.raises(CubeDamagedError, match="attributes of array 'counter'"):
+    with pytest.raises(CubeDamagedError, match="array 'counter'"):
         Cube.open(cube.url).summary()

@@ -96,7 +96,7 @@ def test_cube__in_memory_is_opened_again_with_all_that_was_written(workers):
 
 
 def test_cube__in_memory_refuses_as_one_on_disk(space, workers):
-    with pytest.raises(CubeNotFoundError, match="there is no cube"):
+    with pytest.raises(CubeNotFoundError):
         Cube.open(URL)
     workers.make_cube(URL)
     with pytest.raises(CubeExistsError):
@@ -116,7 +116,7 @@ def test_ledger__in_memory_has_one_writer(workers):
         ledger.append(workers.make_receipt(number))
         ledger.flush()
 
-    with pytest.raises(StorageError, match="another process has written"), one:
+    with pytest.raises(StorageError, match="another process"), one:
         one.append(workers.make_receipt(2))
 
 

@@ -118,21 +118,21 @@ def test_served__refuses_to_be_written(cube, site):
         lambda: space.at("_evalcube").log(NAME).append(b""),
         lambda: Lease.acquire(space.at("_evalcube")),
     ):
-        with pytest.raises(NotWritableError, match="can only be read"):
+        with pytest.raises(NotWritableError):
             refused()
     assert not space.remove()
     assert Cube.open(cube.url).sizes == cube.sizes
 
 
 def test_served__nothing_there(site):
-    with pytest.raises(CubeNotFoundError, match="there is no cube"):
+    with pytest.raises(CubeNotFoundError, match=r"none\.zarr"):
         Cube.open(f"{site[0]}/none.zarr")
     assert not Cube.exists(f"{site[0]}/none.zarr")
 
 
 def test_served__no_server(monkeypatch):
     monkeypatch.setattr("evalcube.storage.cube.served.RETRIES", 0)
-    with pytest.raises(StorageError, match="cannot read from the server"):
+    with pytest.raises(StorageError, match="the server"):
         Cube.open("http://127.0.0.1:9/none.zarr")
 
 

@@ -149,7 +149,7 @@ def test_resolve__refuses_half_a_gzip_file(tmp_path: Path) -> None:
     path = pack(write_jsonl(tmp_path / "a.jsonl", ROWS))
     path.write_bytes(path.read_bytes()[:-9])
 
-    with pytest.raises(TaskError, match="no whole gzip file"):
+    with pytest.raises(TaskError, match="gzip"):
         cell(path)
 
 
@@ -161,7 +161,7 @@ def test_resolve__refuses_what_is_no_file(tmp_path: Path, monkeypatch: pytest.Mo
         cell(tmp_path / "pipe.jsonl")
     with pytest.raises(TaskError, match="no regular file"):
         cell(tmp_path, format="csv")
-    with pytest.raises(TaskError, match=r"gone.jsonl \(relative to .*\) cannot be opened: No such file"):
+    with pytest.raises(TaskError, match=r"gone\.jsonl \(relative to "):
         cell(Path("gone.jsonl"))
 
 
@@ -337,5 +337,5 @@ def test_open_table__counts_what_a_parquet_file_unpacks_to(
     path = write_parquet(tmp_path / "a.parquet", [{"prompt": "x" * 20_000, "answer": "1"}] * 2000)
     assert path.stat().st_size < 1 << 22
 
-    with pytest.raises(TaskError, match="unpacks to more than"):
+    with pytest.raises(TaskError, match="unpacks to"):
         opened(path)

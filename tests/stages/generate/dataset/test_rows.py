@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -53,7 +54,7 @@ def test_trial__beyond_the_rows_is_refused(tmp_path: Path) -> None:
 
     assert source.size == 50
     for index in (50, -1):
-        with pytest.raises(TaskError, match=f"no trial {index}: task 'dataset' has 50 different trials"):
+        with pytest.raises(TaskError, match=rf"trial {index}: .*'dataset' has 50 "):
             source.trial(index)
 
 
@@ -98,9 +99,9 @@ def test_expand__makes_a_point_of_each_selection(tmp_path: Path) -> None:
     points = expand(DATASET, [Entry(grid=grid, tiers=("all",))])
 
     assert len(points) == 4
-    with pytest.raises(TaskError, match=r"kind must be one of choice, number, text, json, got 'essay'"):
+    with pytest.raises(TaskError, match=r"kind: kind .*choice, number, text, json.*'essay'"):
         expand(DATASET, [Entry(grid={"file": "a.csv", "kind": "essay"})])
-    with pytest.raises(TaskError, match="file must be the path of a JSONL, CSV or Parquet file"):
+    with pytest.raises(TaskError, match=r": file "):
         expand(DATASET, [Entry(points=[{"kind": "text"}])])
 
 
@@ -180,7 +181,7 @@ def test_answers__a_reference_is_read_back_or_refused(
     else:
         told = ""
     if told:
-        assert "row 1 (line 1): field 'answer'" in told
+        assert "(line 1): field 'answer'" in told
         return
     trial = source.trial(0)
 
@@ -256,7 +257,7 @@ def test_template__fills_in_fields_once(tmp_path: Path) -> None:
     trial = one(tmp_path, row, template="{{{n}}} {q.text} { n }", instruction="")
 
     assert trial.prompt == "{7} {answer} {{ 7"
-    with pytest.raises(ValidationError, match="a brace itself is doubled"):
+    with pytest.raises(ValidationError, match="brace"):
         DATASET.Params(file="a.csv", template="{n")
 
 
@@ -284,7 +285,7 @@ def test_extras__carry_what_is_not_evaluated_here(tmp_path: Path) -> None:
 def test_extras__assertions_are_objects(tmp_path: Path, checks: Any) -> None:
     error = problem(tmp_path, [{"prompt": "q", "answer": "a", "checks": checks}], assertions="checks")
 
-    assert "field 'checks' must hold a list of JSON objects" in str(error)
+    assert "'checks' must hold" in str(error)
 
 
 def test_generate__draws_any_row(tmp_path: Path) -> None:
@@ -300,16 +301,12 @@ def test_resolve__names_unknown_columns(tmp_path: Path) -> None:
     rows = [{"question": "q", "answer": "a", "meta": {"level": 1}}]
 
     error = problem(tmp_path, rows, prompt="qestion")
-    assert (
-        str(error)
-        == "prompt names the unknown column 'qestion'. Did you mean 'question'? Columns: question, answer, meta"
-    )
+    assert re.findall("'.*?'", str(error)) == ["'qestion'", "'question'"]
+    assert str(error).endswith(": question, answer, meta")
     assert (error.field, error.value) == ("prompt", "qestion")
-    assert "template names the unknown column 'q'" in str(problem(tmp_path, rows, template="{question} {q}"))
-    assert "where names the unknown column 'split'" in str(
-        problem(tmp_path, rows, prompt="question", where={"split": 1})
-    )
-    assert "no value in field 'meta.text'" in str(problem(tmp_path, rows, prompt="meta.text"))
+    assert "unknown column 'q'" in str(problem(tmp_path, rows, template="{question} {q}"))
+    assert "unknown column 'split'" in str(problem(tmp_path, rows, prompt="question", where={"split": 1}))
+    assert "field 'meta.text'" in str(problem(tmp_path, rows, prompt="meta.text"))
     assert "no row" in str(problem(tmp_path, rows, prompt="question", where={"meta.level": 2}))
 
 
@@ -317,7 +314,7 @@ def test_resolve__knows_columns_of_any_row(tmp_path: Path) -> None:
     rows = [{"prompt": f"q{i}", "answer": "a"} for i in range(1500)]
     rows[-1]["id"] = "x"
 
-    assert "row 1 (line 1): no value in field 'id'" in str(problem(tmp_path, rows, id="id"))
+    assert "field 'id'" in str(problem(tmp_path, rows, id="id"))
     assert "no row" in str(problem(tmp_path, rows, where={"id": "y"}))
 
 
@@ -330,10 +327,8 @@ def test_resolve__names_the_row_that_lacks_a_field(tmp_path: Path, lack: dict[st
     with pytest.raises(TaskError) as caught:
         cell(path)
 
-    assert str(caught.value) == (
-        f"{path}, row 2 (line 3): no value in field 'answer'; fill it in or remove the row "
-        "(1 other row has problems, too)"
-    )
+    assert str(caught.value).startswith(f"{path}, row 2 (line 3): ")
+    assert "(1 other row" in str(caught.value)
     assert (caught.value.field, caught.value.value) == ("answer", "answer")
 
 
@@ -434,7 +429,5 @@ def test_remarks__tell_of_a_question_with_two_answers(tmp_path: Path) -> None:
         cell(write_jsonl(tmp_path / "b.jsonl", rows[:2] * 2)),
     )
 
-    assert "row 3 (line 3): row 1 asks the same and has another answer" in next(
-        DATASET.remarks(source.params)
-    )
+    assert re.findall(r"row \d", next(DATASET.remarks(source.params))) == ["row 3", "row 1"]
     assert list(DATASET.remarks(agreed.params)) == []

@@ -78,7 +78,7 @@ def test_index_csv__fills_short_rows_and_refuses_values_beyond_the_header(tmp_pa
     assert [row["more"] for row in rows_of(path)] == [None, "3"]
 
     path.write_text("prompt,answer\nWell, then,2\n")
-    with pytest.raises(TaskError, match="has 3 fields, the header has 2; quote"):
+    with pytest.raises(TaskError, match=r"3 fields, .* 2; quote"):
         opened(path)
 
 
@@ -95,7 +95,7 @@ def test_row__no_column_refuses_a_file_that_nobody_names(tmp_path: Path, name: s
 
     assert trials(cell(path))[0].answer == "x"
     for params in ({"id": "note"}, {"prompt": "note"}, {"where": {"note": 1}}):
-        with pytest.raises(TaskError, match=r"row 1 \(line \d\): 'note' stands twice, .*; rename one"):
+        with pytest.raises(TaskError, match=r"row 1 \(line \d\): 'note' "):
             cell(path, **params)
 
 

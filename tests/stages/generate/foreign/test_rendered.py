@@ -93,5 +93,5 @@ def test_rows_of_block__takes_nothing_that_is_no_block(data):
 def test_trial__says_that_rows_lack_what_they_need(row, monkeypatch):
     monkeypatch.setattr(Sums, "render", lambda *_: [row] * BLOCK)
 
-    with pytest.raises(TaskError, match="without prompt and target"):
+    with pytest.raises(TaskError, match="prompt and target"):
         cell_of().trial(0)

@@ -57,7 +57,7 @@ def test_assemble__only_where_nothing_is(space):
         space.assemble(build)
     space.delete("notes.txt")
     space.assemble(build)
-    with pytest.raises(CubeExistsError, match="a cube is already there"):
+    with pytest.raises(CubeExistsError, match="already there"):
         space.assemble(build)
 
 
@@ -137,7 +137,7 @@ def test_assemble__stays_away_from_a_creator_that_lives(space, monkeypatch):
     monkeypatch.setattr(holder, "life_of", lambda _: holder.Life.UNKNOWN)
     monkeypatch.setattr(creation.time, "sleep", lambda _: begun(space, {**ENDED, "pid": 7}))
 
-    with pytest.raises(CubeExistsError, match="process 7 on here makes"):
+    with pytest.raises(CubeExistsError, match="process 7 on"):
         space.assemble(build)
     assert "b/zarr.json" in list(space.list())
 

@@ -43,7 +43,7 @@ def test_write_region__that_arrives_after_a_successors_is_refused(workers):
     cube.write_region(region, arrays[0])
 
     # The holder is stopped between asking whether the lease is its own and writing.
-    with pytest.raises(LeaseLostError, match="another process has written"):
+    with pytest.raises(LeaseLostError, match="another process"):
         cube.write_region(region, arrays[1], check=lambda: successor.write_region(region, arrays[2]))
 
     np.testing.assert_equal(successor.read_region(region), arrays[2])
@@ -63,7 +63,7 @@ def test_grow__of_whoever_lost_the_cube_is_refused(workers, monkeypatch):
 
     monkeypatch.setattr(growing, "commit", late)
 
-    with pytest.raises(StorageError, match="changed the cube's metadata"):
+    with pytest.raises(StorageError, match="metadata"):
         cube.grow(trial=50)
 
     assert Cube.open(URL).sizes["trial"] == 100

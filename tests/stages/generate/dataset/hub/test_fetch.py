@@ -124,7 +124,7 @@ def test_resolve__gives_up_with_one_error(sums: Hub, status: int, told: str) -> 
 
 def test_resolve__says_how_to_get_leave_and_keeps_no_token(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     hub.add("acme/gated", {"test.jsonl": jsonl(GSM)}, gated=True)
-    with pytest.raises(TaskError, match=r"ask for leave on .* HF_TOKEN"):
+    with pytest.raises(TaskError, match=r"HF_TOKEN"):
         resolved("hf://acme/gated")
     monkeypatch.setenv("HF_TOKEN", TOKEN)
 
@@ -142,7 +142,7 @@ def test_resolve__refuses_other_content_than_the_hub_lists(monkeypatch: pytest.M
         lambda name, data: {"rfilename": name, "size": len(data), "blobId": "0" * 40},
     )
 
-    with pytest.raises(TaskError, match="another content than the hub says"):
+    with pytest.raises(TaskError, match="another content"):
         resolved("hf://acme/sums?split=test")
 
     assert left_over() == []
@@ -160,7 +160,7 @@ HTML = b"<!doctype html><title>Log in to the network</title>"
 def test_resolve__takes_a_page_for_a_proxys_and_says_so_at_once(sums: Hub, part: str) -> None:
     sums.answer(part, HTML)
 
-    with pytest.raises(TaskError, match="what answers there is not the hub: a proxy"):
+    with pytest.raises(TaskError, match="a proxy"):
         resolved("hf://acme/sums?split=test")
 
     assert sum(part in asked for asked in sums.asked) <= 2
@@ -172,7 +172,7 @@ def test_resolve__ends_a_file_that_is_larger_than_announced(
 ) -> None:
     monkeypatch.setattr("tests.hub._sibling", lambda name, _: {"rfilename": name, "size": 9, "blobId": None})
 
-    with pytest.raises(TaskError, match=r"sends more of main/test-0.parquet than the 9 bytes"):
+    with pytest.raises(TaskError, match=r"main/test-0\.parquet than the 9 bytes"):
         resolved("hf://acme/sums?split=test")
 
     assert left_over() == []
@@ -234,7 +234,7 @@ def test_resolve__bounds_how_many_parts_there_are(hub: Hub, monkeypatch: pytest.
     hub.add("acme/parts", {f"test-{i}.jsonl": jsonl(GSM[i : i + 1]) for i in range(3)})
     monkeypatch.setattr(fetch, "MOST_PARTS", 2)
 
-    with pytest.raises(TaskError, match="has 3 files; at most 2"):
+    with pytest.raises(TaskError, match=r"3 files; .* 2"):
         resolved("hf://acme/parts?split=test")
 
 
@@ -253,7 +253,7 @@ def test_resolve__tells_at_once_of_a_disk_that_takes_nothing(
         raise OSError(code, "no")
 
     monkeypatch.setattr(fetch._Hub if at == "_file" else shelf, at, full)
-    with pytest.raises(TaskError, match=r"cannot be kept in .*XDG_CACHE_HOME"):
+    with pytest.raises(TaskError, match="XDG_CACHE_HOME"):
         resolved("hf://acme/sums?split=test")
 
     assert tried == [at]
@@ -263,7 +263,7 @@ def test_resolve__tells_at_once_of_a_disk_that_takes_nothing(
 def test_resolve__names_the_remedy_without_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
     cut_network(monkeypatch)
 
-    with pytest.raises(TaskError, match="run: evalcube data fetch 'hf://acme/sums'"):
+    with pytest.raises(TaskError, match="data fetch 'hf://acme/sums'"):
         resolved("hf://acme/sums")
 
 
@@ -353,7 +353,7 @@ def test_lists__are_of_every_address_of_the_recipes(name: str) -> None:
     ],
 )
 def test_chosen__calls_nothing_else_train(address: str, there: list[str]) -> None:
-    with pytest.raises(TaskError, match="say which with config="):
+    with pytest.raises(TaskError, match="with config="):
         chosen(Address.parse(f"hf://a/b{address}"), there, None)
 
 
