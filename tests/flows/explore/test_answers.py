@@ -3,6 +3,7 @@
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,6 +11,7 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.explore.answers import ask
 from evalcube.flows.explore.explored import Explored
 from evalcube.flows.explore.query import Query
+from evalcube.flows.explore.ranking import parts
 from evalcube.flows.read.reader import Reader
 from evalcube.flows.read.statistics import leaderboard, rank
 from evalcube.flows.read.trials.read import trials
@@ -51,6 +53,16 @@ def test_ranking__is_the_leaderboard_with_the_groups_of_rank(explored, explored_
     shown = {item["path"]: item["extra"] for item in found["columns"]}
     assert shown.items() >= {"truncated": False, "trials": True, "cost": True, "refused": None}.items()
     assert shown.keys() <= board["rows"][0].keys()
+
+
+def test_parts__are_all_and_each_of_several_tasks_and_tiers(explored):
+    dataset = explored.whole().dataset
+    single = SimpleNamespace(whole=lambda: SimpleNamespace(dataset=dataset.isel(task=[0], tier=[0])))
+
+    assert [query.key for query in parts(explored)] == [
+        "", "task=arithmetic", "task=boolean", "tier=easy", "tier=hard"
+    ]  # fmt: skip
+    assert [query.key for query in parts(single)] == [""]
 
 
 def test_ranking__takes_the_part_that_filters_mean(explored):

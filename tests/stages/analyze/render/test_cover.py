@@ -12,6 +12,7 @@ from evalcube.stages.analyze.render.report import (
     headline,
     render_report,
 )
+from evalcube.stages.analyze.render.text import number
 from tests.stages.analyze.synthetic import PROFILES, Profile, dataset
 
 
@@ -41,7 +42,10 @@ def test_cover__says_what_trials_are_worth_and_compares_nobody_with_himself():
     alone = replace(board, rows=(board.rows[0], replace(board.rows[1], rank=None)))
     standings = rank_rows(ds, alone)
 
-    assert any(text.startswith("Each task has at least ") for text in cover(board, labels, None).sure)
+    sure = cover(board, labels, None).sure
+    ends = [board.leading(row) for row in board.rows]
+    assert number(sum(end.upper - end.lower for end in ends) / 4) in sure[0].replace("\u00a0", " ").split()
+    assert any(text.startswith("Each task has at least ") for text in sure)
     many = cover(replace(board, repeats=4, clustered=True), labels, None).sure
     assert any(text.startswith("Each task has trials worth at least ") for text in many)
     assert len(standings.clusters) == 1
