@@ -84,8 +84,7 @@ def _formula_of(text: str) -> str | None:
         return None
     text = text.strip().removeprefix("**").lstrip(" :\t\n")
     enclosed = _ENCLOSED.match(text)
-    line = text[enclosed.end() if enclosed else 0 :].partition("\n")[0]
-    if enclosed and not _SAYS_MORE.search(_SENTENCE.split(line)[0]):
+    if enclosed and not _SAYS_MORE.search(_SENTENCE.split(text[enclosed.end() :].partition("\n")[0])[0]):
         return next(filter(None, enclosed.groups())).strip() or None
     line = _SENTENCE.split(text.partition("\n")[0])[0]
     line = line.strip().removesuffix("**").rstrip(" .").removesuffix("**").strip()

@@ -1,4 +1,4 @@
-"""Tools that go along with trials: in their requests, in what is read of replies, and where an API knows none."""
+"""What questions of a plan are worth, and tools that go along with trials: in their requests, in what is read of replies, and where an API knows none."""
 
 from __future__ import annotations
 
@@ -75,3 +75,13 @@ def test_build_plan__an_api_without_tools_is_refused_where_a_task_has_some(tmp_p
     plan_of(tmp_path, {"call": "text"}, api="completions")
     with pytest.raises(SweepError, match=r"tasks.tools: .* api: completions of model .*`call: text`"):
         plan_of(tmp_path, {"call": "api"}, api="completions")
+
+
+def test_worth__is_that_of_the_points_that_are_asked(tmp_path) -> None:
+    plan = build_plan(from_mapping(sweep_config(tmp_path, NOWHERE)))
+
+    worth, limiting = plan.worth([[10, 10, 0, 0], [20, 0, 0, 0]])
+
+    assert (worth, limiting) == (pytest.approx(40), "")
+    assert plan.worth([[10, 10, 0, 0], [1, 0, 0, 0]])[1] == "boolean"
+    assert plan.worth([[0] * 4, [7, 0, 0, 0]])[0] == pytest.approx(7)

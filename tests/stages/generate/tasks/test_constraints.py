@@ -9,7 +9,7 @@ import pytest
 from evalcube.stages.generate import TASKS, Cell, Trial
 from evalcube.stages.generate.tasks.constraints import MOST_TEXT, broken_rules
 from tests.stages.generate.no_work import excess_of_no_work
-from tests.stages.generate.test_noisy_solver import ERROR
+from tests.stages.generate.tasks.test_noisy_solver import ERROR
 
 TASK = TASKS["constraints"]
 

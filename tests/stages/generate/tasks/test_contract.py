@@ -32,9 +32,9 @@ from tests.strategies import (
     random_params,
 )
 
-GOLDEN = Path(__file__).parents[2] / "data" / "generate_golden.json"
+GOLDEN = Path(__file__).parents[3] / "data" / "generate_golden.json"
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 GROWING = {
     "arithmetic": ["length", "max_depth", "max_number", "prob_dewhitespace"],

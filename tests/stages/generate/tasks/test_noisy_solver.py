@@ -18,7 +18,7 @@ from evalcube.stages.generate import Cell, Trial
 from tests.stages.generate.family import FAMILY
 from tests.stages.generate.solvers_documents import meets, read_table
 from tests.stages.generate.solvers_stories import film
-from tests.stages.generate.test_truth_sizes import (
+from tests.stages.generate.tasks.test_truth_sizes import (
     LINES,
     SIZES,
     WORDS,
