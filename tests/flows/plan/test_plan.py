@@ -1,4 +1,4 @@
-"""What questions of a plan are worth, and tools that go along with trials: in their requests, in what is read of replies, and where an API knows none."""
+"""What questions are worth; tools in requests, in what is read of replies, and where an API knows none."""
 
 from __future__ import annotations
 
