@@ -9,7 +9,7 @@ import pytest
 import evalcube as ec
 from evalcube.events import Counted, Noted
 from evalcube.flows.errors import WrongTypeError
-from evalcube.flows.events import Announcer
+from evalcube.flows.events import Announcer, address_of, process_at
 from evalcube.flows.read.reader import Reader
 from evalcube.storage.errors import StorageError
 
@@ -75,3 +75,8 @@ def test_public_functions__tell_what_they_count_and_what_a_person_should_read(
     assert heard["merge"] == {"regions written"}
     assert heard["import_logs"] == {"samples read"}
     assert heard["report"] == {Noted}
+
+
+@pytest.mark.parametrize("address", ["tcp://10.0.0.1:4321", "inproc://10.0.0.1/7/2"])
+def test_address_of__is_that_of_any_process_there(address):
+    assert address_of(process_at(address)) == address_of(process_at(address, 77)) == address

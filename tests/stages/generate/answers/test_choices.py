@@ -134,6 +134,7 @@ def test_read_choice__of_hedges_and_denials_is_none_of_theirs(frame: str, text: 
         ("so the work is W = F d and D = 3 m", None),
         ("The answer is (B).\n\nQuestion: What else?\nA. this\nB. that\nAnswer: A", "B"),
         ("The answer is (B).\n\nA. this\nB. that\nC. those\nThe answer is (C).", "B"),
+        ("Answer: A/B", None),
         ("A. iron\nB. tin\nC. zinc\nD. lead\nAnswer: C", "C"),
     ],
 )
