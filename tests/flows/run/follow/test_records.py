@@ -1,6 +1,7 @@
 """The log of a run: JSON by line, bounded, without anything that a model or an endpoint said."""
 
 import json
+import logging
 from contextlib import suppress
 from datetime import datetime
 
@@ -17,7 +18,7 @@ from evalcube.flows.events import (
     Started,
     Traffic,
 )
-from evalcube.flows.run.follow.records import MOST_BYTES, EventLog
+from evalcube.flows.run.follow.records import MOST_BYTES, EventLog, to_logging
 from evalcube.stages.infer.jobs import Slowdown
 
 STARTED = Started("run-1", "cube.zarr", 10, 2, ("alpha", "beta"))
@@ -122,3 +123,21 @@ def test_log__a_full_disk_ends_the_log_and_not_the_run():
         log(Noted("more"))
 
     assert "/dev/full ends early: No space left" in log.problem
+
+
+def test_to_logging__warns_of_what_a_reader_should_act_on(monkeypatch):
+    heard, logger = [], logging.Logger("alone")
+    monkeypatch.setattr("evalcube.flows.run.follow.records._LOGGER", logger)
+    logger.addFilter(lambda record: heard.append((record.levelname, record.getMessage())))
+
+    for event in (
+        Noted("slow", said="the endpoint's words"),
+        Noted("full", urgent=True),
+        Finished("complete"),
+        Finished("stopped"),
+        block(),
+    ):
+        to_logging(event)
+
+    assert [level for level, _ in heard] == ["INFO", "WARNING", "INFO", "WARNING"]
+    assert [message.split()[-1] for _, message in heard] == ["slow", "full", "complete", "stopped"]
