@@ -323,7 +323,7 @@ class _Publishing:
             found.append("Who wants to measure more of it needs a config of his own.")
         if not self._licence:
             found.append(
-                "Without a licence, others do not know what they may do with it: give one with --licence."
+                "Without a licence (evalcube publish --licence), others do not know what they may do with it."
             )
         return tuple(found)
 
