@@ -32,6 +32,8 @@ OneCube: TypeAlias = "str | os.PathLike[str] | xr.Dataset"
 CubeLike: TypeAlias = "OneCube | Sequence[OneCube]"
 """What every reader takes: a cube, or several in a list, which are read as if merged."""
 
+SMALL = 2**24
+"""Bytes of trial arrays that are read at once: sooner than those that are needed, as tasks of Dask's."""
 _DIMS = ("model", "task", "params", "trial", "repeat")
 _FORMS = "Give an address, a dataset of open_cube, what made or filled a cube as it was returned, or several in a list"
 

@@ -16,6 +16,7 @@ from evalcube import known_as
 from evalcube._arrays import Dataset, PlainDataset, as_xarray, variable
 from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.cube_like import (
+    SMALL,
     CubeLike,
     cube_behind,
     is_dataset,
@@ -54,9 +55,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from evalcube.flows.config.views import View
-
-SMALL = 2**24
-"""Bytes of trial arrays that are read at once: sooner than those that are needed, as tasks of Dask's."""
 
 
 @dataclass(frozen=True)

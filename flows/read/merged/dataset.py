@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evalcube._arrays import PlainDataset, as_xarray
+from evalcube.flows.cube_like import SMALL
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.targets import Window, window_of
 from evalcube.flows.read.cautions import graders_meet
 from evalcube.flows.read.merged.inputs import Input
 from evalcube.flows.read.merged.joined import Joined
 from evalcube.flows.read.merged.layers import Array, UnionPart, lay
-from evalcube.flows.read.selection import SMALL
 from evalcube.flows.state.recording import count_arrays, lacking_questions, receipt_of, sum_pairwise
 from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS, SECOND, Status
 from evalcube.stages.score.counters import add_counters, set_cost
