@@ -152,7 +152,7 @@ def _form(form: Any, links: Links) -> str:
 
 def _range(field: FieldInfo) -> str:
     """The bounds of a number."""
-    bounds: dict[str, object] = {}
+    bounds: dict[str, float] = {}
     for rule in _rules(field.rebuild_annotation()):
         bounds |= {name: getattr(rule, name) for name in _BOUNDS if getattr(rule, name, None) is not None}
     text = " ".join(_BOUNDS[name].format(_number(bounds[name])) for name in _BOUNDS if name in bounds)
@@ -169,12 +169,12 @@ def _rules(annotation: Any) -> Iterator[object]:
             yield from getattr(rule, "metadata", ())
 
 
-def _number(value: object) -> str:
-    if isinstance(value, (int, float)) and abs(value) >= 10**7:
+def _number(value: float) -> str:
+    if abs(value) >= 10**7:
         digits, power = f"{value:.1e}".split("e+")
         digits = "" if digits == "1.0" else f"{digits} · "
         return f"{digits}10{power.lstrip('0').translate(_POWERS)}"
-    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+    return f"{int(value):,}" if value == int(value) else f"{value:g}"
 
 
 def _default(field: FieldInfo) -> str:
