@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import replace
+from dataclasses import InitVar, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -53,45 +53,40 @@ FLUSH_SECONDS = 120.0
 """A region is written at least this often while its blocks come in, so that cubes can be read during a sweep."""
 
 
+@dataclass(eq=False)
 class Session:
     """One run of a sweep, from an open cube under a lease to a summary."""
 
-    def __init__(
-        self,
-        store: SweepStore,
-        settings: Sweep,
-        sampling: Sampling,
-        cluster: Cluster | None,
-        workers: int | None,
-        lease: Lease,
-        subscriber: Subscriber,
-        flush_seconds: float,
-        only: Only | None = None,
-        stop: threading.Event | None = None,
-    ) -> None:
-        self._store = store
-        self._settings = settings
-        self._sampling = sampling
-        self._cluster, self._workers = cluster, workers
-        self._lease = lease
-        self._only = only
-        self._flush_seconds = flush_seconds
+    store: SweepStore
+    """As far as the sampling wants it now; replaced from round to round."""
+    settings: Sweep
+    sampling: Sampling
+    cluster: Cluster | None
+    workers: int | None
+    lease: Lease
+    subscriber: InitVar[Subscriber]
+    flush_seconds: float
+    only: Only | None = None
+    stop: InitVar[threading.Event | None] = None
+
+    def __post_init__(self, subscriber: Subscriber, stop: threading.Event | None) -> None:
+        records = self.store.cube.records
         self._id = uuid.uuid4().hex[:12]
         self._tracker = Tracker()
         self._engines: Engines = {}
-        prices = {model.name: model.paid for model in settings.models}
-        self._spending = Spending(store.cube.records, store.counters(), prices, settings.spend)
-        live = LiveFile(store.cube.records, self._tracker)
+        prices = {model.name: model.paid for model in self.settings.models}
+        self._spending = Spending(records, self.store.counters(), prices, self.settings.spend)
+        live = LiveFile(records, self._tracker)
         self._emit = Announcer((self._tracker, self._spending, live, self._keep_engines, subscriber))
         self._interrupt: Interrupt | None = None
-        self._wish = StopWish(store.cube.records, lease.holder.token, self._emit.note, stop)
+        self._wish = StopWish(records, self.lease.holder.token, self._emit.note, stop)
         self._spending.stop = self._wish.stop
         self._endpoints: dict[str, Endpoint] = {}
 
     def run(self) -> RunSummary:
         """Do what is left to do; a sweep with nothing left starts neither server nor cluster."""
-        self._store = self._with_current_targets()
-        work = RoundWork.of(self._store)
+        self.store = self._with_current_targets()
+        work = RoundWork.of(self.store)
         with stop_on_interrupt() as self._interrupt:
             try:
                 reason = self._begin(work, self._interrupt)
@@ -102,20 +97,20 @@ class Session:
         if reason == "stopped" and self._is_done():
             reason = "complete"
         # A new one, since it reads the ledger: once, for all that is said of the run's end.
-        old = self._store
+        old = self.store
         store = SweepStore(old.cube, old.plan, old.targets, old.found)
         summary = summarize_run(
             reason,
             store,
-            self._settings,
+            self.settings,
             self._tracker,
             self._spending,
             self._wish.by,
             self._endpoints,
-            self._only,
+            self.only,
         )
         self._warn_of_engines(store)
-        remember(store.cube.records, self._settings.models, self._endpoints, self._tracker.traffic())
+        remember(store.cube.records, self.settings.models, self._endpoints, self._tracker.traffic())
         self._emit(Finished(summary.reason, summary.to_dict()))
         return summary
 
@@ -130,13 +125,13 @@ class Session:
             return
         added = {
             evaluation.eval_id: [EngineInfo(*info) for info in event.engines[evaluation.model]]
-            for evaluation in self._store.plan.evaluations
+            for evaluation in self.store.plan.evaluations
             if evaluation.model in event.engines
         }
         joined = joined_engines([self._engines, added])
         if joined != self._engines:
             self._engines = joined
-            records = self._store.cube.records
+            records = self.store.cube.records
             # With what is there: other engines may have served earlier runs of the cube.
             write_engines(records, joined_engines([read_engines(records), joined]))
 
@@ -149,21 +144,21 @@ class Session:
 
     def _with_current_targets(self) -> SweepStore:
         """The sweep as far as the sampling wants it now; its cube may not have that size yet."""
-        store = self._store
-        targets = self._sampling.targets(store.plan, store.planned, store.counters())
+        store = self.store
+        targets = self.sampling.targets(store.plan, store.planned, store.counters())
         whole = targets
-        if self._only is not None:
-            whole = targets.union(self._only.whole(self._settings, store.plan))
-            targets = replace(targets, first=self._only.first)
+        if self.only is not None:
+            whole = targets.union(self.only.whole(self.settings, store.plan))
+            targets = replace(targets, first=self.only.first)
         whole.refuse_too_many()
         # A new one, since it reads the ledger: what the round before recorded is done.
         return SweepStore(store.cube, store.plan, targets, store.found, whole)
 
     def _next_round(self) -> RoundWork:
         """Ask the sampling how far to go now, and bring the cube to that size."""
-        self._store = self._with_current_targets()
-        self._store.grow()
-        return RoundWork.of(self._store)
+        self.store = self._with_current_targets()
+        self.store.grow()
+        return RoundWork.of(self.store)
 
     def _is_done(self) -> bool:
         """Whether nothing is left, although somebody stopped the run: that came with its last reply."""
@@ -176,7 +171,7 @@ class Session:
         """Say what there is to do, and do it; returns as `_work`."""
         self._emit(self._started_event(work))
         if not (work.trials or work.stale or work.uncompared):
-            self._store.grow()
+            self.store.grow()
             return "complete"
         if self._wish.stopped or (work.trials and self._spending.reached):
             return "stopped"
@@ -184,7 +179,7 @@ class Session:
 
     def _work(self, work: RoundWork, interrupt: Interrupt) -> str:
         """Run the tasks round by round; returns "complete", or "stopped" if somebody stopped it."""
-        begin_processes(self._cluster, self._workers, work.trials, self._store.plan)
+        begin_processes(self.cluster, self.workers, work.trials, self.store.plan)
         from evalcube.flows.run.cluster import default_cluster, described, present, wait_for_workers
         from evalcube.flows.run.preflight import Members, refuse_far_workers
         from evalcube.flows.run.servers import serve_models
@@ -196,12 +191,12 @@ class Session:
             stack.enter_context(self._wish)
             served = stack.enter_context(serve_models(asked, self._emit.note, self._answer_tokens()))
             # A Ctrl-C in the middle of starting worker processes would leave some of them behind.
-            cluster = self._cluster or default_cluster(self._workers, work.trials, self._store.plan)
+            cluster = self.cluster or default_cluster(self.workers, work.trials, self.store.plan)
             with interrupt.hold_signals():
                 connection = stack.enter_context(cluster.connect())
             stack.enter_context(connection.explain_if_lost())
             self._note_place(cluster, connection)
-            addresses = wait_for_workers(cluster, connection, self._lease, self._emit.note, self._is_stopped)
+            addresses = wait_for_workers(cluster, connection, self.lease, self._emit.note, self._is_stopped)
             if self._is_stopped():
                 return "stopped"
             refuse_far_workers(asked, addresses)
@@ -211,28 +206,28 @@ class Session:
                 connection,
                 context,
                 admission,
-                self._lease,
+                self.lease,
                 self._emit,
                 share_limits(self._endpoints),
                 self._wish,
                 served.is_over,
-                self._flush_seconds,
+                self.flush_seconds,
                 cluster.patience,
-                task_group(self._settings.name, self._id),
+                task_group(self.settings.name, self._id),
             )
             connection.client.subscribe_topic(topic(self._id), partial(self._receive, parts))
             # Before the plugin is registered: half a registration has to be taken back, too.
             stack.callback(forget, connection, self._id)
             stack.callback(admission.close)
-            install(connection, context, self._settings.name)
+            install(connection, context, self.settings.name)
             # Before any request: money is spent only by workers that can store the replies.
             addresses = admission.first(addresses, lambda: present(connection), self._is_stopped)
             if self._is_stopped():
                 return "stopped"
-            if not self._store.grown:
+            if not self.store.grown:
                 # Not before: a run that is refused for a key, a server or a worker leaves the plan as it was.
-                self._store.grow()
-                work = RoundWork.of(self._store)
+                self.store.grow()
+                work = RoundWork.of(self.store)
             self._emit.note(described(cluster, connection, len(addresses)))
             driver, blocks = self._run_rounds(parts, work, len(addresses), interrupt)
             self._wait_for_reports(connection, driver.workers, blocks)
@@ -248,33 +243,33 @@ class Session:
         blocks = 0
         interrupt.stop = partial(self._wish.stop, "; Ctrl-C again to stop at once")
         while True:
-            driver = Driver(parts, self._store, work, workers)
+            driver = Driver(parts, self.store, work, workers)
             driver.run()
             blocks += driver.blocks
             if self._wish.stopped:
                 return driver, blocks
-            before = self._store.planned
+            before = self.store.planned
             work = self._next_round()
-            if self._store.planned.same(before):
+            if self.store.planned.same(before):
                 return driver, blocks  # nothing is left but transport errors
             finished = self._tracker.done()
             asked_since = tuple(
                 replace(row, left=row.left + finished.get(number, 0))
                 for number, row in enumerate(self._asked_rows(work))
             )
-            self._emit(Extended(sum(self._store.targets.counts), asked_since))
+            self._emit(Extended(sum(self.store.targets.counts), asked_since))
 
     def _models_asked(self, work: RoundWork) -> list[Model]:
-        plan = self._store.plan
-        names = {plan.evaluations[i].model for i in self._sampling.models(plan)}
+        plan = self.store.plan
+        names = {plan.evaluations[i].model for i in self.sampling.models(plan)}
         names |= {judge.model for judge in plan.judges}
         # Counters that are behind decide nothing yet: once they are added up, a budget may want more.
         any_asked = bool(work.trials or work.stale)
-        return [model for model in self._settings.models if any_asked and model.name in names]
+        return [model for model in self.settings.models if any_asked and model.name in names]
 
     def _answer_tokens(self) -> int:
         """Most tokens of an answer; 0 where nobody bounds it."""
-        longest = [token_limit(sampler) for sampler in self._settings.samplers.values()]
+        longest = [token_limit(sampler) for sampler in self.settings.samplers.values()]
         return 0 if 0 in longest else max(longest, default=0)
 
     def _note_place(self, cluster: Cluster, connection: Connection) -> None:
@@ -294,10 +289,10 @@ class Session:
         from evalcube.flows.run.worker.context import Proof, RunContext
         from evalcube.storage.reach import leave_tokens
 
-        cube, cache, store = absolute(self._settings.cube), absolute(self._settings.cache), self._store
-        routes = bounded_refusals(store, recall(store.cube.records, self._settings.models, routes))
+        cube, cache, store = absolute(self.settings.cube), absolute(self.settings.cache), self.store
+        routes = bounded_refusals(store, recall(store.cube.records, self.settings.models, routes))
         self._endpoints = {name: route.endpoint for name, route in routes.items()}
-        elsewhere, managed = connection.code.elsewhere, filter(is_managed, self._settings.models)
+        elsewhere, managed = connection.code.elsewhere, filter(is_managed, self.settings.models)
         # A server of this run may not have begun yet.
         reached = self._endpoints.keys() - {model.name for model in managed}
         proof = Proof(
@@ -306,7 +301,7 @@ class Session:
             tuple(self._endpoints.values()) if unset_keys else (),
             tuple(self._endpoints[name] for name in self._endpoints if name in reached) if elsewhere else (),
         )
-        token = self._lease.holder.token
+        token = self.lease.holder.token
         return RunContext.of(self._id, store.plan, (cube, cache), routes, token, proof)
 
     def _wait_for_reports(self, connection: Connection, workers: Sequence[str], blocks: int) -> None:
@@ -337,22 +332,22 @@ class Session:
             self._emit(report)
 
     def _started_event(self, work: RoundWork) -> Started:
-        store, counts = self._store, self._store.targets.counts
+        store, counts = self.store, self.store.targets.counts
         return Started(
             self._id,
-            self._settings.cube,
+            self.settings.cube,
             sum(counts),
             sum(counts) - sum(work.left),
             store.plan.labels,
             recorded=tuple(count - left for count, left in zip(counts, work.left, strict=True)),
             asked=self._asked_rows(work),
-            prices={model.name: model.paid for model in self._settings.models if model.priced},
+            prices={model.name: model.paid for model in self.settings.models if model.priced},
         )
 
     def _asked_rows(self, work: RoundWork) -> tuple[Asked, ...]:
         """What is to ask of each evaluation; nothing where the config no longer names its model."""
-        names = {model.name for model in self._settings.models}
-        rows = zip(self._store.plan.evaluations, self._store.targets.counts, work.left, strict=True)
+        names = {model.name for model in self.settings.models}
+        rows = zip(self.store.plan.evaluations, self.store.targets.counts, work.left, strict=True)
         return tuple(
             Asked(evaluation.model, trials, left if evaluation.model in names else 0)
             for evaluation, trials, left in rows

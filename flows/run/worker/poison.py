@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -191,39 +191,23 @@ class _Half:
         return self.deaths == _PROOF - 1
 
 
+@dataclass(eq=False)
 class PoisonIsolation:
-    """Takes blocks apart that workers died with, one part at a time.
+    """Takes blocks apart that workers died with, one part at a time."""
 
-    Parameters
-    ----------
-    records
-        Of the cube: where marks are left.
-    submit
-        Submits a block's tasks under marks whose keys begin with the given one; returns the last one.
-    give_up
-        Submits what records the trials of a block as transport errors.
-    when_done
-        Has a handler called, later and in the driver's thread, when a future is done.
-    quiet
-        Returns whether nothing else is under way that makes or grades trials.
-    """
-
-    def __init__(
-        self,
-        records: Space,
-        submit: Callable[[Block, str], Future],
-        give_up: Callable[[Block], Future],
-        when_done: Callable[[Future, Callable[[Future], None]], None],
-        quiet: Callable[[], bool],
-    ) -> None:
-        self._records = records
-        self._submit = submit
-        self._give_up = give_up
-        self._when_done = when_done
-        self._quiet = quiet
-        self._waiting: deque[_Half] = deque()
-        self._busy = False
-        self._numbers = itertools.count(_FIRST_INDEX)
+    records: Space
+    """Of the cube: where marks are left."""
+    submit: Callable[[Block, str], Future]
+    """Submits a block's tasks under marks whose keys begin with the given one; returns the last one."""
+    give_up: Callable[[Block], Future]
+    """Submits what records the trials of a block as transport errors."""
+    when_done: Callable[[Future, Callable[[Future], None]], None]
+    """Has a handler called, later and in the driver's thread, when a future is done."""
+    is_quiet: Callable[[], bool]
+    """Returns whether nothing else is under way that makes or grades trials."""
+    _waiting: deque[_Half] = field(default_factory=deque)
+    _busy: bool = False
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(_FIRST_INDEX))
 
     def add(self, block: Block, settle: Callable[[list[tuple[Block, Future]]], None]) -> None:
         """Take a block apart; `settle` gets what is known of its trials in the end, or the task that failed."""
@@ -239,7 +223,7 @@ class PoisonIsolation:
         """Remove the marks, those of runs that were killed too."""
         # What cannot be removed costs a later suspect block one more attempt, no more.
         with suppress(OSError, StorageError):
-            self._records.clear(_MARKS)
+            self.records.clear(_MARKS)
 
     def _renumber(self, block: Block) -> Block:
         # Reports are told apart by the block's key, and marks are named by it: a part must have one of its own.
@@ -247,7 +231,7 @@ class PoisonIsolation:
 
     def go_on(self) -> None:
         """Try the next part, if none is being tried and one may be."""
-        quiet = self._quiet()
+        quiet = self.is_quiet()
         part = next((part for part in self._waiting if quiet or not part.alone), None)
         # One at a time: with two under marks, a death would leave both.
         if self._busy or part is None:
@@ -255,12 +239,12 @@ class PoisonIsolation:
         self._waiting.remove(part)
         self._busy = True
         if part.deaths >= _PROOF:
-            future = self._give_up(part.block)
+            future = self.give_up(part.block)
         else:
             # With the number of deaths in it, so that the mark of the first attempt does not forbid the second.
             name = "-".join(map(str, (*part.block.key, part.deaths)))
-            future = self._submit(part.block, _MARKS + name)
-        self._when_done(future, lambda done: self._done(part, done))
+            future = self.submit(part.block, _MARKS + name)
+        self.when_done(future, lambda done: self._done(part, done))
 
     def _done(self, part: _Half, future: Future) -> None:
         self._busy = False

@@ -129,7 +129,7 @@ def test_add__asks_again_what_went_with_its_worker_after_it_was_done(tmp_path):
             first_done[0].status, first_done[0].error = "error", WorkerDiedError("suspects/first")
         return future
 
-    bench.isolation._submit = submit
+    bench.isolation.submit = submit
     bench.isolation.add(block(8), settled.append)
     bench.run()
 
@@ -155,7 +155,7 @@ def test_add__settles_in_the_end_though_results_go_again_and_again(tmp_path):
         def status(self, _):
             pass
 
-    bench.isolation._submit = lambda *_: Vanishing(error=WorkerDiedError("suspects/0"))
+    bench.isolation.submit = lambda *_: Vanishing(error=WorkerDiedError("suspects/0"))
     bench.isolation.add(block(1), settled.append)
     bench.run()
 
