@@ -27,6 +27,7 @@ _MANY_REGIONS = 32
 _SHARE = 0.05
 """Of a run's time that it counts at most, before its end."""
 _MOST_DEATHS = 3
+"""Times that workers may die with these tasks in a round."""
 
 
 Submit = Callable[..., Future]

@@ -11,7 +11,6 @@ import queue
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 from distributed import Future as DaskFuture
@@ -40,18 +39,21 @@ from evalcube.flows.run.worker.poison import (
 from evalcube.flows.run.workers import RunParts, Workers
 from evalcube.flows.state.open_trials import RoundWork
 from evalcube.flows.state.store import SweepStore
-from evalcube.storage.cube.ledger import Receipt, most_fingerprints
+from evalcube.storage.cube.ledger import Receipt
 from evalcube.storage.errors import StorageError
 
 Future: TypeAlias = "DaskFuture[Any]"
 Key = tuple[int, ...]  # of a block
 
 _FEW = 64
-_MOST_CAUSES = 8
+"""Trials of a block up to which the task that asks them makes them, too."""
 _POLL_SECONDS = 0.25
 _HALT_SECONDS = 0.5
+"""Between two orders to stop: workers may have restarted since the last one."""
 _MOST_DEATHS = 3
+"""Times that workers may die with the task that writes a region."""
 _RECEIPT_SECONDS = 2.0
+"""So long a receipt waits for others, where each append costs a request."""
 
 
 class Driver:
@@ -272,9 +274,7 @@ class Driver:
             blocks.opened = [region for region in blocks.opened if not region.is_finished]
 
     def _write(self, region: RegionProgress) -> None:
-        region.generation += 1
-        graded, region.graded = region.graded, []
-        kept_before, window = region.kept, region.work.window
+        kept_before, window, graded = region.kept, region.work.window, region.begin_write()
         results = [result for _, result in graded]
         arguments = (self._parts.context.run, window, region.generation, kept_before, results, region.unrated)
         future = self._submit("process", region_tasks.write_region, *arguments, priority=20)
@@ -296,7 +296,6 @@ class Driver:
                 if future.status != "finished":
                     done(future)
                     return
-                region.writing = None
                 self._record(region, await_answer(receipt))
 
             receipt.when_done(lambda: self._arrived.put((take_receipt, future)))
@@ -315,15 +314,7 @@ class Driver:
     def _record(self, region: RegionProgress, receipt: Receipt) -> None:
         # Once more, since the task took time: a receipt of a driver that lost its lease must not follow another's.
         self._parts.lease.check()
-        region.unrated = receipt.unrated
-        region.causes.update(receipt.causes)
-        region.fingerprints = most_fingerprints([region.fingerprints, receipt.fingerprints])
-        receipt = replace(
-            receipt,
-            causes=dict(region.causes.most_common(_MOST_CAUSES)),
-            grader=region.work.grader_of(receipt.grader),
-            fingerprints=region.fingerprints,
-        )
+        receipt = region.end_write(receipt)
         self._store.ledger.append(receipt)
         self._store.trust(receipt)
         self._counting.add_receipt(receipt)

@@ -7,7 +7,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from distributed import Future as DaskFuture
@@ -16,6 +16,7 @@ from evalcube.flows.plan.targets import Block, Kept, RegionWork, cut_blocks
 from evalcube.flows.run.worker.poison import raise_unless_workers_died
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.rates import Quota
+from evalcube.storage.cube.ledger import Receipt, most_fingerprints
 
 SMALLEST, LARGEST = 16, 256
 LARGE_SWEEP = 100_000
@@ -26,6 +27,9 @@ MOST = 4096
 _SHARED_OUT = 16
 """Blocks of the largest size that each worker gets at least, so that all workers end at about the same time."""
 _MOMENT_SECONDS, _LONG_SECONDS = 10.0, 30.0
+"""What a block takes below which the next ones are larger, and above which they are smaller."""
+_MOST_CAUSES = 8
+"""Causes of transport errors that a receipt names, the most frequent ones."""
 
 
 def initial_size(left: int, connections: int, workers: int, largest: int = LARGEST) -> int:
@@ -234,6 +238,24 @@ class RegionProgress:
         for _, future in results:
             raise_unless_workers_died(future)
         self.graded += results
+
+    def begin_write(self) -> list[tuple[Block, Future]]:
+        """Begin the next generation; returns the blocks that it adds to what is stored."""
+        self.generation += 1
+        graded, self.graded = self.graded, []
+        return graded
+
+    def end_write(self, receipt: Receipt) -> Receipt:
+        """Take in what was written; returns its receipt with what this run and the ledger know beside it."""
+        self.writing, self.unrated = None, receipt.unrated
+        self.causes.update(receipt.causes)
+        self.fingerprints = most_fingerprints([self.fingerprints, receipt.fingerprints])
+        return replace(
+            receipt,
+            causes=dict(self.causes.most_common(_MOST_CAUSES)),
+            grader=self.work.grader_of(receipt.grader),
+            fingerprints=self.fingerprints,
+        )
 
     @property
     def is_finished(self) -> bool:

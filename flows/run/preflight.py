@@ -30,6 +30,7 @@ _MOST_QUESTIONS = 500
 _ANSWER_SECONDS = 30.0
 """So long after a worker left its answer in the cube and the cache it may take to be seen here."""
 _RENEWAL_SECONDS = 600.0
+"""After which tokens are left anew: caches are cleaned of temporary files that are an hour old."""
 
 
 class Members:

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 Unit = Literal["tokens", "usd"]
 
 _SHARE = 0.3
+"""Of what is left of a budget, for one round: what its trials show decides on the next."""
 _LEAST_SHARE = 0.05
+"""Of the whole budget, so that there are not ever smaller rounds."""
 _MOST: dict[Unit, float] = {"tokens": 1e15, "usd": 1e9}
 """As `spend` in a config."""
 _SUFFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9}

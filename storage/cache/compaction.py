@@ -39,6 +39,7 @@ from evalcube.storage.processes import heading, is_abandoned, this_owner
 _MERGED_BYTES = 2**30
 _MERGED_RECORDS = 2**20
 _SMALL_BYTES = 2**28
+"""From which on a pack stays as it is: to copy it costs more than to open it."""
 _BUFFER = 1 << 22
 _MANY = 8
 """Packs of a few runs, from which on they become one: a process opens and reads each."""

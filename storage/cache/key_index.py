@@ -27,7 +27,9 @@ Part = tuple[Heads, Heads]
 _OFFSET_BITS = 40
 _OFFSET_MASK = (1 << _OFFSET_BITS) - 1
 _RECENT = 8192
+"""Records in the dictionary that become a table."""
 _GROWTH = 4
+"""Times as large as what comes a table may be to be joined with it, so that each record is copied a few times only."""
 MOST_ROWS = 1 << 22
 """Of a table in memory, 64 MB; one that has as many is mapped, and does not grow any more."""
 

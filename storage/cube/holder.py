@@ -28,6 +28,7 @@ HELD_HERE: set[str] = set()
 """Tokens of the leases that this process holds."""
 
 _UNREADABLE_TTL = 60.0
+"""Of a record that nobody can read: as of a default lease."""
 _GREATEST_PID = 2**31 - 1
 
 

@@ -94,6 +94,7 @@ _MARKS = "suspects/"
 """What the marks' keys begin with, among a cube's records."""
 
 _PARTS = 8
+"""Into which a block is cut: one trial of 64 is alone after two cuts."""
 _PROOF = 2
 """Workers that must die with a single trial."""
 _MOST_LOSSES = 5

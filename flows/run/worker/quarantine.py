@@ -31,6 +31,7 @@ _HOLD_SECONDS = 180.0
 _POLL_SECONDS = 0.25
 _AGAIN_SECONDS = 2.0
 _UNDECIDED_SECONDS = 120.0
+"""After which what nothing decides is the endpoint's trouble."""
 _ASKED = 8
 """Other workers that are asked, at most."""
 _REVIVALS = 3

@@ -2,6 +2,7 @@
 
 import itertools
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from evalcube.flows.run.in_flight import (
     AddressLoad,
     BlockQueue,
     InFlightLimit,
+    RegionProgress,
     blocks_to_submit,
     make_limits,
 )
@@ -24,6 +26,7 @@ from evalcube.flows.run.workers import Workers
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.engine import Engine
 from evalcube.stages.infer.jobs import Job, Slowdown
+from evalcube.storage.cube.ledger import Receipt
 from evalcube.storage.cube.regions import Region
 from tests.flows.run.parts import run_parts
 from tests.waiting import PATIENCE
@@ -282,3 +285,35 @@ def test_blocks_to_submit__waits_for_a_judge_and_ends():
     judge.end()
     assert sum(block.size for _, _, block in blocks_to_submit([blocks], [judge])) == 1000
     assert blocks.over
+
+
+def receipt(generation, **fields):
+    return Receipt(Region(0, 0, 0), generation, 8, 1, 8, False, 0, 0, digest="ab", **fields)
+
+
+def test_region_progress__its_receipts_say_what_all_writings_of_the_run_have_met():
+    work = SimpleNamespace(grader_of=lambda version: f"11+{version}")
+    region = RegionProgress(work, 1, NOTHING_KEPT, graded=["a", "b"])
+    causes = {f"http {500 + number}": number for number in range(1, 11)}
+
+    assert (region.begin_write(), region.graded, region.generation) == (["a", "b"], [], 2)
+    region.writing = "a task"
+    region.end_write(receipt(2, causes={"timeout": 20}, unrated=3, fingerprints={"a": 1}))
+    last = region.end_write(receipt(3, causes=causes, grader="12", unrated=1, fingerprints={"a": 1, "b": 3}))
+
+    assert (region.writing, region.unrated) == (None, 1)
+    assert list(last.causes.items())[:2] == [("timeout", 20), ("http 510", 10)]
+    assert len(last.causes) == 8
+    assert (last.grader, last.fingerprints, last.generation) == ("11+12", {"b": 3, "a": 2}, 3)
+
+
+def test_region_progress__takes_in_what_became_of_a_block_and_raises_what_a_task_raised():
+    region = RegionProgress(None, 1, NOTHING_KEPT, open_blocks=2, all_submitted=True)
+    done = SimpleNamespace(status="finished")
+
+    region.settle([("block", done)])
+
+    assert (region.open_blocks, region.graded, region.is_finished) == (1, [("block", done)], False)
+    with pytest.raises(ClusterError, match="gave up a task"):
+        region.settle([("block", SimpleNamespace(status="cancelled"))])
+    assert (region.open_blocks, region.graded) == (0, [("block", done)])
