@@ -40,22 +40,20 @@ class BoardColumn:
         """Whether tables and the report of this board show it like others, by its `form`."""
         return self.form is not None and self.when(board)
 
-    def estimate(self, row: Row) -> Estimate | None:
-        """Return a row's value with its interval, or with itself for both ends if it has none; None without a value."""
+    def estimate(self, row: Row) -> Estimate:
+        """Return a row's value with its interval, or with itself for both ends; NaN where the row has none."""
         value: Any = row
         for name in self.path.split("."):
             if isinstance(value, Mapping):
                 value = value.get(name)
-            else:
+            elif value is not None:
                 value = value[int(name)] if isinstance(value, tuple) else getattr(value, name)
-            if value is None:
-                return None
+        value = math.nan if value is None else value
         return value if isinstance(value, Estimate) else Estimate.of([value] * 3)
 
     def value(self, row: Row) -> float:
         """NaN where the row has none."""
-        estimate = self.estimate(row)
-        return math.nan if estimate is None else estimate.value
+        return self.estimate(row).value
 
 
 def _when(shown: bool) -> Condition:
@@ -77,27 +75,33 @@ COLUMNS: Sequence[BoardColumn] = (
     BoardColumn("ranks", "rank_interval", higher_first=False),
     BoardColumn(
         *("tokens", "tokens_per_trial", False, "number", 6),
-        *("Completion tokens for each trial.", "tokens\nper trial"),
+        hint="Completion tokens for each trial.",
+        long_head="tokens\nper trial",
     ),
-    BoardColumn("truncated", "truncated", False, "percent", 7, "Cut off by the token limit.", "", _YES, _YES),
+    BoardColumn("truncated", "truncated", False, "percent", 7, "Cut off by the token limit.", explorer=_YES),
     BoardColumn(
-        *("USD/1000", "cost_per_1000", False, "money", 9, "USD for 1000 trials.", "USD per\n1000 trials")
+        "USD/1000", "cost_per_1000", False, "money", 9, "USD for 1000 trials.", "USD per\n1000 trials"
     ),
-    BoardColumn("cost", "cost", False, "money", 0, "USD of all finished trials.", "", _NO, _NO),
+    BoardColumn("cost", "cost", False, "money", 0, "USD of all finished trials.", when=_NO, explorer=_NO),
     BoardColumn("invalid", "invalid", False, "percent", 10, "Replies without an answer in the asked form."),
     BoardColumn("refused", "refused", False, "percent", 10, "Refused or filtered."),
     BoardColumn(
-        *("trials", "trials", True, "number", 11, "Finished trials, of those that are planned."),
+        *("trials", "trials", True, "number", 11),
+        hint="Finished trials, of those that are planned.",
         explorer=lambda board: any(row.partial for row in board.rows),
     ),
     BoardColumn(
-        *("unique", "unique", True, "percent", 12, "Trials whose question is new in its cell."),
-        *("new\nquestions", lambda board: any(row.unique < 1 for row in board.rows), _NO),
+        *("unique", "unique", True, "percent", 12),
+        hint="Trials whose question is new in its cell.",
+        long_head="new\nquestions",
+        when=lambda board: any(row.unique < 1 for row in board.rows),
+        explorer=_NO,
     ),
     BoardColumn(
         *("v1", "score_v1", True, "number", 13),
-        "Score of upper bounds: a model that is always right has 1000, whatever the number of trials.",
-        *("v1", lambda board: board.lead == "score" and board.version == "auto", _NO),
+        hint="Score of upper bounds: a model that is always right has 1000, whatever the number of trials.",
+        when=lambda board: board.lead == "score" and board.version == "auto",
+        explorer=_NO,
     ),
 )
 """Columns that every board can be sorted by; its tiers and its mode come on top."""
@@ -164,7 +168,7 @@ def columns(board: Leaderboard) -> dict[str, BoardColumn]:
 def sorted_estimate(board: Leaderboard, row: Row) -> Estimate | None:
     """A row's value in the column that orders the board, with its interval if it has one; None if it has no number."""
     column = columns(board).get(board.sort)
-    return (column.estimate(row) or Estimate.of([math.nan] * 3)) if column else None
+    return column.estimate(row) if column else None
 
 
 def sorted_by(board: Leaderboard, column: str) -> Leaderboard:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -31,6 +31,7 @@ def leaderboard_spec(board: Leaderboard) -> TableSpec:
     labels = dict(zip(map(id, board.rows), label_rows(board.rows), strict=True))
     unfinished = any(row.partial for row in board.rows)
     refused = any(row.refused > 0 for row in board.rows)
+    shared = [item for item in COLUMNS if item.is_plain(board) and (refused or item.head != "refused")]
     # What the rows are in the order of is never left out, nor how often models were cut off.
     essential = {board.sort, *(["truncated"] if any(row.truncated > CUT for row in board.rows) else [])}
     columns = [
@@ -40,19 +41,11 @@ def leaderboard_spec(board: Leaderboard) -> TableSpec:
         *_composite_columns(board),
         *_gap_columns(board),
         *([Column("done", lambda row: share_done(row.trials, row.planned), 3)] if unfinished else []),
-        *(
-            Column(item.head, partial(value_text, item), item.gives_way)
-            for item in COLUMNS
-            if item.is_plain(board) and (refused or item.head != "refused")
-        ),
+        *(Column(item.head, partial(value_text, item), item.gives_way) for item in shared),
     ]
     columns = [replace(column, gives_way=0) if column.head in essential else column for column in columns]
     notes, explains = (*board.notes, *board.remarks), {}
-    if (
-        any(column.head == "v1" for column in columns)
-        and board.ceiling_text
-        and board.ceiling_text not in notes
-    ):
+    if any(item.head == "v1" for item in shared) and board.ceiling_text not in ("", *notes):
         notes, explains = (*notes, board.ceiling_text), {board.ceiling_text: "v1"}
     return TableSpec(tuple(columns), board.rows, notes, lambda row: row.marked, explains).without_empty()
 
@@ -64,16 +57,12 @@ def places(row: Row) -> str:
     return str(row.rank) if math.isnan(row.rank_interval.lower) else span(row.rank_interval)
 
 
-_FORMS: Mapping[str | None, Callable[[float], str]] = {
-    "number": number,
-    "percent": percent,
-    "money": significant,
-}
+_FORMS = dict[str, Callable[[float], str]](number=number, percent=percent, money=significant)
 
 
 def value_text(column: BoardColumn, row: Row) -> str:
     """Return what a column shows of a row."""
-    return _FORMS[column.form](column.value(row))
+    return _FORMS[str(column.form)](column.value(row))
 
 
 def _score_columns(board: Leaderboard) -> list[Column]:
