@@ -2,6 +2,10 @@
 
 Only the driver records. Its memory does not grow with the sweep: it holds the blocks in flight, one small state per
 open region, and the ledger. Every decision is made in one thread, from finished futures that arrive in a queue.
+
+What changes has one owner each: whether the run is to stop, `StopWish`; how far a region is, `RegionProgress`; what is
+in flight, `InFlightLimit`; what is counted, `Counting`; blocks that kill, `PoisonIsolation`; who is there and has which
+share, `Workers`, with `Members` for who may take part and `Health` for who is silent or paused.
 """
 
 from __future__ import annotations

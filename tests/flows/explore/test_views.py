@@ -8,6 +8,7 @@ from evalcube.flows.explore.answers import ENDPOINTS
 from evalcube.flows.explore.explored import Explored
 from evalcube.flows.explore.query import Answerer
 from evalcube.flows.explore.ranking import ranking
+from evalcube.stages.analyze.labelled.columns import COLUMNS
 from tests.flows.explore.browsing import opened, served
 
 TRIAL = "trial?evaluation=alpha&asked=boolean&trial=2"
@@ -75,6 +76,20 @@ def test_ranking__exports_what_it_shows(address, chromium, tmp_path):
     lines = (tmp_path / "table.csv").read_text().splitlines()
     assert lines[0] == "label,rate_value,rate_lower,rate_upper"
     assert len(lines) == 5
+
+
+def test_ranking__shows_columns_as_the_leaderboard_defines_them(address, chromium):
+    columns = ("label", "tokens_per_trial", "cost_per_1000", "trials", "unique")
+    with opened(chromium, address) as at:
+        at.go(f"ranking?columns={','.join(columns)}")
+        heads = at.page.locator("thead button").all_text_contents()
+        hints = [at.page.locator(f"#sort-{name}").get_attribute("title") for name in columns]
+        (row, *_) = at.page.evaluate("() => [...document.querySelectorAll('tbody tr')].map(r => r.innerText)")
+        assert at.faults == []
+
+    assert heads == ["model", "tokens", "USD/1000", "trials", "unique"]
+    assert hints[1:] == [column.hint for column in COLUMNS if column.path in columns]
+    assert re.fullmatch(r"\S+\t\d+\t\$0\.\d+\t30\t100\.0%", row)
 
 
 def test_trials__keys_lead_from_the_table_through_the_wrong_ones(address, chromium):
