@@ -243,9 +243,8 @@ class Workers:
         self, pauses: Sequence[Slowdown], settings: Mapping[str, Setting], told: Collection[str] = ()
     ) -> None:
         """Tell workers what was decided, and what others learned; some are told already."""
-        workers = [
-            address for address in self._view.workers if address in set(self._present).difference(told)
-        ]
+        there = set(self._present).difference(told)
+        workers = [address for address in self._view.workers if address in there]
         news = [*pauses, *(Slowdown(model, setting=setting) for model, setting in settings.items())]
         if news and workers:
             # Nobody waits for the answers: who misses this reports an old setting, and is told again.
