@@ -54,7 +54,7 @@ RECIPES = st.builds(
 )
 
 
-@settings(max_examples=8, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=5, phases=(Phase.explicit, Phase.generate))
 @given(recipes=st.lists(RECIPES, min_size=1, max_size=3))
 def test_code__gives_the_table_of_whatever_was_merged(tmp_path_factory, recipes):
     folder = tmp_path_factory.mktemp("merged")
