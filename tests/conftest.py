@@ -5,6 +5,7 @@ import gc
 import os
 import shutil
 import signal
+import socketserver
 import sys
 import tempfile
 from functools import cache
@@ -21,6 +22,9 @@ sys.dont_write_bytecode = False
 
 # No test takes the power away; after a kill, what was written is there without waiting for the disk.
 os.fsync = lambda _: None
+
+# Servers of tests take as many connections at once as a sweep opens; with Python's 5, some wait for seconds.
+socketserver.TCPServer.request_queue_size = 256
 
 # Hundreds of commands are called in one process; to make their tree anew for each would take a twentieth of a second.
 typer.main.get_command = typer.testing._get_command = cache(typer.main.get_command)
@@ -59,8 +63,8 @@ def pytest_collection_finish():
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file(file_path):
-    """Look for examples in helpers, and not in tests."""
+    """Look for examples in modules that have some, and not in tests."""
     found = yield
-    if file_path.name.startswith("test_"):
+    if found and (file_path.name.startswith("test_") or ">>>" not in file_path.read_text()):
         found = [one for one in found if not isinstance(one, DoctestModule)]
     return found

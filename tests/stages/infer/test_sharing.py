@@ -141,7 +141,7 @@ steps = st.one_of(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.integers(1, 12), st.lists(steps, min_size=10, max_size=60))
 def test_shared__what_workers_hold_is_never_more_than_declared_and_all_of_it_in_the_end(connections, actions):
     cluster = Cluster(Quota(connections, 600.0))
