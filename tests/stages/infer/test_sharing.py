@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evalcube.stages.infer.controller import Pace
 from evalcube.stages.infer.counts import Mark, shares
 from evalcube.stages.infer.rates import Quota
-from evalcube.stages.infer.sharing import Gate, Shared
+from evalcube.stages.infer.sharing import Gate, Loan, Setting, Shared
 
 QUOTA = Quota(12)
 
@@ -198,10 +199,11 @@ def test_gate__after_a_stop_starts_nothing_before_the_driver_has_answered():
     worker.gate.obey(before, cluster.now, "a")  # it was on its way
 
     assert worker.gate.window == 0
+    assert worker.gate.report(3, 0).held.connections == 3  # they are on their way
     cluster.report("a")
     cluster.decide()
     cluster.hear("a", -1)
-    assert worker.gate.window == 4
+    assert worker.gate.window == worker.gate.report(3, 0).held.connections == 4
 
 
 def test_shared__what_a_worker_counted_before_it_was_started_again_stays_counted(monkeypatch):
@@ -235,6 +237,20 @@ def test_shared__turns_at_a_pace_are_for_those_who_have_work():
 
     assert setting.pace is not None
     assert setting.turns == ("busy",)
+
+
+def test_gate__takes_the_same_turns_whatever_its_clock_says():
+    setting = Setting(1, 8, Pace(4.0, 100.0, 0.0), None, dict.fromkeys("ab", Loan(4, 1.0)), ("a", "b"), 1)
+    waits = []
+    for offset in (0.0, 30.25, -30.25):
+        gate = Gate()
+        gate.offset = offset
+        gate.resize(4, 8, 600.0, 0.0, 2)
+        gate.obey(setting, 100.0 - offset, "b")
+        waits.append([gate.wait(now - offset) for now in (100.0, 100.125, 100.25)])
+
+    assert waits[0] == [0.25, 0.125, 0.0]
+    assert waits[1] == waits[2] == waits[0]
 
 
 def test_gate__doubles_the_window_with_each_round_of_answers_that_come_at_once():

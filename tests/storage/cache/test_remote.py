@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from cache_stores import SECRET, RedisPlace, opened, redis_server
 
+from evalcube.storage.cache.remote import RemoteCache
 from evalcube.storage.errors import StorageError
 from tests.waiting import PATIENCE
 
@@ -50,3 +51,27 @@ def test_commit__a_failure_forgets_nothing(redis_place, workers, monkeypatch):
     cache.commit()
 
     assert opened(redis_place, writable=False).stats().entries == 2
+
+
+class Emptied:
+    """A backend whose first entry was there, and is gone when it is read."""
+
+    address = "memory:"
+
+    def __init__(self):
+        self.calls = 0
+
+    def create(self, items):
+        self.calls += 1
+        return [self.calls > 1] * len(items)
+
+    def read(self, keys):
+        return [None] * len(keys)
+
+
+def test_put_many__stores_what_was_removed_meanwhile():
+    backend = Emptied()
+
+    assert RemoteCache(backend).put_many([("ab" * 32, b"x")]) == [True]
+
+    assert backend.calls == 2

@@ -12,12 +12,14 @@ import pytest
 
 from evalcube._arrays import as_xarray
 from evalcube.flows.errors import SweepError
-from evalcube.flows.read.merged.dataset import open_joined
+from evalcube.flows.plan.targets import window_of
+from evalcube.flows.read.merged.dataset import MergedRegion, open_joined
 from evalcube.flows.read.selection import Part, open_part
 from evalcube.flows.read.statistics import compare, leaderboard, metrics
 from evalcube.flows.read.statistics import table as estimate_groups
 from evalcube.flows.share.merge import merge_cubes
 from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.ledger import Ledger
 from tests.flows.read.merged.generated import Recipe, make_cube
 from tests.flows.support import evalcube
 
@@ -163,3 +165,18 @@ def test_estimand__of_a_view_where_trials_failed_stays_too(tmp_path: Path) -> No
     assert_stays(alone, urls, part)
     # A question counts once in both, however often it was answered.
     assert [row[3] for row in alone.values()] == pytest.approx([row[0] for row in alone.values()])
+
+
+def test_receipt__sums_the_causes_of_its_parts_and_counts_copies_once(tmp_path: Path) -> None:
+    cube = make_cube(tmp_path / "a.zarr", replace(A, failed=0.5))
+    region, receipt = next(iter(Ledger(cube.records).newest().items()))
+    window, arrays = window_of(cube.sizes, region, cube.chunks), cube.read_region(region)
+    first = replace(receipt, causes={"timeout": 2, "refused": 1})
+    later = replace(first, digest="another", generation=5, at=first.at + 9)
+
+    merged = MergedRegion(window, arrays, [first, replace(first), later])
+    found = merged.receipt(np.ones(window.shape, bool), "digest")
+
+    assert found.transport > 0
+    assert found.causes == {"timeout": 4, "refused": 2}
+    assert (found.generation, found.at) == (5, first.at + 9)

@@ -1,10 +1,13 @@
 """Batches that outlive their engine: killed, drained, collected by the next one, never sent twice."""
 
+import asyncio
 import json
+import threading
 import time
 
 import pytest
 
+from evalcube.stages.infer.batch.wire import BatchSender
 from evalcube.stages.reply.forms import Record
 from tests.stages.infer.batch.batching import Book, batching, created, go, in_batch, run_behind
 from tests.stages.infer.conftest import Memory, kinds, make_jobs, wait_until
@@ -164,6 +167,27 @@ def test_drain__sends_nothing_more_and_does_not_wait_for_what_is_in_batches(remo
     assert kinds(found) == ["skipped"] * 8
     assert remote.stats()["requests"] == 5
     assert [len(note["digests"]) for note in book.contents()] == [5]
+
+
+def test_drain__lets_a_batch_that_the_endpoint_has_reach_its_note(remote, store, monkeypatch):
+    drained, create = threading.Event(), BatchSender.create
+
+    async def late(*arguments):
+        answer = await create(*arguments)
+        await asyncio.to_thread(drained.wait, PATIENCE)
+        return answer
+
+    monkeypatch.setattr(BatchSender, "create", late)
+    book = Book(store)
+    with batching(remote, store, book) as engine:
+        thread, found = run_behind(engine, make_jobs(3))
+        wait_until(lambda: created(remote))
+        engine.drain()
+        drained.set()
+        thread.join()
+        wait_until(lambda: book.contents()[0]["batch"])
+
+    assert kinds(found) == ["skipped"] * 3
 
 
 def test_drain__answers_that_are_coming_in_still_count(remote, store):
