@@ -14,6 +14,15 @@ from evalcube.storage.errors import (
 )
 
 
+def test_storage_error__says_what_the_system_said_or_the_library():
+    said = [
+        storage_error(error, "/path", "read")
+        for error in (OSError(errno.EIO, "Broken"), OSError("odd thing"))
+    ]
+
+    assert [error.what for error in said] == ["cannot read: broken", "cannot read: odd thing"]
+
+
 @pytest.mark.parametrize(
     ("code", "kind"),
     [

@@ -41,7 +41,7 @@ class BooleanParams(TaskParams):
     def floor(self) -> float:
         """How often who copies the commonest truth value of the expression is right, or the rarest where nots abound.
 
-        Fitted to 2 500 expressions at each of 60 points, to 0.02; `tests/stages/generate/test_floors.py` counts again.
+        Fitted to 2 500 expressions at each of 60 points, to 0.02; `test_floors.py` counts again.
         """
         if min(self.max_depth, self.length - 2) == 0:
             gain = 0.13 + 0.0023 * max(0, self.length - 12) + 0.009 * max(0, 6 - self.length)

@@ -1,14 +1,17 @@
 """Limits of an endpoint that a real simulator enforces: never exceeded, and used."""
 
+import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from evalcube.stages.infer import queue
+from evalcube.stages.infer.admission import Admission
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.engine import Engine
 from evalcube.stages.infer.jobs import Slowdown
+from evalcube.stages.infer.rates import Quota
 from evalcube.stages.infer.sharing import Shared
 from tests.stages.infer.conftest import kinds
 from tests.waiting import PATIENCE
@@ -24,6 +27,22 @@ def run_all(engines, batches):
 
 
 # A machine that is late sends fewer, and never more: `test_rates.py` shows on a clock of its own that a limit is used.
+
+
+def test_admission__passes_over_those_who_went_away():
+    async def enter_and_leave():
+        admission = Admission()
+        admission.retune(Quota(1), 60.0, 1)
+        assert admission.try_enter(0.0)
+        waiting = [asyncio.create_task(admission.enter(lambda: 0.0, None)) for _ in range(3)]
+        await asyncio.sleep(0)
+        waiting[0].cancel()
+        waiting[1].cancel()
+        admission.leave()
+        await asyncio.sleep(0)
+        return await asyncio.wait_for(waiting[2], PATIENCE)
+
+    assert asyncio.run(enter_and_leave()) == 0.0
 
 
 def test_requests_per_minute__are_kept(engine_for, jobs):

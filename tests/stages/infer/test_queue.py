@@ -192,11 +192,12 @@ def test_run__no_more_are_refused_than_may_be(store):
     def answer(_, text):
         return refusal(400) if text != CONTROL and int(text) % 2 else ANSWER
 
-    results, _, _ = ask(answer, store, refusals=4)
+    results, _, engine = ask(answer, store, refusals=4)
 
     causes = Counter(result.cause for result in results)
     assert causes == {"": 10, "refused": 4, "more than a fifth refused": 6}
     assert len(store.records) == 14
+    assert engine.stats.replies == 4 + engine.stats.prompt_tokens / 3  # of those refused, none are counted
 
 
 @given(bound=st.integers(0, 40), workers=st.integers(1, 9))

@@ -24,6 +24,15 @@ def content(key, value):
     return encode(key, value, zstandard.ZstdCompressor())
 
 
+def test_reload__keeps_what_is_being_written_whatever_else_is_begun(cache):
+    cache._index.register(f"{1:032x}")  # its file is not there yet
+    cache.put(KEY, b"x")
+
+    cache._index.reload()
+
+    assert cache.get(KEY) == b"x"
+
+
 def test_get__refuses_a_bomb_that_passes_the_checksum(cache):
     bomb = zstandard.ZstdCompressor().compress(b"\0" * (MAX_VALUE + 1))
     unsized = zstandard.ZstdCompressor(write_content_size=False).compress(b"x")

@@ -46,6 +46,8 @@ class Recipe:
     failed: float = 0.0
     """Share of trials that ended in a transport error."""
     at: int = 0
+    price: float = 3.0
+    """Of completions."""
     judges: tuple[str, ...] = ()
     """Who rates the outputs of the first task."""
     changes: dict[str, Any] = field(default_factory=dict)
@@ -73,7 +75,7 @@ def config_of(recipe: Recipe) -> dict[str, Any]:
                 "name": name,
                 "endpoint": "http://127.0.0.1:9/v1",
                 "model": name,
-                "prices": {"prompt": 1, "completion": 3},
+                "prices": {"prompt": 1, "completion": recipe.price},
             }
             for name in recipe.models
         ]

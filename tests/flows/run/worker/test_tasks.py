@@ -128,6 +128,19 @@ def test_chain__tells_the_driver_what_became_of_each_trial(block):
     assert counts["seconds"] == pytest.approx(0.5 * (TRIALS - 3))
 
 
+def test_chain__of_recorded_trials_counts_none_of_them_again(block):
+    events = []
+    block.monkeypatch.setattr(Node, "log_event", lambda _, __, message: events.append(from_message(message)))
+    block.block = replace(block.block, recorded=True)
+
+    result = run_chain(block)
+
+    (event,) = events
+    assert (event.key, event.model, event.causes) == (block.block.key, 0, result.causes)
+    assert list(result.causes.values()) == [TRIALS]  # no answer is there to be rated
+    assert (event.trials, event.cached, event.transport, event.missing) == (0, 0, 0, 0)
+
+
 @pytest.mark.parametrize("recorded", [False, True])
 def test_chain__of_a_block_that_a_stop_finds_waiting_makes_nothing(block, recorded):
     block.work.drain()

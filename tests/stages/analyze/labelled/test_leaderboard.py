@@ -13,7 +13,9 @@ def test_leaderboard__an_abandoned_attempt_neither_ranks_nor_takes_the_score_fro
     )
     counters = ds["counters"].values.copy()
     few = dataset([Profile("tried", ability=9)], trials=2)["counters"].values[0]
-    few[..., COUNTERS.index("missing")] += counters[2, ..., 0] - few[..., 0]
+    lost = counters[2, ..., 0] > 0
+    few[..., COUNTERS.index("transport")] += lost
+    few[..., COUNTERS.index("missing")] += counters[2, ..., 0] - few[..., 0] - lost
     counters[2] = few
     begun = ds.assign(counters=(ds["counters"].dims, counters))
     every = ds.assign(counters=(ds["counters"].dims, counters[[2, 2, 2]]))
@@ -23,6 +25,8 @@ def test_leaderboard__an_abandoned_attempt_neither_ranks_nor_takes_the_score_fro
 
     assert board.lead == alone.lead == "score"
     assert [(row.model_name, row.rank) for row in board.rows] == [("whole", 1), ("also", 2), ("tried", None)]
+    assert len({row.planned for row in board.rows}) == 1
+    assert board.rows[2].done == pytest.approx(2 / 64)
     assert any("(*)" in note and "tried has" in note for note in board.notes)
     assert all(row.rank is not None for row in leaderboard(every, draws=20).rows)
 

@@ -187,7 +187,7 @@ def test_saturation__needs_a_window_of_small_changes_in_a_row():
 
     assert (found.saturated, found.at, found.confidence) == (True, 80, "high")
     assert [change <= 0.05 for _, change in found.trace] == [False, True, True, False, True, True, True]
-    assert saturation(points[:5]).saturated is False
+    assert (saturation(points[:5]).saturated, saturation(points[:5]).confidence) == (False, "high")
     assert saturation(points[:3]).trace == ()
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from evalcube.storage.cube.batch_notes import BatchNotes
 from evalcube.storage.cube.cube import Cube
-from evalcube.storage.cube.directory import Directory
+from evalcube.storage.cube.directory import Directory, objects
 from evalcube.storage.cube.holder import read_holder
 from evalcube.storage.cube.lease import Lease
 from evalcube.storage.cube.ledger import Ledger
@@ -45,6 +45,16 @@ def victim(tmp_path):
         "file": b"private\n",
         "x.partial": b"private, too",
     }
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_put__syncs_the_folder_once_the_file_has_its_name(tmp_path, monkeypatch, durable):
+    synced = []
+    monkeypatch.setattr(objects, "sync_path", lambda path: synced.append((path, (path / "key").read_bytes())))
+
+    Directory(tmp_path).put("key", b"x", durable=durable)
+
+    assert synced == [(tmp_path, b"x")] * durable
 
 
 def link(path, target):
