@@ -248,8 +248,7 @@ def token_error(
         overall = (share * mean).sum(axis=-1) / share.sum(axis=-1)
         spread = np.maximum(squares / np.maximum(n, 1.0) - mean**2, 0.0) / np.maximum(n - 1.0, 1.0)
         variance = np.where(n > 1, spread * np.asarray(effect, float), (mean - overall[..., np.newaxis]) ** 2)
-        error = np.sqrt((share**2 * variance).sum(axis=-1)) / share.sum(axis=-1) / overall
-        return np.asarray(np.where(overall > 0, error, np.nan))
+        return np.asarray(np.sqrt((share**2 * variance).sum(axis=-1)) / share.sum(axis=-1) / overall)
 
 
 def brought(gain: Bounds, spent: ArrayLike, error: ArrayLike, *, confidence: float | None = None) -> Bounds:

@@ -8,7 +8,8 @@ from evalcube.flows.config.load import from_mapping
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.growth import Recorded, grown
 from evalcube.flows.plan.plan import Plan
-from evalcube.flows.read.design import with_design
+from evalcube.flows.read.design import _cached_shares, with_design
+from tests.flows.read.merged.generated import Recipe, make_cube
 from tests.flows.support import sweep_config
 
 
@@ -81,3 +82,16 @@ def test_with_design__a_dataset_of_anybody_stays_as_it_is():
     )
 
     assert with_design(plain) is plain
+
+
+def test_cached_shares__are_those_of_a_models_prompts(tmp_path):
+    cube = make_cube(tmp_path / "c.zarr", Recipe(models=("alpha", "beta"), trials=(0, 4)))
+    dataset = cube.dataset()
+    cached = dataset["cached_tokens"].clip(min=0).sum(["task", "params", "trial", "repeat"])
+    prompts = dataset["counters"].sel(counter="prompt_tokens_sum").sum(["task", "params"])
+
+    shares = _cached_shares(cube)
+
+    assert list(shares) == ["alpha", "beta"]
+    assert list(shares.values()) == pytest.approx((cached / prompts).clip(max=1.0).values)
+    assert min(shares.values()) > 0

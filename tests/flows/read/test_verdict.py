@@ -199,6 +199,7 @@ def test_cube_verdict__scores_that_nobody_gives_are_refused(tmp_path, name):
             {"threshold": 5.5},
             "`threshold`: must be a number from 1 to 5, got 5.5",
         ),
+        (("before", ["after"]), {"trivial": 4.5}, r"`trivial`: .* 4, got 4\.5"),
         (("before", []), {"gold_variant": "after"}, "`gold_variant`: 'after' is not compared"),
         (("before", ["after"]), {"missing": 2.0}, "`missing`: must be a share from 0 to 1, got 2"),
         (("before", ["after"]), {"holdout": 1.0}, "`holdout`: must be a share above 0 and below 1"),

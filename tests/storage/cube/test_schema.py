@@ -114,3 +114,10 @@ def test_write_region__cubes_without_a_place_for_what_endpoints_say_do_without(t
     assert digest == region_digest(arrays)
     assert grown == region_digest(cube.read_region(region)) != digest
     assert (cube.read_region(region)["cached_tokens"] == 7).all()
+
+
+@pytest.mark.parametrize("models", [2, 60])
+def test_create__counters_of_so_many_models_are_one_chunk(tmp_path, models):
+    cube = make_cube(tmp_path / "c.zarr", {"model": models, "trial": 8})
+
+    assert cube.chunks_of_counters == min(models, 25)

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import betainc
 
-from evalcube.stages.analyze.formulas.intervals import quantile, wilson, wilson_bounds
+from evalcube.stages.analyze.formulas.intervals import exact_bounds, quantile, wilson, wilson_bounds
 
 VECTORS = [
     (100, 100, 0.981502596, 0.018497404),
@@ -93,3 +94,14 @@ def test_wilson__bounds_are_ordered_inside_the_unit_interval_and_grow_with_succe
     assert (point <= upper + 1e-12).all()
     assert lower[0] <= lower[1] + 1e-12
     assert upper[0] <= upper[1] + 1e-12
+
+
+@pytest.mark.parametrize("successes", [0.0, 0.25, 1.0, 6.5, 8.0])
+def test_exact_bounds__leave_half_of_what_is_left_on_either_side(successes):
+    point, lower, upper = exact_bounds(successes, 8.0, confidence=0.9)
+
+    assert point == successes / 8
+    assert lower == 0 if successes == 0 else betainc(successes, 9 - successes, lower) == pytest.approx(0.05)
+    assert (
+        upper == 1 if successes == 8 else betainc(successes + 1, 8 - successes, upper) == pytest.approx(0.95)
+    )

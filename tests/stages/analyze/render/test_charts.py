@@ -73,7 +73,7 @@ def test_curve_chart__everything_inside_the_box(difficulty, models):
 
     for line in chart.lines:
         for mark in line.marks:
-            assert figures.LEFT - 6 <= mark.x <= figures.WIDTH
+            assert figures.LEFT - 6 <= mark.x <= figures.WIDTH - figures.RIGHT + 6
             assert figures.TOP <= mark.top <= mark.bottom <= figures.HEIGHT - figures.BOTTOM
     assert all(figures.LEFT <= tick.at <= figures.WIDTH for tick in chart.x_ticks)
 
@@ -108,6 +108,20 @@ def test_render_report__an_endpoint_that_counts_no_tokens_leaves_the_bars_of_oth
 
     assert "width:nan%" not in page
     assert page.count('<span class="gauge">') == 2
+
+
+def test_tracks__have_no_dot_without_a_value_and_else_lie_on_the_axis():
+    board = leaderboard(dataset(PROFILES[:2], tasks=2), draws=20)
+    nothing = Estimate(math.nan, math.nan, math.nan)
+    first, second = board.rows
+    unknown = replace(second, **dict.fromkeys(("score", "accuracy"), nothing))
+
+    axis, (known, empty) = figures.tracks(replace(board, rows=(first, unknown)))
+
+    lead = board.leading(first).scaled(1.0 if board.lead == "score" else 100.0)
+    assert (known.dot, known.left) == (axis.at(lead.value), axis.at(lead.lower))
+    assert known.left + known.width == pytest.approx(axis.at(lead.upper))
+    assert (empty.dot, empty.pins) == (None, ())
 
 
 @pytest.mark.parametrize("name", ["a & <b>", "_hidden", "$x^2$", "模型", "begin-" + "x" * 112 + "-end"])
