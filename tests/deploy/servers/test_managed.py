@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from evalcube.deploy.errors import DeployError
+from evalcube.deploy.servers import managed
 from evalcube.deploy.servers.managed import TAIL_LINES, ManagedServer, module_path
 from tests.simulator.managed import Simulator
 from tests.waiting import PATIENCE, wait_until
@@ -102,6 +103,20 @@ def test_managed_server__gives_up_after_its_timeout(command):
 
     assert time.monotonic() - start < PATIENCE
     assert server.pid == 0
+
+
+def test_managed_server__rests_no_longer_than_it_has(monkeypatch):
+    monkeypatch.setattr(managed, "_FIRST_PAUSE", 999.0)
+    server = ManagedServer(serving(failures=10**9), name="a server", start_timeout=1.0)
+    rests = []
+    monkeypatch.setattr(
+        server, "_rest", lambda seconds: rests.append(seconds) or time.sleep(min(seconds, 1.0))
+    )
+
+    with pytest.raises(DeployError):
+        server.start()
+
+    assert max(rests) <= 1.0
 
 
 def test_managed_server__that_loads_is_asked_with_pauses_and_what_it_answered_is_said():

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import typer.main
 from typer.testing import CliRunner
 
 from evalcube.flows import cli
+from evalcube.flows.cli import options
 from evalcube.flows.cli.app import app, app_with
 from evalcube.flows.cli.options import MEANINGS, parse_docstring
 
@@ -110,3 +112,12 @@ def test_named__is_the_one_command_that_is_asked_for_and_all_where_there_is_no_s
 
     assert all(list(typer.main.get_command(app_with(name)).commands) == [name] for name in everything)
     assert app_with("--help") is app_with("leaderbord") is app
+
+
+@pytest.mark.parametrize(
+    ("typed", "named"), [((), "--output"), (("-o",), "-o"), (("-q", "--output"), "--output")]
+)
+def test_flag__is_the_one_that_was_typed_or_the_longest(typed, named):
+    context = SimpleNamespace(meta={options.__name__: typed})
+
+    assert options._flag(SimpleNamespace(opts=["-o", "--output"]), context) == named

@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 
-from evalcube.flows.read.statistics import leaderboard
+from evalcube.flows.read.statistics import _metric_options, leaderboard
 from evalcube.flows.read.statistics import table as estimate_groups
 from evalcube.flows.run.sweep import run
 from evalcube.flows.run.upsample import upsample
@@ -116,3 +116,15 @@ def test_verify__sees_and_heals_counters_of_questions(swept, tmp_path):
     assert (damage.array, damage.healed) == ("counters", True)
     assert "correct_squares" in damage.problem
     np.testing.assert_array_equal(Cube.open(tmp_path / "cube.zarr").read_counters(), good)
+
+
+def test_metric_options__give_each_metric_the_settings_that_it_takes():
+    names = ["pass_at_k", "g_pass_at_k_tau", "geom_at_k", "g_pass_at_k_tau_ci"]
+
+    options = _metric_options(names, {"tau": 0.5, "pass_power": 2.0, "alpha0": 1.0})
+
+    assert options == {
+        "g_pass_at_k_tau": {"tau": 0.5},
+        "geom_at_k": {"pass_power": 2.0},
+        "g_pass_at_k_tau_ci": {"tau": 0.5, "alpha0": 1.0},
+    }

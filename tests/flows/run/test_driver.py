@@ -5,10 +5,12 @@ from functools import partial
 from types import SimpleNamespace
 
 import pytest
+from distributed.scheduler import KilledWorker
 
 from evalcube.deploy.clusters import ClusterError
 from evalcube.flows.run.driver import Driver
 from evalcube.flows.run.worker.poison import raise_if_failed
+from tests.flows.run.worker.test_poison import Done
 
 
 class Lost:
@@ -71,3 +73,19 @@ def test_raise_if_failed__nothing_where_there_is_or_will_be_a_result(status):
 def test_raise_if_failed__tells_what_the_cluster_gave_up():
     with pytest.raises(ClusterError, match="gave up"):
         raise_if_failed(SimpleNamespace(status="cancelled"))
+
+
+def test_grade_again__keeps_what_is_there_and_waits_for_blocks_whose_results_died():
+    driver, added = Driver.__new__(Driver), []
+    driver._poison = SimpleNamespace(add=lambda block, settle: added.append((block, settle)))
+    region = SimpleNamespace(graded=[], open_blocks=0)
+    first, died, last = Done(1), Done(error=KilledWorker("task", None, 3)), Done(2)
+
+    driver._grade_again(region, [("a", first), ("b", died), ("c", last)])
+
+    assert region.graded == [("a", first), ("c", last)]
+    assert region.open_blocks == 1
+    ((block, settle),) = added
+    settle([(block, again := Done(3))])
+    assert region.graded[2:] == [("b", again)]
+    assert region.open_blocks == 0
