@@ -57,14 +57,9 @@ def _fold(option: str) -> str:
 
 
 _TRUE = frozenset({"true", "t", "on", "1", "yes"})
-_TRUTH = re.compile(
-    r"(?<![\w.])(?<!\w['’-])(?:true|false|on|off|yes|no(?!,? (?:wait\b|it['’]?s\b))|[tf10])(?![\w]|[.,][0-9]|['’-]\w)",
-    re.IGNORECASE,
+_TRUTH = words.cue(
+    r"(?<![\w.])(?<!\w['’-])(?:true|false|on|off|yes|no(?!,? (?:wait\b|it['’]?s\b))|[tf10])(?![\w]|[.,][0-9]|['’-]\w)"
 )
-
-
-class _Truths(PatternForm):
-    word_operators = re.compile(r"[\s\"'`*]{0,4}(?:and|or|xor|nor)\b|\s*=", re.IGNORECASE)
 
 
 def _truth(match: re.Match[str]) -> Mention:
@@ -72,7 +67,8 @@ def _truth(match: re.Match[str]) -> Mention:
     return Mention(*match.span(), "true" if word in _TRUE else "false", word not in ("true", "false"))
 
 
-_TRUTHS = _Truths(_TRUTH, _truth)
+_JOINS = words.cue(r"[\s\"'`*]{0,4}(?:and|or|xor|nor)\b|\s*=")
+_TRUTHS = PatternForm(_TRUTH, _truth, word_operators=_JOINS)
 
 
 def truth_value(text: str) -> str | None:
@@ -139,7 +135,9 @@ class _OptionReader(Form):
 
     def mentions(self, line: str) -> Sequence[Mention]:
         """Every label and every option's text; a label goes before a text beside it and within one."""
-        whole = None if len(line) > self.longest or line in self._known else self._whole(line)
+        plain = len(line) <= self.longest and line not in self._known
+        # letter case tells two apart only where it has to
+        whole = (self._exact.get(line) or self._folded.get(_undress(line))) if plain else None
         if whole is not None:
             return [Mention(0, len(line), whole)]
         mentions = []
@@ -154,14 +152,15 @@ class _OptionReader(Form):
         mentions += [m._replace(value=self._folded[m.value]) for m in texts if m.value]
         merged: list[Mention] = []
         for mention in sorted(mentions, key=lambda m: (m.start, -m.end)):
-            last = merged[-1] if merged else None
-            if last is None or mention.start >= last.end + 1:
-                beside = last and _ITS_TEXT.fullmatch(line, last.end, mention.start)
-                if last and beside and last.start in labels and mention.start not in labels:
-                    # a sentence that begins with the option's text is a reason, whatever it denies
-                    apart = "." in line[last.end - 1 : mention.start]
-                    merged[-1] = last if apart else last._replace(end=mention.end, weak=False)
-                    continue
+            last = merged[-1] if merged else Mention(-1, -1, None)
+            if mention.start <= last.end:
+                continue
+            named = last.start in labels and mention.start not in labels
+            if named and _ITS_TEXT.fullmatch(line, last.end, mention.start):
+                # a sentence that begins with the option's text is a reason, whatever it denies
+                reason = "." in line[last.end - 1 : mention.start] and words.DENIED.match(line, mention.end)
+                merged[-1] = last if reason else last._replace(end=mention.end, weak=False)
+            else:
                 merged.append(mention)
         return merged
 
@@ -170,10 +169,6 @@ class _OptionReader(Form):
         return [
             m for m in self.mentions(text) if m.end - m.start <= 3 or words.is_affirmed(text, m.start, m.end)
         ]
-
-    def _whole(self, line: str) -> str | None:
-        """The option whose text a line is; letter case tells two apart only where it has to."""
-        return self._exact.get(line) or self._folded.get(_undress(line))
 
     @cached_property
     def _texts(self) -> ChoiceReader | None:

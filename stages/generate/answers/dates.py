@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from datetime import date
+
+import regex
 
 from evalcube.stages.generate.answers.cues import entries
 from evalcube.stages.generate.answers.final import Mention
@@ -14,17 +15,17 @@ _NAMES = entries()["month_names"]
 MONTHS = _NAMES[:12]
 _MONTH = r"[^\W\d_]{3,10}\.?"
 _DAY = r"[0-3]?[0-9]"
-_DATE = re.compile(
+_DATE = regex.compile(
     rf"(?<![\w./-])(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day,?\s{{1,3}})?(?:"
-    rf"(?P<y1>[0-9]{{4}})[-/.](?P<m1>[01]?[0-9])[-/.](?P<d1>{_DAY})(?:T[0-9:.]{{1,16}}Z?)?"
-    rf"|(?P<y6>[12][0-9]{{3}})(?P<m6>[01][0-9])(?P<d6>[0-3][0-9])"
-    rf"|(?P<y7>[0-9]{{4}})\s?[年년]\s?(?P<m7>[01]?[0-9])\s?[月월]\s?(?P<d7>{_DAY})\s?[日일号]?"
-    rf"|(?P<a2>{_DAY})(?P<sign>[-/.])\s?(?P<b2>{_DAY})[-/.]\s?(?P<y2>[0-9]{{4}})"
-    rf"|(?P<m3>{_MONTH})\s{{0,3}}(?:the\s)?(?P<d3>{_DAY})(?:st|nd|rd|th)?,?\s{{0,3}}(?P<y3>[0-9]{{4}})"
-    rf"|(?P<d4>{_DAY})(?:st|nd|rd|th|er|\.|º)?[\s-]{{0,3}}(?:(?:day\s)?of\s|de\s)?(?P<m4>{_MONTH}),?[\s-]{{0,3}}(?:de\s|of\s)?(?P<y4>[0-9]{{4}})"
-    rf"|(?P<y5>[0-9]{{4}}),?\s{{1,3}}(?P<m5>{_MONTH})\s{{1,3}}(?P<d5>{_DAY})"
+    rf"(?P<y>[0-9]{{4}})[-/.](?P<m>[01]?[0-9])[-/.](?P<d>{_DAY})(?:T[0-9:.]{{1,16}}Z?)?"
+    rf"|(?P<y>[12][0-9]{{3}})(?P<m>[01][0-9])(?P<d>[0-3][0-9])"
+    rf"|(?P<y>[0-9]{{4}})\s?[年년]\s?(?P<m>[01]?[0-9])\s?[月월]\s?(?P<d>{_DAY})\s?[日일号]?"
+    rf"|(?P<a>{_DAY})(?P<sign>[-/.])\s?(?P<d>{_DAY})[-/.]\s?(?P<y>[0-9]{{4}})"
+    rf"|(?P<m>{_MONTH})\s{{0,3}}(?:the\s)?(?P<d>{_DAY})(?:st|nd|rd|th)?,?\s{{0,3}}(?P<y>[0-9]{{4}})"
+    rf"|(?P<d>{_DAY})(?:st|nd|rd|th|er|\.|º)?[\s-]{{0,3}}(?:(?:day\s)?of\s|de\s)?(?P<m>{_MONTH}),?[\s-]{{0,3}}(?:de\s|of\s)?(?P<y>[0-9]{{4}})"
+    rf"|(?P<y>[0-9]{{4}}),?\s{{1,3}}(?P<m>{_MONTH})\s{{1,3}}(?P<d>{_DAY})"
     rf")(?![\w/]|[-.][0-9])",
-    re.IGNORECASE,
+    regex.IGNORECASE,
 )
 _NUMBERS: dict[str, int] = {}
 for _place, _name in enumerate(_NAMES):
@@ -35,12 +36,19 @@ for _place, _name in enumerate(_NAMES):
 _NUMBERS["sept"] = 9
 
 
-def _date(match: re.Match[str]) -> Mention | None:
-    named = all(_month(word) for n in "345" if (word := match[f"m{n}"]))
-    return Mention(*match.span(), _iso(match)) if named else None
+def _date(match: regex.Match[str]) -> Mention | None:
+    """A date; without a value if the calendar has no such day, or the order of day and month is unclear."""
+    year, day, name = int(match["y"]), int(match["d"]), match["m"]
+    if name is None:
+        first, in_order = int(match["a"]), _valid(year, day, int(match["a"]))
+        either = {in_order, _valid(year, first, day)} - {None}
+        value = in_order if match["sign"] == "." and in_order else either.pop() if len(either) == 1 else None
+        return Mention(*match.span(), value)
+    month = int(name) if name.isdecimal() else _NUMBERS.get(name.lower().rstrip("."), 0)
+    return Mention(*match.span(), _valid(year, month, day)) if month or name.isdecimal() else None
 
 
-_DATES = PatternForm(_DATE, _date, counts=True)
+_DATES = PatternForm(_DATE, _date, counts=True)  # type: ignore[arg-type]  # which has the same methods
 
 
 def last_date(text: str) -> str | None:
@@ -60,27 +68,6 @@ def last_date(text: str) -> str | None:
     True
     """
     return read_value(text, _DATES)
-
-
-def _iso(match: re.Match[str]) -> str | None:
-    """The date of a match in ISO form; None if the calendar has no such day or the order is unclear."""
-    parts = {group[0]: text for group, text in match.groupdict().items() if text}
-    year = int(parts["y"])
-    if "a" in parts:
-        first, second = int(parts["a"]), int(parts["b"])
-        return (match["sign"] == "." and _valid(year, second, first)) or _numeric(first, second, year)
-    month = parts["m"]
-    return _valid(year, int(month) if month.isdecimal() else _month(month), int(parts["d"]))
-
-
-def _month(word: str) -> int:
-    """Number of a month by its name or an abbreviation of it; 0 if it is another word."""
-    return _NUMBERS.get(word.lower().rstrip("."), 0)
-
-
-def _numeric(first: int, second: int, year: int) -> str | None:
-    both = {_valid(year, first, second), _valid(year, second, first)} - {None}
-    return both.pop() if len(both) == 1 else None
 
 
 def _valid(year: int, month: int, day: int) -> str | None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from evalcube.stages.generate.answers.final import Mention
 from evalcube.stages.generate.answers.numbers import with_whole_numbers
-from evalcube.stages.generate.answers.passages import passages
+from evalcube.stages.generate.answers.passages import end_of_brackets, passages
 from evalcube.stages.generate.answers.values import PatternForm, read_value
 
 _WINDOW = 6000
@@ -29,11 +29,7 @@ _SCALAR = re.compile(
 _ANSWER_KEY = re.compile(r"(?:\w{1,20}[_ -])?answer(?:[_ -]\w{1,20})?", re.IGNORECASE)
 
 
-def _refuse(word: str) -> object:
-    raise ValueError(word)
-
-
-_DECODER = json.JSONDecoder(parse_constant=_refuse)
+_DECODER = json.JSONDecoder()
 
 
 def json_text(value: object, *, parse: bool = False) -> str | None:
@@ -46,7 +42,7 @@ def json_text(value: object, *, parse: bool = False) -> str | None:
     """
     try:
         if parse and isinstance(value, str):
-            value = json.loads(value, parse_constant=_refuse)
+            value = json.loads(value)
         return json.dumps(with_whole_numbers(value), sort_keys=True, allow_nan=False)
     except (ValueError, TypeError, RecursionError):
         return None
@@ -104,21 +100,11 @@ def _with_holders(text: str) -> tuple[str, list[object]]:
             if not _JSON_BEGINS.match(text, at) or not _AT_ITS_PLACE.search(text, max(0, at - 20), at):
                 at, skipped = at + 1, skipped + 1
                 continue
-            value, end = _BROKEN, _end_of_brackets(text, at)
+            value, end = _BROKEN, end_of_brackets(text, at, _BRACKET) or len(text)
         parts += [text[done:at], chr(_HOLDS + len(values))]
         values.append(value)
         at = done = end
     return "".join([*parts, text[done:]]), values
-
-
-def _end_of_brackets(text: str, at: int) -> int:
-    """Where what an opening bracket begins ends; the text's end if it is not closed."""
-    depth = 0
-    for bracket in _BRACKET.finditer(text, at):
-        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(bracket[0], 0)
-        if depth == 0:
-            return bracket.end()
-    return len(text)
 
 
 _BRACKET = re.compile(r"[\[\]{}]|\"(?:[^\"\\\n]|\\.){0,999}\"")
@@ -140,4 +126,4 @@ def _form_of(values: Sequence[object], pattern: re.Pattern[str]) -> PatternForm:
         text = texts[index] if 0 <= index < len(texts) else json_text(match[0], parse=True)
         return Mention(*match.span(), text, match[0] in ("true", "false", "null"))
 
-    return PatternForm(pattern, mention, "JSON", counts=True)
+    return PatternForm(pattern, mention, name="JSON", counts=True)

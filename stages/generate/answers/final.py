@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from enum import Enum
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from evalcube.stages.generate.answers import wording as words
 from evalcube.stages.generate.answers.passages import CHATTER, OTHER_TOPIC
@@ -38,18 +37,9 @@ class Mention(NamedTuple):
     """Whether it is an ordinary word too, and counts only where it is stated."""
 
 
-class Role(Enum):
-    """What a sentence makes of a value."""
-
-    ANSWER = "answer"  # that stands already
-    DENIED = "denied"
-    """It is that answer, and is not right."""
-    REPLACES = "replaces"
-    """It is the answer in the place of the one that stands."""
-    STATED = "stated"
-    OPEN = "open"
-    """It is what cannot be told to be the answer or another thing."""
-
+Role = Literal["stands", "denied", "replaces", "stated", "open"]
+"""What a sentence makes of a value: it is the answer that stands already, or that and not right; it is the answer in
+the place of that; it is stated; or it cannot be told to be the answer or another thing."""
 
 _NAMES = re.compile(r"\w [A-Z][a-z]")
 _SAYS = re.compile(r"[^\W_]|[\u2717\u2718\u274c]")
@@ -84,16 +74,16 @@ def instead(tail: str, value: str, mentions: Sequence[Mention], *, free: bool = 
         topic = sentence.mentions[-1].value if sentence.mentions else None if names else topic
         opened = opened or words.REOPENS.search(sentence.text) is not None
         opened = opened and role is None and not explained and not confirmed
-        if role is Role.REPLACES or (role is Role.STATED and (hard or redone)):
+        if role == "replaces" or (role == "stated" and (hard or redone)):
             stands = claimed
-        elif role is Role.ANSWER:
+        elif role == "stands":
             stands = value
-        elif role in (Role.STATED, Role.OPEN):
+        elif role in ("stated", "open"):
             stated = unexplained or (position == 0 and not explained)
             doubted = hard or (unexplained and (redone or not free))
-            if (hard or not sentence.goes_on) and (stated if role is Role.STATED else doubted):
+            if (hard or not sentence.goes_on) and (stated if role == "stated" else doubted):
                 stands = REFUSED
-        elif withdrawn or role is Role.DENIED:
+        elif withdrawn or role == "denied":
             stands = REFUSED
         elif confirmed:
             turns = False
@@ -142,13 +132,13 @@ def _claim(sentence: _Sentence, value: str) -> tuple[Role | None, str]:
     denied = False
     for position, mention in reversed(list(enumerate(mentions))):
         role = _role(text, mentions, position, value)
-        if role is Role.DENIED:
+        if role == "denied":
             denied = True
-        elif role is Role.STATED and denied:
-            return Role.REPLACES, mention.value or ""
-        elif role is not None and not (role is Role.OPEN and denied):
+        elif role == "stated" and denied:
+            return "replaces", mention.value or ""
+        elif role is not None and not (role == "open" and denied):
             return role, mention.value or ""
-    return (Role.DENIED if denied else None), REFUSED
+    return ("denied" if denied else None), REFUSED
 
 
 def _role(text: str, mentions: Sequence[Mention], position: int, value: str) -> Role | None:
@@ -161,30 +151,30 @@ def _role(text: str, mentions: Sequence[Mention], position: int, value: str) -> 
         return None
     if at.value == value:
         if _is_denied(text, at):
-            return None if supposed else Role.DENIED
-        return Role.ANSWER if affirmed else None
+            return None if supposed else "denied"
+        return "stands" if affirmed else None
     rightly = words.RIGHTLY.match(after)
     if not affirmed or not (rightly or words.ENDS.match(after)):
         return None
     standing = [m for m in mentions[:position] if m.value == value]
     replaced = standing and words.REPLACES.fullmatch(text, standing[-1].end, at.start)
     if replaced or any(_is_denied(text, m) for m in standing):
-        return Role.REPLACES
+        return "replaces"
     if supposed or rightly:
-        return None if supposed else Role.STATED
+        return None if supposed else "stated"
     role = _role_by_lead(before, alone=len({m.value for m in mentions}) == 1)
-    return role if role is Role.STATED or words.LAST.match(after) else None
+    return role if role == "stated" or words.LAST.match(after) else None
 
 
 def _is_denied(text: str, at: Mention) -> bool:
-    return words.denied_before(text, at.start) or words.denied_after(text, at.end) is not None
+    return words.denied_before(text, at.start) or words.DENIED.match(text, at.end) is not None
 
 
 def _role_by_lead(before: str, *, alone: bool) -> Role | None:
     """What the words before a value that ends a clause make of it."""
     turned = words.TURNS.search(before) is not None
     clause = words.CUT.split(before)[-1]
-    open_end = Role.OPEN if alone else None
+    open_end = "open" if alone else None
     _, bracket, aside = before.rpartition("(")
     if bracket and ")" not in aside and any(map(str.isalnum, aside)) and not words.TURNS.search(aside):
         return None
@@ -193,11 +183,11 @@ def _role_by_lead(before: str, *, alone: bool) -> Role | None:
         if not turned and OTHER_TOPIC.search(before):
             return None
         preceded = any(map(str.isalnum, before))
-        return Role.STATED if alone and (turned or words.SUBJECT.search(before) or not preceded) else open_end
+        return "stated" if alone and (turned or words.SUBJECT.search(before) or not preceded) else open_end
     if words.PART.search(clause):
         return None
     if words.ASSERTS.search(before):
-        return Role.STATED if words.SUBJECT.search(clause) else Role.OPEN
+        return "stated" if words.SUBJECT.search(clause) else "open"
     return None if words.RELATES.search(clause) else open_end
 
 

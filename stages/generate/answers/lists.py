@@ -25,8 +25,8 @@ def _column(item: str) -> re.Pattern[str]:
     )
 
 
-class _Lists(PatternForm):
-    longest = 6000
+_LONGEST = 6000
+"""Characters of a list."""
 
 
 def _on_one_line(text: str, item: re.Pattern[str], column: re.Pattern[str]) -> str:
@@ -79,7 +79,7 @@ def _list_of_words(run: re.Match[str]) -> Mention | None:
     return Mention(words[0].start(), words[-1].end(), value, len(words) == 2)
 
 
-class _Words(_Lists):
+class _Words(PatternForm):
     def first_line(self, tail: str) -> str:
         """The first line; there, three words or more may have nothing but spaces between them."""
         spaced = _SPACED.match(tail)
@@ -89,7 +89,7 @@ class _Words(_Lists):
         return super().first_line(re.sub(r"([,;]) ?\n ?", r"\1 ", tail))
 
 
-_WORDS = _Words(_RUN, _list_of_words)
+_WORDS = _Words(_RUN, _list_of_words, longest=_LONGEST)
 
 
 def word_list(text: str) -> str | None:
@@ -143,7 +143,7 @@ def _integer(match: re.Match[str]) -> str:
 
 _DIGITS = re.compile(r"[-+]?[0-9][0-9_'’,]*")
 _COLUMN = _column(r"[-+]?[0-9]{1,60}(?:[_'’,][0-9]{3}){0,9}(?:\.0{1,9})?")
-_INTEGERS = _Lists(_INTEGER_RUN, _integers, counts=True)
+_INTEGERS = PatternForm(_INTEGER_RUN, _integers, counts=True, longest=_LONGEST)
 
 
 def integer_list(text: str) -> str | None:

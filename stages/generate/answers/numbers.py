@@ -6,10 +6,11 @@ import re
 import unicodedata
 from fractions import Fraction
 
-from evalcube.stages.generate.answers.cues import entries, phrases
+from evalcube.stages.generate.answers.cues import entries
 from evalcube.stages.generate.answers.final import Mention
 from evalcube.stages.generate.answers.passages import normalise, plain_digits
 from evalcube.stages.generate.answers.values import PatternForm, read_value
+from evalcube.stages.generate.answers.wording import cue
 
 UNITS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 UNITS += [f"{stem}teen" for stem in "thir four fif six seven eigh nine".split()]
@@ -96,33 +97,31 @@ _SPELLED = "|".join(
 _SCALE = rf"(?:\s?(?P<scale>{_SPELLED})|(?P<short>{'|'.join(_SHORT_SCALES)})\b)"
 _MONEY = r"(?:US|AU|CA|HK|NZ|[ACS])?[$€£¥₹₩]\s?|\b(?:USD|EUR|GBP|INR|Rs\.?)\s"
 NUMBER = re.compile(
-    rf"(?<![.^])(?<![^\W{_SPACELESS}])(?:(?<![\w)\]}}%])(?<![0-9)\]}}%] )(?P<sign>[-+—](?=[0-9.$€£¥₹])|\A[-+] (?=[0-9])"
-    rf"|(?:minus|negative|plus)\s))?"
-    rf"(?:(?P<word>{WORD})(?![\w-])|(?P<money>{_MONEY})?(?P<inner>-(?=[0-9.]))?"
+    rf"(?<![.^])(?<![^\W{_SPACELESS}])(?:(?<!<)(?<!<[-=])|(?=[^<>\n]{{1,40}}>))"
+    rf"(?:(?<![\w)\]}}%|])(?<![0-9)\]}}%] )(?P<sign>[-+—](?=[0-9.$€£¥₹])|\A[-+] (?=[0-9])"
+    rf"|(?:minus|negative|(?<!au )plus)\s))?"
+    rf"(?:(?P<word>{WORD})(?![\w-])|(?:(?P<money>{_MONEY})(?P<inner>-(?=[0-9.]))?)?"
     rf"(?:(?P<whole>{_GROUPED}|(?>[0-9]+)|(?=\.[0-9]))"
     r"(?:(?!(?P=sep))(?:\.(?![.0-9]*\.[0-9])|,(?=[0-9]{1,2}(?![0-9]|[.,/^][0-9]|[\])}])))(?P<decimals>[0-9]{0,400}))?"
-    r"(?:[eE](?P<exponent>[-+]?[0-9]{1,3})|(?P<mixed>\s(?:and\s)?[0-9]{1,4})?\s?[/⁄]\s?(?P<under>[0-9]{1,400}))?))"
+    r"(?:[eE](?P<exponent>[-+]?[0-9]{1,3})|(?P<mixed>\s{1,2}(?:and\s)?[0-9]{1,4})?\s?[/⁄]\s?(?P<under>[0-9]{1,400}))?))"
     rf"{_SCALE}?",
     re.IGNORECASE,
 )
-_NO_NUMBER_BEFORE = re.compile(
-    r"(?:\A(?:>=?|<=?\s)|[√∛∜^±∓≥≤≠≪≫⌊⌈]|-(?=\()|[\w}^_]\{|\}\s?\{|[\w)\]}]\s?(?:[<>]|(?<![-=])>)=?|(?:[0-9)\]}%]|(?<![^\W_])[a-zα-ω])\s?"
-    r"(?:[-+/×·÷^]|(?<!\*)\*(?!\*)|(?<=[0-9])\*\*)|[0-9][.,:'’]|\^[0-9]\s?=|[A-Za-z]-|[A-Za-z0-9]\()[\s$(]{0,2}\Z",
-    re.IGNORECASE,
+_NO_NUMBER_BEFORE = cue(
+    r"(?:\A(?:>=?|<=?\s)|\|-|[√∛∜^±∓≥≤≠≪≫⌊⌈]|-(?=\()|[\w}^_]\{|\}\s?\{|[\w)\]}]\s?(?:[<>]|(?<![-=])>)=?|(?:[0-9)\]}%]|(?<![^\W_])[a-zα-ω])\s?"
+    r"(?:[-+/×·÷^]|(?<!\*)\*(?!\*)|(?<=[0-9])\*\*)|[0-9][.,:'’]|\^[0-9]\s?=|[A-Za-z]-|[A-Za-z0-9]\()[\s$(]{0,2}\Z"
 )
-_NO_NUMBER_AFTER_WORDS = re.compile(
-    rf"(?:\\(?!{phrases('commands_around_numbers')})[a-z]+\s?\{{?|[0-9]\s(?:out\s)?of\s|\b{phrases('before_no_number')}\s?[({{]?)[\s$(]{{0,2}}\Z",
-    re.IGNORECASE,
+_NO_NUMBER_AFTER_WORDS = cue(
+    r"(?:\\(?!<commands_around_numbers>)[a-z]+\s?\{?|[0-9]\s(?:out\s)?of\s|\b(?:<before_no_number>(?:_?[0-9₀-₉²]{1,3})?\s?[({]?|<month_names>))[\s$(]{0,2}\Z"
 )
 """What makes a number a part of something else: an argument, an operand, a bound, the end of a range or of a date.
 Words are looked for apart, as most numbers have none before them."""
-_NO_NUMBER_AFTER = re.compile(
+_NO_NUMBER_AFTER = cue(
     r"!(?!\[)|[√∛π∞²³¹⁰⁴-⁹⁺⁻₀-₉∶]|\s?(?:分[之の]|又|[兆조])|\s?(?:\\(?!text|quad|approx|right|circ|end)[a-z]+|\^|\*\*(?=[0-9({])|[±∓]|\+/?-)"
-    r"|\s?%?\s?[-+*/×·÷~〜][\s$]?[0-9(\\]|\+|\s?(?:%\s?%|[≤≥≠]|[<>]=?\s?\w{1,4}\b(?![>/])"
+    r"|\s?%?\s?[-+*/×·÷~〜][\s$]?(?:[0-9(\\]|[b-hj-z](?![\w'’-]))|\+|\s?(?:%\s?%|[≤≥≠]|[<>]=?\s?\.?\w{1,4}\b(?![>/])"
     r"|(?:%|percent)\sof\s[0-9])|_\{?[0-9]|[:/][0-9A-Za-z]|[.,'’′][0-9]|[0-9]|\s?(?:\.\.\.?|…)\s?[0-9]|\([0-9a-z]"
-    rf"|(?!{phrases('units_that_touch')}(?![A-Za-z]))[A-Za-zα-ω]"
-    rf"|[ -](?:{phrases('after_no_number')}|(?-i:[xyzniM])|(?:out )?of [0-9])(?!\w)",
-    re.IGNORECASE,
+    r"|(?!<units_that_touch>(?![A-Za-z]))[A-Za-zα-ω]"
+    r"|\s?<bounds_behind>|\.?[ -](?:<after_no_number>|<month_names>|(?-i:[xyzniM])|(?:out )?of [0-9])(?!\w)"
 )
 """What makes a number before it a part of something else."""
 
@@ -133,7 +132,7 @@ def number(match: re.Match[str]) -> str | None:
     if _NO_NUMBER_AFTER.match(line, end) or _NO_NUMBER_BEFORE.search(line, max(0, start - 6), start):
         return None
     before = line[max(0, start - 24) : start].rstrip(" $({")
-    if before[-1:].isalpha() and _NO_NUMBER_AFTER_WORDS.search(line, max(0, start - 24), start):
+    if before[-1:].isalnum() and _NO_NUMBER_AFTER_WORDS.search(line, max(0, start - 24), start):
         return None
     negative = (match["sign"] is not None and match["sign"][0] not in "+p") or match["inner"] is not None
     word = match["word"]
@@ -179,8 +178,9 @@ def _integer(match: re.Match[str]) -> Mention:
     return Mention(*match.span(), whole, match["word"] is not None)
 
 
-NUMBERS = PatternForm(NUMBER, _number, "number", counts=True, counts_things=True)
-_INTEGERS = PatternForm(NUMBER, _integer, "number", counts=True, counts_things=True)
+_TRAITS = {"name": "number", "counts": True, "counts_things": True}
+NUMBERS = PatternForm(NUMBER, _number, **_TRAITS)
+_INTEGERS = PatternForm(NUMBER, _integer, **_TRAITS)
 
 
 def read_number(text: str, comparison: object = None) -> str | None:  # noqa: ARG001 - as the others

@@ -15,12 +15,13 @@ import re
 from collections import deque
 from collections.abc import Iterator
 from enum import Enum
+from html import unescape
 from itertools import islice
 from typing import NamedTuple
 from unicodedata import decimal
 
 from evalcube.stages.generate.answers.cues import phrases
-from evalcube.stages.generate.answers.wording import CONDITION, HEDGE, SAYS_NOTHING
+from evalcube.stages.generate.answers.wording import CONDITION, HEDGE, SAYS_NOTHING, cue
 
 SEGMENT = 300
 """Characters of an answer of one line that are read."""
@@ -33,15 +34,12 @@ TAIL = 6000
 class Rank(Enum):
     """How firmly a place states the answer."""
 
-    ASKED = "asked"
+    ASKED = "answer line"
     """A line that begins with the asked form."""
-    MARKED = "marked"
+    MARKED = "box, tag or field"
     """A box, a tag or a field of a JSON document."""
-    SAID = "said"
+    SAID = "statement"
     """A statement in running text."""
-
-
-_RANKS = tuple(Rank)
 
 
 class Passage(NamedTuple):
@@ -74,9 +72,8 @@ _STRUCK = re.compile(
     r"|\\(?:sout|[bx]?cancel|st)\{(?>[^{}\n]{1,6000})\}",
     re.IGNORECASE,
 )
-_HTML = re.compile(rf"</?{phrases('html')}\s?/?>", re.IGNORECASE)
-_ENTITIES = {"&gt;": ">", "&lt;": "<", "&quot;": '"', "&nbsp;": " ", "&#39;": "'", "&amp;": "&"}
-_ENTITY = re.compile("|".join(_ENTITIES))
+_HTML = cue(r"</?<html>\s?/?>")
+_ENTITY = re.compile(r"&(?:[A-Za-z]{2,8}|#[0-9]{2,6});")
 _LATEX_TEXT = re.compile(rf"\\{phrases('latex_text')}\s{{0,3}}\{{((?>[^{{}}\\\n]*))\}}")
 _COPULA = re.compile(r"(?<=[0-9A-Za-z日일号*\"'`.)\]}>])\s?(?:です|だ|입니다|이다|예요|이에요)(?![^\W\d_])")
 _SCRIPT = "[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]"
@@ -107,7 +104,7 @@ def clean(text: str) -> str:
     # a tag by itself may be an answer
     if opens and ("</" in text or "<br" in text):
         text = _HTML.sub(_break, text)
-    return _ENTITY.sub(lambda match: _ENTITIES[match[0]], text) if "&" in text else text
+    return _ENTITY.sub(lambda match: unescape(match[0]), text) if "&" in text else text
 
 
 def _break(match: re.Match[str]) -> str:
@@ -149,42 +146,38 @@ def plain_digits(text: str) -> str:
 
 _MARK = re.compile(
     r"\\(?:boxed|fbox)\s{0,3}\{(?P<box>)"
-    r"|(?:####|[<\[]\s?(?:[A-Za-z]{1,12}[_ -]?)?(?:[aA]nswers?|ANSWERS?)\s?[>\]])(?P<tag>)"
+    r"|(?:####|[<\[]\s?(?:[A-Za-z]{1,12}[_ -]?)?(?:[aA]nswers?|ANSWERS?)\s?[>\]]|<final>)(?P<tag>)"
     r"|[\"'](?:\w{1,20}[_ -])?[aA]nswer(?:[_ -]\w{1,20})?[\"']\s{0,4}:\s{0,9}(?P<field>)"
     r"|(?:[aA]ns|ANS)\.?[*_`\" \t]{0,8}[:=](?P<short>)|(?:[aA]nswer|ANSWER)(?P<word>)"
 )
-_FOREIGN = re.compile(
-    rf"(?:\b{phrases('foreign_answers')}\b(?: (?!(?:n[ãa]o|non|nicht|niet) )\w{{3,12}}){{0,2}}?\s{{0,2}}(?:\*\*)?"
-    rf"\s{{0,2}}(?P<said>{phrases('foreign_is')}\b)?|{phrases('answers_of_scripts')}(?:\*\*)?\s{{0,2}}(?P<links>{phrases('is_of_scripts')})?)"
-    r"\s{0,2}(?(said):?|(?(links):?|(?:[:=]|\*\*:?|\n)))",
-    re.IGNORECASE,
+_FOREIGN = cue(
+    r"(?P<begins>(?m:^)[^\w\n]*)?(?:\b<foreign_answers>\b(?: (?!(?:n[ãa]o|non|nicht|niet) )\w{3,12}){0,2}?\s{0,2}"
+    r"(?:\*\*)?\s{0,2}(?P<said><foreign_is>\b)?|<answers_of_scripts>(?:\*\*)?\s{0,2}(?P<links><is_of_scripts>)?)"
+    r"\s{0,2}(?(said):?|(?(links):?|(?:[:=]|[-\u2014]\s|\*\*:?|\n)))"
 )
 """Marks of answers in other languages, which are looked for where there is none in English."""
 _HEAD = 60
 """Characters before the word "answer" in which its line begins, where that is an asked form."""
-_BEFORE = re.compile(rf"(?>[\W_\d]*)(?>(?:{phrases('before')}(?![^\W_])(?>[\W_]*))*)", re.IGNORECASE)
-_AFTER_ASKED = re.compile(
+_BEFORE = cue(r"(?>[\W_\d]*)(?>(?:<before>(?![^\W_])(?>[\W_]*))*)")
+_AFTER_ASKED = cue(
     r"s?[*_`\"'\])>~ \t]{0,8}(?:\((?:final|[a-z]{2,20})\)[*_ \t]{0,4})?(?:=>|[:=|]|-{1,3}>?(?![0-9])"
-    r"|[\u2014\u2192\u21d2\u27f6\u279c]|$|\n)[*_ \t\u2192\u21d2]{0,8}(?:is\b:?)?",
-    re.IGNORECASE,
+    r"|[\u2014\u2192\u21d2\u27f6\u279c]|$|\n)[*_ \t\u2192\u21d2]{0,8}(?:is\b:?)?"
 )
 _MARK_ITSELF = re.compile(r"(?:Answer|ANSWER)[*_]{0,3}:")
 """The asked form to the letter, which may stand within a line too."""
-_AFTER_SAID = re.compile(
+_AFTER_SAID = cue(
     r"s?(?:\b[^\n:=]{0,60}?(?:[:=\u2192\u21d2]|->|=>|(?<!you )(?<!we )(?<!I )\b(?:is|are|was|equals|becomes|(?:comes"
     r"|turns) out(?: to be| as)?)\b:?(?! that\b:?)|\b(?:would|must|should|will|has to|can only|shall)(?: (?:therefore"
-    r"|thus|then|hence|indeed|\w{2,9}ly))? be\b|['’]s\b)|\sof\b)",
-    re.IGNORECASE,
+    r"|thus|then|hence|indeed|\w{2,9}ly))? be\b|['’]s\b)|\sof\b)"
 )
-OTHER_TOPIC = re.compile(rf"\b(?:{phrases('other_topic')}|sure(?! that))\b", re.IGNORECASE)
+OTHER_TOPIC = cue(r"\b(?!confident (?:that|the|it)\b)(?:<other_topic>|sure(?! that))\b")
 _CLAUSE = re.compile(r"[.!?;:\n]|, (?:but|so|yet) ")
-_IS_THE = re.compile(
+_IS_THE = cue(
     r"(?:,? (?:which|(?:and )?(?:that|this)))?(?:['’]s|\s(?:is|are|was)|\s(?:would be|must|will|should) be) (?:then "
     r"|thus |therefore |indeed |clearly )?(?:the|my|our) (?:final |correct |right |only |best |overall |required "
-    r"|desired )*(?:answer|result|solution|value|one|option|choice)\b",
-    re.IGNORECASE,
+    r"|desired )*(?:answer|result|solution|value|one|option|choice)\b"
 )
-_NO_SUBJECT = re.compile(rf"(?>[\W_]*)(?:so |and |now )?{phrases('no_subject')}?", re.IGNORECASE)
+_NO_SUBJECT = cue(r"(?>[\W_]*)(?:so |and |now )?<no_subject>?")
 _LONGEST_SUBJECT = 3000
 _CLOSING_TAG = re.compile(r"</|\[/|<\|")
 _UNWRAPPED = re.compile(
@@ -207,7 +200,7 @@ def passages(text: str) -> Iterator[Passage]:
     ['8', ' 7.\nAnswer: 8']
     """
     spots = _places(text)
-    for rank in _RANKS:
+    for rank in Rank:
         for _, start, kind in islice((spot for spot in reversed(spots) if spot[0] is rank), CANDIDATES):
             yield _passage(text, rank, start, kind)
 
@@ -243,7 +236,11 @@ def _places(text: str) -> list[_Place]:
     """What the marks of a text announce, in order."""
     marks = list(_MARK.finditer(text))
     if not marks:
-        return [(Rank.SAID, mark.end(), "") for mark in _FOREIGN.finditer(text)]
+        foreign = [
+            (mark, mark["begins"] is not None and mark[0].rstrip("* ")[-1:] == ":")
+            for mark in _FOREIGN.finditer(text)
+        ]
+        return [(Rank.ASKED if asked else Rank.SAID, mark.end(), "") for mark, asked in foreign]
     return [spot for mark in marks if (spot := _place(text, mark)) is not None]
 
 
@@ -324,21 +321,28 @@ def _field(tail: str) -> str:
 
 def in_box(tail: str) -> str:
     r"""What stands before the brace that closes a \boxed."""
-    depth = 1
-    for i, character in enumerate(tail):
-        depth += (character == "{") - (character == "}")
+    end = end_of_brackets(tail, 0, _BRACES, depth=1)
+    return tail.split("\n", 1)[0] if end is None else tail[: end - 1]
+
+
+_BRACES = re.compile("[{}]")
+
+
+def end_of_brackets(text: str, at: int, brackets: re.Pattern[str], depth: int = 0) -> int | None:
+    """Where as many brackets are closed as are open; None if they are not."""
+    for bracket in brackets.finditer(text, at):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(bracket[0], 0)
         if depth == 0:
-            return tail[:i]
-    return tail.split("\n", 1)[0]
+            return bracket.end()
+    return None
 
 
 # ---- places without a mark
 
 _FENCED = re.compile(r"```[\w+-]{0,12}[ \t]*\n((?:(?!```)(?>[^\n]*)\n){1,200}?)[ \t]*```")
 _BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*|__([^_\n]{1,200})__")
-CHATTER = re.compile(
-    rf"(?>[\W_]*)(?:i )?(?:{phrases('chatter')}|i(?: am|'m) (?:\w+ )?(?:confident|sure|certain)(?! (?:that|it)))\b",
-    re.IGNORECASE,
+CHATTER = cue(
+    r"(?>[\W_]*)(?:i )?(?:<chatter>|i(?: am|'m) (?:\w+ )?(?:confident|sure|certain)(?! (?:that|it)))\b"
 )
 BULLET = re.compile(r"\A(?:[-*•+>]|1[.)]) (?=\S)")
 """The mark of an item in a list; a minus sign that stands apart is none where a value is asked for on its line."""
@@ -347,15 +351,11 @@ _LAST_LINES = 12
 
 def last_lines(text: str) -> Iterator[str]:
     """The last lines that say something, the last one first; polite endings and talk about confidence are left out."""
-    shown, end = 0, len(text)
-    while end > 0 and shown < _LAST_LINES:
-        begin = text.rfind("\n", 0, end) + 1
-        line = text[max(begin, end - TAIL) : end].strip()
-        end = begin - 1
-        if any(map(str.isalnum, line[:SEGMENT])) or line.strip(" \t`*_-"):
-            shown += 1
-            if not CHATTER.match(line):
-                yield BULLET.sub("", line, count=1)
+    lines = (line[-TAIL:].strip() for line in reversed(text.split("\n")))
+    speaking = (line for line in lines if any(map(str.isalnum, line[:SEGMENT])) or line.strip(" \t`*_-"))
+    for line in islice(speaking, _LAST_LINES):
+        if not CHATTER.match(line):
+            yield BULLET.sub("", line, count=1)
 
 
 def bold_passages(line: str) -> Iterator[str]:

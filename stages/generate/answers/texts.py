@@ -5,27 +5,19 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import regex
 
+from evalcube.stages.generate.answers import passages as places
 from evalcube.stages.generate.answers import wording as words
-from evalcube.stages.generate.answers.cues import phrases
 from evalcube.stages.generate.answers.final import NEAR, Mention, sentence_spans
-from evalcube.stages.generate.answers.passages import (
-    BULLET,
-    CHATTER,
-    Passage,
-    Rank,
-    fenced_block,
-    in_box,
-    last_lines,
-    normalise,
-)
+from evalcube.stages.generate.answers.passages import Passage, Rank
 from evalcube.stages.generate.answers.values import Form, read_final
 
 LONGEST_TEXT = 2000
 """Characters of a text that can be an answer."""
+_REASONS = 400
+"""Characters behind a "yes" in which no other answer of that kind may stand."""
 _MOST_WORDS = 8
 """Words that a statement may have at the end of a reply."""
 _HEAD = 40
@@ -35,8 +27,10 @@ _HOLDER = re.compile(r"<(?:text|number|letter|json|value|answer|your answer)>", 
 _CAPITAL = re.compile(r"\s(?=[A-Z\u3400-\u9fff])")
 _NAME_ALONE = re.compile(r"[\s,:;(\u2014\u2013-]{1,4}(?:the |an? )?[A-Z][\w'’-]*(?: [\w'’-]+){0,3}[.!)\s]*")
 """What follows a cue of a correction and is nothing but an answer."""
-_LED = re.compile(rf"(?:(?:it|that|this)(?:['’]s|\s(?:is|was))|{phrases('adverbs')},?)\s", re.IGNORECASE)
-_ADVERB = re.compile(rf"(?:{phrases('adverbs')},?\s+)+", re.IGNORECASE)
+_LED = words.cue(r"(?:(?:it|that|this)(?:['’]s|\s(?:is|was))|<adverbs>,?|<led_by>)\s")
+_POLAR = words.cue(r"(<polar>)(?=\s*[,.;:!—–-]|[，。！])(?!\W*but\b)")
+_UNPOLAR = words.cue(r"\b(?:<polar>|wait|actually|however|sometimes)\b")
+_ADVERB = words.cue(r"(?:<adverbs>,?\s+)+")
 _STOP = re.compile(r"[^\W\d_]{2}[.!?;]\s")
 _BOLD = re.compile(r"\*\*[^*\n]+\*\*")
 _PAIRS = (*zip("$\"“'`([<", "$\"”'`)]>", strict=True), ("\\(", "\\)"))
@@ -52,8 +46,8 @@ def line_of(passage: Passage) -> str:
     >>> [line_of(place) for place in passages("**Answer:** *(a, b]*. \n Done.")]
     ['(a, b]']
     """
-    line = BULLET.sub("", passage.text.lstrip(" \t\n\r*_`").split("\n", 1)[0], count=1)
-    return without_markup(in_box(line) if passage.boxed else line)
+    line = places.BULLET.sub("", passage.text.lstrip(" \t\n\r*_`").split("\n", 1)[0], count=1)
+    return without_markup(places.in_box(line) if passage.boxed else line)
 
 
 def without_markup(line: str) -> str:
@@ -108,7 +102,7 @@ class TextForm(Form):
             if turns and _NAME_ALONE.fullmatch(sentence, turns[-1]):
                 frames = turns
             statement = _words_of_line(sentence[frames[-1] :], stated=True) if frames else None
-            if statement and not CHATTER.match(sentence) and len(statement.split()) <= _MOST_WORDS:
+            if statement and not places.CHATTER.match(sentence) and len(statement.split()) <= _MOST_WORDS:
                 at = low + max(sentence.find(statement, frames[-1]), 0)
                 again = fold(statement).endswith(fold(value))
                 mentions.append(Mention(at, low + len(sentence.rstrip()), value if again else statement))
@@ -116,17 +110,21 @@ class TextForm(Form):
 
     def at_end(self, text: str) -> str | None:
         """A reply that is nothing else; else the words in bold before an explanation, or of a short last statement."""
-        line = without_markup(fenced_block(text) or text)
+        line = without_markup(places.fenced_block(text) or text)
+        if (polar := _polar(line)) is not None:
+            return polar
         several = (
             "\n" in line or len(line) > LONGEST_TEXT or _STOP.search(line) or words.STATEMENT.match(line)
         )
         if not several and (self._most_words is None or len(line.split()) <= self._most_words):
-            return None if words.declines(line) or not re.search(r"[^\W_]", line) else _words_of_line(line)
+            return (
+                None if words.DECLINES.match(line) or not re.search(r"[^\W_]", line) else _words_of_line(line)
+            )
         first, _, explanation = text.strip().partition("\n\n")
         heads = words.HEADING.match(explanation) and first[-1:] not in (".", ":", "?")
         if (heads or (explanation and _BOLD.fullmatch(first))) and len(first.split()) <= _MOST_WORDS:
             return without_markup(first) or None
-        last = next(last_lines(text), "")[-LONGEST_TEXT:]
+        last = next(places.last_lines(text), "")[-LONGEST_TEXT:]
         sentence = re.split(r"(?<=\w[.!?])\s|;\s", last)[-1].lstrip("*_# ")
         introduced = words.STATEMENT.match(sentence)
         statement = sentence[introduced.end() :] if introduced else sentence
@@ -149,7 +147,7 @@ def read_text(text: str, comparison: object = None, *, most_words: int | None = 
     >>> read_text("I do not know.") is None
     True
     """
-    return read_final(normalise(text), TextForm(most_words))
+    return read_final(places.normalise(text), TextForm(most_words))
 
 
 def _words_of_line(line: str, *, stated: bool = False) -> str | None:
@@ -162,6 +160,12 @@ def _words_of_line(line: str, *, stated: bool = False) -> str | None:
         if words.SAYS_NOTHING.match(line):
             return None
     return None if not line or len(line) > LONGEST_TEXT or _HOLDER.fullmatch(line) else line
+
+
+def _polar(line: str) -> str | None:
+    """The word that a text answers a question with, before a reason; None if it has another one of its kind."""
+    match = _POLAR.match(line)
+    return match[1] if match and not _UNPOLAR.search(line, match.end(), match.end() + _REASONS) else None
 
 
 # ---- folding
@@ -202,10 +206,10 @@ def _less(line: str, exact: frozenset[str]) -> str:
     return line or original  # an answer of nothing but punctuation is compared as it is
 
 
-_REMARK = re.compile(
-    r"\s*(?:\s\([^()]{1,300}\)|(?<=[\w*)\"'][\w*)\"'])[.!]\s+[^\W\d_][^\n]{0,400}"
-    rf"|,?\s(?:{phrases('causes')}|as|and not|not)\s[^\n]{{1,300}}|,\s(?:of course|indeed|then)|です|입니다|이다"
-    r"|\s[\u2014\u2013-]\s[^\n]{1,200}|\s?[\u2600-\u27bf\U0001f000-\U0001faff]+)\Z"
+_REMARK = words.cue(
+    r"\s*(?:(?:\s|(?<=[\u3040-\u9fff\uac00-\ud7a3]))\([^()]{1,300}\)|(?<=[\w*)\"'][\w*)\"'])[.!]\s+[^\W\d_][^\n]{0,400}"
+    r"|<copulas>|,?\s<causes>\s[^\n]{1,300}|,?\s(?P<contrast><contrasts>\s[\w ]{1,60})"
+    r"|,\s<asides>(?!\w)(?:(?!\bbut\b)[^\n]){0,300}|\s[\u2014\u2013-]\s[^\n]{1,200}|\s?[\u2600-\u27bf\U0001f000-\U0001faff]+)\Z"
 )
 """What may follow an answer on its line and leaves it as it is."""
 
@@ -231,55 +235,49 @@ def _forms(answer: str) -> Iterator[str]:
         pair = next(
             (p for p in _PAIRS if len(answer) > 1 and answer.startswith(p[0]) and answer.endswith(p[1])), None
         )
-        remark, led = _REMARK.search(answer), _LED.match(answer)
+        remark, led, polar = _REMARK.search(answer), _LED.match(answer), _polar(answer)
         if pair is not None:
             answer = answer[len(pair[0]) : -len(pair[1])]
-        elif remark and not any(
-            cue.search(remark[0]) for cue in (words.TURNS, words.DOUBT, words.ALTERNATIVE)
+        elif remark and (
+            remark["contrast"]
+            or not any(cue.search(remark[0]) for cue in (words.TURNS, words.DOUBT, words.ALTERNATIVE))
         ):
             answer = answer[: remark.start()]
-        elif led:
-            answer = answer[led.end() :]
+        else:
+            answer = answer[led.end() :] if led else polar or answer
 
 
 # ---- an answer within a text
 
-_EDGE = regex.compile(r"(?wV1)\b")
 _SPACELESS = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}ー"
-_ONE_BY_ONE = regex.compile(rf"[{_SPACELESS}]\p{{M}}*|[^{_SPACELESS}]+")
-"""Scripts without spaces, in which each character is a word; others are taken whole."""
+_PIECE = regex.compile(rf"(?wV1s)[{_SPACELESS}]\p{{M}}*|.+?(?:\b|(?=[{_SPACELESS}]))")
+"""What stands between two edges of words; of scripts without spaces, in which each character is a word, one."""
 _HANGUL = regex.compile(r"\p{Hangul}*")
 _OWNED = regex.compile(r"(?:\p{L}{1,4}['’](?=\p{L}{2}))?(.+?)(?:['’]s?)?", regex.IGNORECASE)
 """A word without an elided one before it and without its possessive."""
 _SKIPPED = regex.compile(r"[\s.,;:!?\"“”„«»…¿¡'’‘`]+")
+_CONTINUES, _GOES_ON = regex.compile(r"(?<=[^\W_]-)|(?<=-)(?=\d)"), regex.compile(r"[+#]|-[^\W_]")
+"""What makes a longer name of a word: what stands before it, and behind it."""
 _LONGEST_SEARCHED = 100_000
 
 
-class _Word(NamedTuple):
-    start: int
-    end: int
-    forms: tuple[str, ...]
-    """As it is compared, and without its possessive."""
+_Word = tuple[int, int, tuple[str, ...]]
+"""Where a word begins and ends, as it is compared, and without its possessive."""
 
 
 def _words(text: str, exact: frozenset[str]) -> list[_Word]:
     """The words and signs of a text between Unicode's word edges, as they are compared."""
     line_words: list[_Word] = []
-    at = 0
-    for segment in regex.split(_EDGE, text):
-        for match in _ONE_BY_ONE.finditer(segment):
-            start, part = at + match.start(), match[0]
-            between = (
-                part in ("-", "/", "‐") and (text[start - 1 : start] + text[start + 1 : start + 2]).isalpha()
-            )
-            if (between or _SKIPPED.fullmatch(part)) and ("punctuation" not in exact or part.isspace()):
-                continue
-            owned = _OWNED.fullmatch(part)
-            forms = dict.fromkeys((fold(part, exact), fold(owned[1] if owned else part, exact)))
-            line_words.append(_Word(start, start + len(part), tuple(forms)))
-        at += len(segment)
+    for match in _PIECE.finditer(text):
+        (start, end), part = match.span(), match[0]
+        between = part in ("-", "/", "‐") and (text[start - 1 : start] + text[end : end + 1]).isalpha()
+        if (between or _SKIPPED.fullmatch(part)) and ("punctuation" not in exact or part.isspace()):
+            continue
+        owned = _OWNED.fullmatch(part)
+        forms = dict.fromkeys((fold(part, exact), fold(owned[1] if owned else part, exact)))
+        line_words.append((start, end, tuple(forms)))
     if "articles" not in exact and len(line_words) > 1:
-        line_words = [w for w in line_words if w.forms[0] not in ("the", "a", "an")] or line_words
+        line_words = [w for w in line_words if w[2][0] not in ("the", "a", "an")] or line_words
     return line_words
 
 
@@ -291,25 +289,18 @@ def place_of_answer(text: str, answers: Sequence[str], exact: frozenset[str], *,
     text = unicodedata.normalize("NFKC", text[-_LONGEST_SEARCHED:]) if "unicode" not in exact else text
     line = _words(text, exact)
     for answer in sorted(answers, key=len, reverse=True):
-        wanted = [word.forms[0] for word in _words(without_markup(answer), exact)]
-        for i in range(1 if first else len(line) - len(wanted) + 1):
+        wanted = [forms[0] for _, _, forms in _words(without_markup(answer), exact)]
+        for i in range(1 if first else len(line)) if wanted else ():
             run = line[i : i + len(wanted)]
-            if (
-                len(run) == len(wanted)
-                and wanted
-                and _is_run(text, run, wanted)
-                and words.is_affirmed(text, run[0].start, run[-1].end)
-            ):
-                return answer
+            if len(run) == len(wanted) and all(map(_is_word, run, wanted)):
+                start, end = run[0][0], run[-1][1]
+                longer = _CONTINUES.match(text, start) or _GOES_ON.match(text, end)
+                if not longer and words.is_affirmed(text, start, end):
+                    return answer
     return None
 
 
-def _is_run(text: str, run: Sequence[_Word], wanted: Sequence[str]) -> bool:
-    """Whether words are the wanted ones, and no sign beside them makes a longer name of them."""
-    *whole, last = zip(run, wanted, strict=True)
-    begins = last[0].forms[0].startswith(last[1]) and _HANGUL.fullmatch(last[0].forms[0])
-    if not all(w in word.forms for word, w in whole) or not (begins or last[1] in last[0].forms):
-        return False
-    before, after = text[max(0, run[0].start - 2) : run[0].start], text[run[-1].end : run[-1].end + 2]
-    joined = before[-1:] == "-" and (run[0].forms[0][0].isdigit() or before[:1].isalnum())
-    return not joined and after[:1] not in ("+", "#") and not (after[:1] == "-" and after[1:].isalnum())
+def _is_word(word: _Word, wanted: str) -> bool:
+    """Whether a word is another one, but for a particle behind it."""
+    whole = word[2][0]
+    return wanted in word[2] or (whole.startswith(wanted) and _HANGUL.fullmatch(whole) is not None)

@@ -12,26 +12,11 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
+from evalcube.stages.generate.answers import passages as places
 from evalcube.stages.generate.answers import wording as words
 from evalcube.stages.generate.answers.final import REFUSED, Mention, instead
-from evalcube.stages.generate.answers.passages import (
-    BULLET,
-    CHATTER,
-    SEGMENT,
-    TAIL,
-    Passage,
-    Rank,
-    bold_passages,
-    in_box,
-    last_lines,
-    normalise,
-    passages,
-    plain_digits,
-    without_next_question,
-)
+from evalcube.stages.generate.answers.passages import Passage, Rank
 from evalcube.stages.generate.answers.ways import note
-
-_PLACES = {Rank.ASKED: "answer line", Rank.MARKED: "box, tag or field", Rank.SAID: "statement"}
 
 
 class Form(ABC):
@@ -49,7 +34,7 @@ class Form(ABC):
     """Whether values are letters, which stand for much else: in running text one has to be stated."""
     free = False
     """Whether any words are a value: what follows a statement is one."""
-    longest = SEGMENT
+    longest = places.SEGMENT
     """Characters of a line that may be a value as a whole."""
 
     @abstractmethod
@@ -66,7 +51,7 @@ class Form(ABC):
 
     def in_box(self, tail: str) -> str:
         """What stands in a LaTeX box."""
-        return in_box(tail)
+        return places.in_box(tail)
 
     def in_place(self, passage: Passage) -> str | None:
         """The value that a place gives; `REFUSED` if it denies or hedges, None for nothing of the kind."""
@@ -78,26 +63,23 @@ class Form(ABC):
         first, gap, tail = text.strip().partition("\n\n")
         head = whole(first, self) if gap and not first.endswith(("...", "\u2026")) else None
         if head and ", " not in head:  # a list may be the question's
-            tail = tail[-TAIL:]
+            tail = tail[-places.TAIL :]
             later = instead(tail, head, self.later(tail, head))
             return head if later is None else later
         return at_end(text, self)
 
 
 class PatternForm(Form):
-    """Values as a pattern finds them, each a mention by a function of its match; None for what is none."""
+    """Values as a pattern finds them, each a mention by a function of its match; None for what is none.
+
+    Traits are attributes of `Form` that differ from its own.
+    """
 
     def __init__(
-        self,
-        pattern: re.Pattern[str],
-        mention: Callable[[re.Match[str]], Mention | None],
-        name: str = "value",
-        *,
-        counts: bool = False,
-        counts_things: bool = False,
+        self, pattern: re.Pattern[str], mention: Callable[..., Mention | None], **traits: object
     ) -> None:
         self._pattern, self._mention = pattern, mention
-        self.name, self.counts, self.counts_things = name, counts, counts_things
+        self.__dict__.update(traits)
         self.mentions = lru_cache(maxsize=8)(self.mentions)  # type: ignore[method-assign]  # a line is read some times
 
     def mentions(self, line: str) -> Sequence[Mention]:
@@ -120,13 +102,13 @@ class AnyOf(Form):
 
 def read_value(text: str, form: Form) -> str | None:
     """The value that a reply gives as its answer, in its usual form; None if there is none or it is one of two."""
-    return read_final(plain_digits(normalise(text)), form)
+    return read_final(places.plain_digits(places.normalise(text)), form)
 
 
 def read_final(text: str, form: Form) -> str | None:
     """As `read_value`, of a text that is normalised already."""
-    text = without_next_question(text)
-    marked = list(passages(text))
+    text = places.without_next_question(text)
+    marked = list(places.passages(text))
     passage, value = next(((p, v) for p in marked if (v := form.in_place(p)) is not None), (None, None))
     if passage is None or value is None:
         cut = any(_EMPTY.match(p.text) and ":" in text[p.start - 4 : p.start] for p in marked)
@@ -136,13 +118,13 @@ def read_final(text: str, form: Form) -> str | None:
     begin = _end_of(text, passage, value, form)
     later = _contradiction(text, marked, (passage, value, begin), form)
     if later is None and begin < len(text):
-        tail = text[begin:][-TAIL:]
-        if _OR_ELSE.match(tail):
+        tail = text[begin:][-places.TAIL :]
+        if _OR_ELSE.match(tail) and value not in [m.value for m in form.later(tail[:_HEAD], value)]:
             later = REFUSED
         elif value or form.free or words.TURNS.search(tail):
             later = instead(tail, value, form.later(tail, value), free=form.free)
     final = value if later is None else later
-    note("correction" if later else _PLACES[passage.rank], form.name, read=bool(final))
+    note("correction" if later else passage.rank.value, form.name, read=bool(final))
     return final or None
 
 
@@ -161,7 +143,7 @@ def _end_of(text: str, passage: Passage, value: str, form: Form) -> int:
     """Where a value ends in its place; without a value, or where it is not written so, where the sentence ends."""
     start = max(passage.start, text.find(passage.text[:_HEAD], passage.start))
     if passage.rank is Rank.MARKED:
-        inner = in_box(passage.text) if passage.boxed else passage.text
+        inner = places.in_box(passage.text) if passage.boxed else passage.text
         return _SHUT.match(text, start + len(inner.partition("\n")[0])).end()  # type: ignore[union-attr]
     near = text[start : start + _LINE]
     ends = [m.end for m in form.mentions(near) if m.value == value or not value]
@@ -198,14 +180,15 @@ def _contradiction(
 _NEXT_ITEM = re.compile(r"\n[ \t]*(?:[-*•+]|[2-9][.)]) (?=\S)")
 
 
-def first_line(tail: str, longest: int = SEGMENT) -> str:
+def first_line(tail: str, longest: int = places.SEGMENT) -> str:
     """The first line that says something, cut to so many characters and a whole word.
 
     A line that ends with a colon goes on with the next one, and an item of a list with the others.
     """
     inner = tail.lstrip(" \t*_`")
-    tail, items = BULLET.subn("", inner.lstrip(" \t\n*_`"), count=1) if inner[:1] == "\n" else (inner, 0)
-    tail = _NEXT_ITEM.sub(" and ", tail) if items else tail
+    tail = inner.lstrip(" \t\n*_`")
+    item = places.BULLET.match(tail) if inner[:1] == "\n" else None
+    tail = _NEXT_ITEM.sub(" and ", tail[item.end() :]) if item else tail
     line, newline, following = tail[: longest + 1].partition("\n")
     if newline and line.rstrip(" *_").endswith(":"):
         line = f"{line} {following.lstrip().partition(chr(10))[0]}"
@@ -221,10 +204,17 @@ _SENTENCE = re.compile(r"(?<=[.!?])[\"'`*)]{0,3}\s+(?=[A-Z(\"'*`])")
 _STOP = re.compile(r"[.;]\s")
 _ITEM = re.compile(r"\(?1[.)]\s+(?=\S)")
 """The number of the first item in a list, which may be its only one."""
-_LEFT_SIDE = re.compile(r"[^=.;:(\n]{0,60}(?<![<>!-])=[^=>]")
-"""The rest of an expression before an equals sign."""
-_SUM_RESULT = re.compile(r"(?:[=≈⇒→]|\b(?:is|gives|makes|equals|yields))[\s\"'`*_$(]{0,6}$", re.IGNORECASE)
+_LEFT_SIDE = re.compile(
+    r"(?![^=\n]{0,60}\b(?:when|where|if|for|with|at)\s\W?[a-z]\W?\s?=)[^=.;:(\n]{0,60}(?<![<>!-])=[^=>]"
+    r"|[^.;:,(\n]{0,80}?\b(?:(?:make|give|equal|yield|leave)s?|totals)\s[\s$*]{0,6}[0-9]"
+)
+"""The rest of an expression before an equals sign, which is none in "5 for x = 3"."""
+_SUM_RESULT = re.compile(
+    r"(?:[=≈⇒→]|\b(?:is|gives?|makes?|equals?|yields?|totals?|leaves?))[\s\"'`*_$(]{0,6}$", re.IGNORECASE
+)
 _APART = re.compile(rf"[.;(\n]|{words.REASON.pattern}", re.IGNORECASE)
+_CLAUSE = re.compile(r"[,;](?![0-9])\s?(?:and\s|or\s)?|\s(?:and|und|et|y(?!\s?=)|и|[&/\u2014\u2013-])\s")
+_CALCULATED = re.compile(r"(?<![\w(])[0-9][^=]*[=≈][\s$*]*\Z")
 _STOPS = re.compile(r"[.!)\]*_`$\"']\s*\Z")
 _LINE_END = re.compile(r"(?>[^\w?]*)$")
 
@@ -245,19 +235,19 @@ def whole(line: str, form: Form) -> str | None:
 
 def at_end(text: str, form: Form) -> str | None:
     """The value that the last line with one is, has in bold, or states in its last sentence that affirms one."""
-    for line in last_lines(text):
-        for part in (line, *bold_passages(line), words.RESULT.split(line)[-1]):
+    for line in places.last_lines(text):
+        for part in (line, *places.bold_passages(line), words.RESULT.split(line)[-1]):
             if (value := whole(part, form)) is not None:
                 return None if words.BROKEN_OFF.search(text[-_HEAD:]) else value
         near = line if len(line) <= form.longest else line[line.rfind(" ", 0, -form.longest) + 1 :]
         mentions = form.mentions(near)
         if mentions or form.labels:
-            clear = not form.labels or len(line) <= SEGMENT or _STOPS.search(line)
+            clear = not form.labels or len(line) <= places.SEGMENT or _STOPS.search(line)
             value = read_line(near, form, loose=False, last=True) if mentions and clear else None
-            stated = [m for m in mentions if m.value == value]
-            if not value or any(map(words.declines, _SENTENCE.split(near[: mentions[0].start])[:-1])):
+            stated = [m for m in mentions if m.value == value or not value]
+            if not value or any(map(words.DECLINES.match, _SENTENCE.split(near[: mentions[0].start])[:-1])):
                 return None
-            tail = (part for part in text[text.rfind(near) :].split("\n") if not CHATTER.match(part))
+            tail = (part for part in text[text.rfind(near) :].split("\n") if not places.CHATTER.match(part))
             return None if _is_doubtful("\n".join(tail), mentions, stated[0]) else value
     return None
 
@@ -265,7 +255,7 @@ def at_end(text: str, form: Form) -> str | None:
 def _is_doubtful(tail: str, mentions: Sequence[Mention], at: Mention) -> bool:
     """Whether the sentence with a value, or what follows it, leaves open whether it is the answer."""
     for mention in reversed(mentions):  # what is said of others is no doubt
-        denial = words.denied_after(tail, mention.end) if mention.start > at.start else None
+        denial = words.DENIED.match(tail, mention.end) if mention.start > at.start else None
         tail = tail[: mention.start] + tail[denial.end() :] if denial else tail
     begin = max((stop.end() for stop in words.SENTENCE_END.finditer(tail, 0, at.start)), default=0)
     begin = max((turn.end() for turn in words.RESULT.finditer(tail, begin, at.start)), default=begin)
@@ -280,20 +270,17 @@ def _is_doubtful(tail: str, mentions: Sequence[Mention], at: Mention) -> bool:
 def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str | None:
     """The value that one line gives; None if it has none, `REFUSED` if it denies or hedges."""
     mentions = form.mentions(line)
-    if not last and words.declines(line) and (not mentions or _STOP.search(line, 0, mentions[0].start)):
+    if not last and words.DECLINES.match(line) and (not mentions or _STOP.search(line, 0, mentions[0].start)):
         return REFUSED
-    ends = [(cut.start(), cut.end()) for cut in _SENTENCE.finditer(line)]
-    spans = list(zip([0, *(e for _, e in ends)], [*(s for s, _ in ends), len(line)], strict=True))
+    spans = list(pairwise([0, *(cut.end() for cut in _SENTENCE.finditer(line)), len(line)]))
     refused = False
     for low, high in reversed(spans) if last else spans:
         inside = [m for m in mentions if low <= m.start < high]
         affirmed = [m for m in inside if words.is_affirmed(line, m.start, m.end)]
-        if last and line[low:high].rstrip(" *_").endswith("?"):
+        if last and line[low:high].rstrip(" *_`\"')").endswith("?"):
             continue
-        strict = last and form.labels
-        chosen = (
-            _leading(line, low, inside, form) if (low == 0 or last or form.labels) and not strict else None
-        )
+        leads = not last if form.labels else low == 0 or last
+        chosen = _leading(line, low, inside, form) if leads else None
         if last and chosen and not (_LINE_END.match(line, chosen.end) or _noun(line, chosen, form)):
             chosen = None
         if chosen is None:
@@ -302,7 +289,9 @@ def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str 
             if chosen is None and loose:
                 strong = [m for m in affirmed if not m.weak and (not form.labels or line[m.start] in "([")]
                 bracket = line.find("(", strong[0].end, high) if strong else -1
-                chosen = next((m for m in reversed(strong) if bracket < 0 or m.start < bracket), None)
+                strong = [m for m in strong if bracket < 0 or m.start < bracket]
+                heads = [m for m in strong if not words.NEARLY_RELATES.search(line[low : m.start])]
+                chosen = next(reversed(heads or strong), None)
             if chosen is not None and loose and words.DOUBT.search(line):
                 return REFUSED
         if chosen is not None:
@@ -312,6 +301,7 @@ def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str 
                 chosen.value is None
                 or _hedges(line, near, form)
                 or _is_replaced(line, mentions[position:], form)
+                or (form.counts and not last and _is_one_of_several(line[low:high], low, chosen, inside))
             )
             return REFUSED if open_end else chosen.value
     return REFUSED if refused else None
@@ -351,10 +341,36 @@ def _is_replaced(line: str, mentions: Sequence[Mention], form: Form) -> bool:
     """Whether another value that follows the first one takes its place; of two letters in a sentence, none counts."""
     first = mentions[0]
     rival = next((m for m in mentions if m.value not in (None, first.value)), None)
+    if rival is not None and words.SHARES.match(line, rival.end):
+        return True
     if rival is None or not words.is_affirmed(line, rival.start, rival.end):
         return False
     gap = line[first.end : rival.start]
     return bool(words.CHANGED.search(gap)) or (form.labels and not _APART.search(gap))
+
+
+def _is_one_of_several(sentence: str, low: int, chosen: Mention, mentions: Sequence[Mention]) -> bool:
+    """Whether a number beside that of a sentence is no circumstance, reason or step to it."""
+    start, end = chosen.start - low, chosen.end - low
+    premise = words.PREMISE.match(sentence) or _CALCULATED.search(_CLAUSE.split(sentence[:start])[-1])
+    explained: object = False
+    for rival in mentions:
+        at, after = rival.start - low, rival.end - low
+        if rival.weak or rival.value in (None, chosen.value) or not words.is_affirmed(sentence, at, after):
+            continue
+        gap = sentence[end:at] or sentence[after:start]
+        apart, relates = _CLAUSE.search(gap), words.NEARLY_RELATES
+        if at < start:
+            explained = premise or not apart or words.RESULTS.search(sentence, after)
+        else:
+            joined = explained and sentence[:at].endswith((", ", " and ")) and sentence[at].isdigit()
+            relates, reason = (words.RELATES, words.CAUSE) if apart else (relates, words.REASON)
+            explained = joined or gap.count("(") > gap.count(")") or reason.search(gap)
+            explained = explained or (_SUM_RESULT.search(gap) and not apart)
+        explained = explained or relates.search(_CLAUSE.split(sentence[:at])[-1])
+        if not explained:
+            return True
+    return False
 
 
 _ONE_WORD = re.compile(r"\s?[^\W\d_]{1,15}(?:\(|,?\s?(?:(?:and|und|et|y|и)\s)?)")
@@ -365,9 +381,11 @@ def _hedges(line: str, mentions: Sequence[Mention], form: Form) -> bool:
     """Whether two neighbours of different value are alternatives of each other, or a pair where one is due."""
     for left, right in pairwise(mentions):
         gap = line[left.end : right.start]
-        if form.counts and _ONE_WORD.fullmatch(gap) and left.value and not words.is_stated(line, right.start):
+        alike = left.value == right.value
+        one = form.counts and not (alike and left.value) and not words.is_stated(line, right.start)
+        if one and _ONE_WORD.fullmatch(gap):
             return not words.REASON.match(gap)
-        if left.value == right.value or len(gap) > 60 or not words.GAP.fullmatch(gap):
+        if alike or len(gap) > 60 or not words.GAP.fullmatch(gap):
             continue
         weak = (left.weak or right.weak) and not _LINE_END.match(line, right.end)
         remark = gap.lstrip(" *_`\"')$")[:1] in ("(", ".") or words.EQUATES.search(gap)
@@ -391,10 +409,11 @@ def _stated_value(
             else words.is_stated(line, m.start) or (last and words.RIGHTLY.match(line, m.end))
         )
     ]
-    reason = words.REASON.search(line, low)
-    if candidates and reason is not None and candidates[0].end <= reason.start():
-        candidates = [mention for mention in candidates if mention.end <= reason.start()]
-    return candidates[-1] if candidates else None
+    if not candidates:
+        return None
+    reason, bracket = words.REASON.search(line, low), line.find("(", candidates[0].end) if form.counts else -1
+    ends = (reason.start() if reason else -1, bracket, len(line))
+    return [m for m in candidates if m.end <= min(end for end in ends if end >= candidates[0].end)][-1]
 
 
 def _by_name(line: str, low: int, at: Mention, affirmed: Sequence[Mention]) -> bool:

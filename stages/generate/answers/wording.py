@@ -32,14 +32,14 @@ _QUIET = r"[\s\"'`*_$“‘({\[<\\>|:]"
 _NEGATION = cue(
     rf"(?:≠|!=|\\neq?\b|¬|\b<not>|n['’]t|不[是为為]|[並并]?非|ليست?)[\s,:]{{0,3}}(?:<after_not>{_QUIET}{{1,4}}){{0,6}}{_QUIET}{{0,4}}\Z"
 )
-_DENIED = cue(
+DENIED = cue(
     r"[\s\"'`*”’)$.\]}]{0,6}(?:<is>\s(?:\w{1,9}\s){0,2}?<wrong>\b|(?:では|じゃ)[なあ]|是不?[错錯对對正]|[이가]\s?아"
     r"|(?:isn|wasn|aren|can|couldn|won|wouldn|doesn|don)['’]?t\b|can ?not\b|<fails>\b"
-    r"|[\[(](?:wrong|incorrect|no\b|not <holds>\b)|was <earlier>\b"
+    r"|[\[(](?:wrong|incorrect|no(?=\W*[).,;])|not <holds>\b)|was <earlier>\b"
     r"|(?<![.!])(?<![.!]\s)[^.\n(]{0,40}\bbut (?:it|that|this)(?:['’]s| is| was)?[^.\n]{0,12}\b<wrong>\b)"
 )
 _UNSURE = cue(
-    r"\b(?:<unsure>|(?<!adds )(?<!add )up to)[\s\"'`*$(\\:]{0,4}(?:the |a )?[\s\"'`*$(\\]{0,4}\Z"
+    r"(?:\b<unsure>|<bounds>|(?<!adds )(?<!add )\bup to)[\s\"'`*$(\\:]{0,4}(?:the |a )?[\s\"'`*$(\\]{0,4}\Z"
     r"|\b(?:<vague> (?:\w{3,9} )?(?<!only )<guesses>|<unsettled>)(?: <be>)?[\s\"'`*$(\\:]{1,4}\Z"
     r"|\b(?:<supposing>|(?<![\w’'] )say)\b[^.!?;,\n]{0,30}?[\s\"'`*$(\\:]{1,4}\Z"
 )
@@ -62,9 +62,10 @@ ASSERTS = cue(
     rf"(?:\b<asserting>\s(?:<exactly>\s){{0,2}}|(?<!不)[是为為は])\W*(?:(?:the|an?)\s)?\Z|{_STATING}\Z"
 )
 """What asserts the value after it, in what follows an answer."""
-_DECLINES = cue(
+DECLINES = cue(
     r"(?>[\W_]*)(?:i |we |it |there |that |one )?(?:(?:do|does|did|could|can|is|was|am|are)(?: ?n[o']t)|<declines>\b)"
 )
+"""What a line begins with that says that there is no answer."""
 
 
 def is_affirmed(line: str, start: int, end: int) -> bool:
@@ -78,7 +79,7 @@ def is_affirmed(line: str, start: int, end: int) -> bool:
     before = line[max(0, start - 80) : start]
     if _NEGATION.search(before) or _UNSURE.search(before):
         return False
-    return not (_DENIED.match(line, end) or _OPEN_END.match(line, end))
+    return not (DENIED.match(line, end) or _OPEN_END.match(line, end))
 
 
 def denied_before(line: str, start: int) -> bool:
@@ -86,22 +87,12 @@ def denied_before(line: str, start: int) -> bool:
     return _NEGATION.search(line[max(0, start - 80) : start]) is not None
 
 
-def denied_after(line: str, end: int) -> re.Match[str] | None:
-    """What follows a part of a line and denies it."""
-    return _DENIED.match(line, end)
-
-
 def is_stated(line: str, start: int) -> bool:
     """Whether a part of a line stands after an equals sign, a colon, "is" or the like."""
     return _STATED.search(line[max(0, start - 48) : start]) is not None
 
 
-def declines(line: str) -> bool:
-    """Whether a line says that there is no answer."""
-    return _DECLINES.match(line) is not None
-
-
-NAMES = cue(r"\b(?:option|answer|choice|letter)[\s*_:`\"'(\[]{1,6}\Z")
+NAMES = cue(r"\b<called>[\s*_:`\"'(\[]{1,6}\Z")
 """What names a letter as an option's."""
 
 # ---- before and behind a value in its line
@@ -166,7 +157,7 @@ RESULT = cue(r"[,;]\s<result>\b|\b<pauses>\b\W{1,4}(?:no\W{1,4})?(?=(?:it|that|t
 CONDITION = cue(r"\b<condition>\b")
 """What makes all that its sentence states none of the answer."""
 DOUBT = cue(
-    rf"(?!(?<=\bi )said\b|(?<=at )said){HEDGE.pattern}|\b(?:<doubt>|would(?! (?:say|be the|go)))\b"
+    rf"(?!(?<=\bi )said\b|(?<=at )said){HEDGE.pattern}|\b(?:<doubt>|would(?! <would_state>\b))\b"
     rf"|{CONDITION.pattern}|\(\?\)|[\u2717\u2718\u274c]"
 )
 """What leaves open whether a value that has no mark is the answer."""
@@ -185,6 +176,10 @@ ENDS = cue(
     r"(?: not)?\W*\Z)"
 )
 """What follows a value that ends its clause."""
+SHARES = cue(
+    r"[\s\"'`*_)\].]{0,6}\s(?:<is> <equally> <fine>\b|<equally> <rightly>|<rightly> (?:too|as well)\b)"
+)
+"""What says of a value that it is an answer beside another one."""
 CUT = cue(
     r"[;:\u2014\u2013\u2026](?:[*_]*\s|(?=[^\W\d]))|,\s(?:so|but|and|which|\w+ing)\s|\.\.\.|->|=>|[\u2192\u21d2\u2794-\u27bf]"
 )
@@ -193,6 +188,12 @@ SUPPOSES = cue(r"\b(?:<supposes>|(?<!i )would)\b|['’]d\b(?! <offers>)")
 """What makes a sentence speak of what is not, was, or others think."""
 RELATES = cue(r"\b<relates>\W*(?:the\s)?\Z")
 """What makes a value a circumstance."""
+NEARLY_RELATES = cue(r"\b<relates>(?:\W+\w+)?\W*\Z")
+PREMISE = cue(r"\W*(?:<reason>|<relates>)\b")
+"""What a sentence begins with that names a circumstance or reason first."""
+CAUSE = cue(r"\b(?:<causes>|where|which|given)\b")
+RESULTS = cue(r"\b(?:<results>|<adverbs>)\b")
+"""What makes the values before it steps to the one after it."""
 SUBJECT = cue(r"\b<subject>\b|[是为為は]|\A\W*(?:\w+\W+)?\Z")
 """What may be the answer."""
 PART = cue(r"\bof which\b|\b(?:the|an?) (?!<asked_for> )[a-z]{4,14} <part>s?\b")

@@ -81,9 +81,8 @@ def verdict_of(name: str, ruling: object) -> bool | None:
     """What a grader said of a reply: right, wrong, or that it has no answer."""
     if ruling is None:
         return None
-    plain = (
-        ruling.item() if getattr(ruling, "size", 0) == 1 and hasattr(ruling, "item") else ruling
-    )  # NumPy's truths
+    is_array = getattr(ruling, "size", 0) == 1 and hasattr(ruling, "item")
+    plain = ruling.item() if is_array else ruling  # type: ignore[attr-defined]  # NumPy's truths
     if isinstance(plain, int | float) and plain in (0, 1):
         return bool(plain)
     raise TaskError(

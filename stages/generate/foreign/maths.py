@@ -12,7 +12,7 @@ from evalcube.stages.generate.answers.final import REFUSED
 from evalcube.stages.generate.answers.passages import Passage, clean, in_box, passages
 from evalcube.stages.generate.answers.texts import TextForm
 from evalcube.stages.generate.answers.values import read_final
-from evalcube.stages.generate.answers.wording import declines, is_affirmed
+from evalcube.stages.generate.answers.wording import DECLINES, cue, is_affirmed
 from evalcube.stages.generate.errors import TaskError
 from evalcube.stages.generate.foreign.bounded import Failure, ask
 
@@ -26,11 +26,13 @@ _ENCLOSED = re.compile(
     re.DOTALL,
 )
 """A formula with a pair of delimiters around it."""
-_SAYS_MORE = re.compile(r"[0-9$\\=+]|\bor\b")
+_SAYS_MORE = cue(r"(?![\s.,;(]*<explains>(?!\w)).*(?:[0-9$\\=+]|\bor\b)")
 """What makes the rest of a line more than words about its formula."""
 _SENTENCE = re.compile(
     r"(?<=[\w)}\]$])[.,;]?\s+(?=(?:This|That|It|We|I|Because|Since|because|since|as|where)\s)|(?<=\w\w)\.\s+(?=[A-Z])"
 )
+_LED = cue(r"(?:[^$\\\d=<>\n]{0,60}?\b<states>\s{1,3})?(?:(?:<filler>|around)[\s:,]{1,3}){0,6}")
+"""What may lead to a formula."""
 _ROWS = re.compile(
     r"(\\\\|\\begin\{\w{1,20}\*?\}(?:\{[lcr|]{1,20}\})?|[&{])[ \t]{0,40}\n[ \t]{0,40}|\n[ \t]{0,40}(?=\\end\{|\})"
 )
@@ -80,11 +82,14 @@ _FORMULAS = _Formulas()
 
 
 def _formula_of(text: str) -> str | None:
-    if declines(text):
+    if DECLINES.match(text):
         return None
     text = text.strip().removeprefix("**").lstrip(" :\t\n")
-    enclosed = _ENCLOSED.match(text)
-    if enclosed and not _SAYS_MORE.search(_SENTENCE.split(text[enclosed.end() :].partition("\n")[0])[0]):
+    enclosed = _ENCLOSED.match(text, _LED.match(text).end())  # type: ignore[union-attr]  # it may be empty
+    line = text[enclosed.end() if enclosed else 0 :].partition("\n")[0]
+    if enclosed and not is_affirmed(text, *enclosed.span()):
+        return REFUSED
+    if enclosed and not _SAYS_MORE.match(_SENTENCE.split(line)[0]):
         return next(filter(None, enclosed.groups())).strip() or None
     line = _SENTENCE.split(text.partition("\n")[0])[0]
     line = line.strip().removesuffix("**").rstrip(" .").removesuffix("**").strip()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import unicodedata
 from typing import Any
 
 MOST_TEXT = 20_000
@@ -49,6 +50,20 @@ def _differ(right: list[Any], parsed: list[Any]) -> bool:
     return max(abs(first), abs(second)) < _TINY and abs(first - second) > 1e-6 * max(abs(first), abs(second))
 
 
+_SIGNS = dict(zip("∞∪∩∈·°∅", r"\infty \cup \cap \in \cdot ^\circ \emptyset".split(), strict=True))
+_ROOT = re.compile(r"√\s?(?:\(([^()]{1,200})\)|([0-9]+(?:\.[0-9]+)?|\w))")
+_LITTLE = re.compile("[¼-¾⅐-⅞]|([⁰¹²³⁴-⁹⁺⁻ⁿ]+)|([₀-₉]+)")
+
+
 def _box(text: str) -> str:
-    """A text as one answer: so that brackets, several values and words are part of it."""
+    """A text as one answer, so that brackets, several values and words are part of it; with LaTeX for signs."""
+    if not text.isascii():
+        text = _ROOT.sub(lambda root: f"\\sqrt{{{root[1] or root[2]}}}", _LITTLE.sub(_in_latex, text))
+        text = "".join(f"{_SIGNS[sign]} " if sign in _SIGNS else sign for sign in text)
     return f"\\boxed{{{text}}}"
+
+
+def _in_latex(little: re.Match[str]) -> str:
+    plain = unicodedata.normalize("NFKC", little[0]).replace("\u2212", "-")
+    over, slash, under = plain.partition("\u2044")
+    return f"\\frac{{{over}}}{{{under}}}" if slash else f"{'^' if little[1] else '_'}{{{plain}}}"

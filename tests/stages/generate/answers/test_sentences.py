@@ -1,0 +1,146 @@
+"""Values in the sentences of an answer line: which is the answer, and where there are two or none."""
+
+from __future__ import annotations
+
+import pytest
+
+from evalcube.stages.generate.answers.choices import read_choice
+from evalcube.stages.generate.answers.numbers import read_number
+from evalcube.stages.generate.answers.texts import same_text
+from evalcube.stages.generate.dataset.kinds import read_declared
+from evalcube.stages.generate.dataset.params import Comparison
+
+OPTIONS = ["iron", "tin", "zinc", "lead"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    (
+        "Alice gets 5, Bob gets 7|5 (Alice) and 7 (Bob)|$20.50 per person, $82 in total|chapter 3, verse 16|"
+        "5 for Ann but 9 for Ben|20 for Alice; 30 for Bob|20 when x = 3 and 30 when x = 4|"
+        "width 12, height 15|x₁ = 2, x₂ = 3|A: 12, B: 15|Ann 8 / Ben 9|"
+        "The first takes 3 hours, the second 5 hours.|The 4 friends each pay $13.50.|"
+        "She pays 5 now and 7 later|8 with 3 left over|甲8个，乙9个|60 mph for 2 hours, or 120 miles|"
+        "12 before tax and 15 after tax"
+    ).split("|"),
+)
+def test_read_number__of_two_numbers_side_by_side_is_none(text: str) -> None:
+    assert read_number(f"Answer: {text}") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("In 2 hours it goes 120 miles.", "120"),
+        ("The train covers 150 km in 2.5 hours.", "150"),
+        ("She needs to pay $64 for 16 glasses.", "64"),
+        ("After giving away 6 of her 60 apples, she has 54 left.", "54"),
+        ("She started with 60 and gave away 6, so 54 remain.", "54"),
+        ("4 boxes with 12 apples each and 6 more apples make 54 apples.", "54"),
+        ("First we compute 3 × 4 = 12, then add 5 to get 17.", "17"),
+        ("60, the product of 5 and 12", "60"),
+        ("36 for x = 3", "36"),
+        ("x = 5 (y = 3)", "5"),
+        ("3/8 or 0.375", "0.375"),
+        ("54 apples, which is 6 more than last year", "54"),
+        ("It would take 6 hours", "6"),
+        ("7 ½", "7.5"),
+    ],
+)
+def test_read_number__takes_no_circumstance_or_step_for_the_answer(text: str, number: str) -> None:
+    assert read_number(f"Answer: {text}") == number
+
+
+@pytest.mark.parametrize(
+    "text",
+    (
+        "March 5|5 May|8 Mai|&lt;42|<42|≤ 42|over 42|42 and above|greater than or equal to 42|"
+        "everything but 42|log₂ 8|12 + x|12 and a third|a placeholder is 42, but 42 is a guess"
+    ).split("|"),
+)
+def test_read_number__of_bounds_dates_and_operands_is_none(text: str) -> None:
+    assert read_number(f"Answer: {text}") is None
+
+
+def test_read_number__an_absolute_value_is_no_negative_number() -> None:
+    assert read_number("Answer: |−5|") is None
+    assert read_number("Answer: −5") == "-5"
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("Antwort: Es sind 27 Äpfel.", "27"),
+        ("Réponse : Il reste 27 pommes.", "27"),
+        ("答案：小明还剩27个苹果。", "27"),
+        ("回答：一共有27个。", "27"),
+        ("Antwort: mindestens 27", None),
+        ("Réponse : au plus 27", None),
+        ("答案：大于27", None),
+        ("答案：27以上", None),
+        ("Ответ: не 27", None),
+        ("Die Antwort ist vielleicht 27", None),
+    ],
+)
+def test_read_number__takes_an_answer_line_of_other_languages_like_an_english_one(
+    text: str, number: str | None
+) -> None:
+    assert read_number(text) == number
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("Answer: B (A is also acceptable)", None),
+        ("Answer: B; C would be equally valid", None),
+        ("Answer: B. A works too.", None),
+        ("Answer: B. A is also a metal, but a soft one.", "B"),
+        ("Answer: B — tin (no rust here)", "B"),
+        ("**B. tin** is the correct choice.", "B"),
+        ("I would choose option B, because it fits best.", "B"),
+        ("I'm confident the answer is B.", "B"),
+        ("Elijo la opción B.", "B"),
+        ("Правильный вариант — B.", "B"),
+        ("正确选项是 B。", "B"),
+    ],
+)
+def test_read_choice__of_options_that_share_the_answer_is_none(text: str, label: str | None) -> None:
+    assert read_choice(text, "ABCD", OPTIONS) == label
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference", "right"),
+    [
+        ("Paris, I think", "Paris", True),
+        ("Paris instead of Lyon", "Paris", True),
+        ("Lyon rather than Paris", "Paris", False),
+        ("Paris, it may be Rome", "Paris", False),
+        ("the year 1999", "1999", True),
+        ("in 1999", "1999", True),
+        ("before 1999", "1999", False),
+        ("Yes, it is.", "yes", True),
+        ("No, it is not correct", "no", True),
+        ("Yes, but only in part", "yes", False),
+        ("Yes. No, wait: no.", "yes", False),
+        ("No, yes would be wrong", "yes", False),
+        ("是，因为它大", "是", True),
+        ("鲁迅(原名周树人)", "鲁迅", True),
+    ],
+)
+def test_same_text__passes_over_asides_alone(answer: str, reference: str, right: bool) -> None:
+    assert same_text(answer, reference, frozenset()) is right
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ("No. The two are unrelated.", "No"),
+        ("Yes, that's correct.", "Yes"),
+        ("Yes — because 7 is prime.", "Yes"),
+        ("No idea.", None),
+        ("Yes and no.", "Yes and no"),
+        ("The person was **Marie Curie**.", "Marie Curie"),
+    ],
+)
+def test_read_declared__takes_the_word_that_answers_a_question(reply: str, answer: str | None) -> None:
+    assert read_declared(reply, "auto", "", ["No"], Comparison()) == answer
