@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from evalcube.flows.config import raw_config
+from evalcube.flows.config import raw_config, rules
 from evalcube.flows.config.cluster import Cluster, ClusterSection, SlurmSection
 from evalcube.flows.config.findings import failure, reported
 from evalcube.flows.config.models import MOST_REPEATS, Sweep
@@ -64,13 +64,13 @@ def parse_config(
     raw, source, read = raw_config.named(text, source)
     raw = raw if folder is None else raw_config.beside(raw, folder)
     if models is None:
-        return raw_config.checked(Sweep, raw, source, read)
+        return rules.check_config(Sweep, raw, source, read)
     own = raw.get("models")
     ranked = own if isinstance(own, list) and not judges else []
     judging = [entry for entry in ranked if isinstance(entry, Mapping) and entry.get("measured") is False]
     raw |= {"judges": [*judges]} if judges else {}
     raw = _without_control(raw, [str(model.get("name")) for model in models])
-    return raw_config.checked(Sweep, {**raw, "models": [*models, *judging]}, source, read, models_from=MODELS)
+    return rules.check_config(Sweep, {**raw, "models": [*models, *judging]}, source, read, models_from=MODELS)
 
 
 def _without_control(raw: dict[str, object], names: Sequence[str]) -> dict[str, object]:
@@ -113,4 +113,4 @@ def from_mapping(mapping: Mapping[str, object], *, cube: str | Path | None = Non
     """Make a config from plain values, as `Sweep.model_dump` gives them."""
     if not isinstance(mapping, Mapping):
         raise failure("config", f"the config must be a mapping, got {show(mapping)}", "Give a dict")
-    return raw_config.checked(Sweep, raw_config.plain(mapping), "config", None, cube=cube)
+    return rules.check_config(Sweep, raw_config.plain(mapping), "config", None, cube=cube)

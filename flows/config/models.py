@@ -298,9 +298,9 @@ class Sweep(Section):
     @classmethod
     def written(cls, given: dict[str, Any]) -> Sweep:
         """The sweep that has these fields, by all rules that hold in a file."""
-        from evalcube.flows.config import raw_config  # slow to load
+        from evalcube.flows.config import raw_config, rules  # slow to load
 
-        return raw_config.checked(cls, raw_config.plain(given), "config", None)
+        return rules.check_config(cls, raw_config.plain(given), "config", None)
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> Sweep:
@@ -321,9 +321,9 @@ class Sweep(Section):
         ConfigError
             If the file cannot be read, or with all problems of its content.
         """
-        from evalcube.flows.config import raw_config
+        from evalcube.flows.config import raw_config, rules
 
-        return raw_config.checked(cls, *raw_config.named(*raw_config.text_of(path)))
+        return rules.check_config(cls, *raw_config.named(*raw_config.text_of(path)))
 
     def to_yaml(self, path: str | Path | None = None) -> str:
         """Write it as a config file, which plans the same sweep: the same cells, prompts and cache keys.

@@ -7,19 +7,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
-from evalcube.flows.config.findings import failure, findings, problem_of, sorted_error
-from evalcube.flows.config.kept_questions import mappings, nodes, offer_missing
-from evalcube.flows.config.recipes import with_suites
-from evalcube.flows.config.rules import check
+from evalcube.flows.config.findings import failure
+from evalcube.flows.config.kept_questions import mappings, nodes
 from evalcube.flows.config.secrecy import show
 from evalcube.flows.config.templates import code_of
 from evalcube.flows.config.text import DEEPEST, YamlProblem, YamlText
-from evalcube.stages.named_code import allow_code, folder_code
+from evalcube.stages.named_code import folder_code
 
 if TYPE_CHECKING:
-    from evalcube.flows.config.models import Sweep
+    pass
 
 LARGEST_FILE = 10_000_000
 """Bytes."""
@@ -98,35 +96,6 @@ def _plain(value: object, levels: int) -> object:
     if isinstance(value, (list, tuple)):
         return [_plain(item, levels - 1) for item in value]
     return value
-
-
-def checked(
-    kind: type[Sweep],
-    raw: dict[str, object],
-    source: str,
-    text: YamlText | None,
-    *,
-    models_from: str = "",
-    cube: str | Path | None = None,
-) -> Sweep:
-    """The config that a mapping is, by all rules."""
-    # Whoever gives a config may run what it names. A cube's own notes come here only after `acting_config` has looked.
-    raw, mistakes = with_suites({key: value for key, value in raw.items() if not key.startswith("x-")})
-    allow_code(named_code(raw))
-    try:
-        config = kind.model_validate(raw)
-        offer_missing(raw.get("tasks"), str(cube or config.cube))
-        mistakes += [] if mistakes else check(config)
-    except ValidationError as error:
-        mistakes += findings(error, kind)
-    if mistakes:
-        raise sorted_error(
-            problem_of(mistake, models_from, None)
-            if models_from and mistake.path[:1] == ("models",)
-            else problem_of(mistake, source, text)
-            for mistake in mistakes
-        )
-    return config
 
 
 def named_code(config: Mapping[str, object]) -> set[str]:

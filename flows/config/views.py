@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator, model_validator
 
-from evalcube.flows.config import values
+from evalcube.flows.config import raw_config, values
 from evalcube.flows.config.field_types import Given, Many, optional
 from evalcube.flows.config.findings import Finding, problem_of, reported, sorted_error, unknown_name
 from evalcube.flows.config.near_names import did_you_mean
@@ -239,8 +239,6 @@ class _PolicyFile(Section):
 
 def load_policy(path: str | Path) -> Policy:
     """Read the section ``policy`` of a YAML file, which may be a whole config; the rest of it is not looked at."""
-    from evalcube.flows.config import raw_config  # with all rules of a config
-
     text, source = raw_config.text_of(path)
     read, mapping = raw_config.parsed(
         text, source, "Write a section such as policy: {critical: [{noninferior: 1}]}"
