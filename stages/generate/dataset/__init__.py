@@ -17,11 +17,7 @@ from evalcube.stages.generate.dataset.fewshot import Examples, source_named
 from evalcube.stages.generate.dataset.files import format_of
 from evalcube.stages.generate.dataset.hub.fetch import locate
 from evalcube.stages.generate.dataset.kept import kept_version
-from evalcube.stages.generate.dataset.matching import (
-    context_of,
-    load_grader,
-    verdict_of,
-)
+from evalcube.stages.generate.dataset.matching import context_of, load_grader, verdict_of
 from evalcube.stages.generate.dataset.params import DatasetParams
 from evalcube.stages.generate.dataset.rows import Item, draw_digest, labels
 from evalcube.stages.generate.dataset.tables import Row

@@ -34,7 +34,6 @@ ALL_FAIL = (REFUSED, TOO_LONG)
 """Transport errors where all requests fail, of which a harmless one then is sent, too."""
 CONTEXT = '{"error": {"type": "exceed_context_size_error", "code": 400}}'
 FILTER = '{"error": {"code": "content_filter"}}'
-BROKE = '{"error": {"type": "invalid_request_error", "message": "Your credit balance is too low"}}'
 PARAMETER = '{"error": {"message": "Unsupported value", "param": "max_tokens"}}'
 UNPAID = '{"error": {"code": "insufficient_quota"}}'
 

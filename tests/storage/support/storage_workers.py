@@ -163,17 +163,6 @@ def grow_cube(cube_path, acks):
         acknowledge(acks, f"{cube.sizes['trial']} {cube.sizes['repeat']}")
 
 
-def race_puts(cache_path, name, step, start, result):
-    """Put from the first on or, with step -1, from the last, since who follows another stays behind it."""
-    cache = DirectoryCache(cache_path)
-    items = [(entry("race", i)[0], f"{name} {i}".encode()) for i in range(1000)][::step]
-    acknowledge(f"{result}.ready", "ready")
-    wait_for(start)
-    stored = cache.put_many(items)
-    acknowledge(result, "".join("1" if new else "0" for new in stored[::step]))
-    cache.close()
-
-
 def race_create(cube_path, start, result):
     acknowledge(f"{result}.ready", "ready")
     wait_for(start)

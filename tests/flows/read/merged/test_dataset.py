@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evalcube._arrays import as_xarray
+from evalcube._arrays import PlainDataset, as_xarray
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.targets import window_of
 from evalcube.flows.read.merged.dataset import MergedRegion, open_joined
@@ -52,7 +52,10 @@ def cubes(request: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[
 def test_open_joined__is_the_merged_cube(cubes: tuple[list[str], str], lazy: bool) -> None:
     urls, merged = cubes
 
-    found = as_xarray(open_joined(urls, trials=True, lazy=lazy).dataset)
+    joined = open_joined(urls, trials=True, lazy=lazy).dataset
+    found = as_xarray(joined)
+
+    assert isinstance(joined, PlainDataset) is not lazy
 
     expected = Cube.open(merged).dataset()
     assert set(found.variables) == set(expected.variables)

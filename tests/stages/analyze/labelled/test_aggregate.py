@@ -10,17 +10,6 @@ from evalcube.stages.analyze.labelled.aggregate import aggregate, points
 from evalcube.stages.reply.status import COUNTERS
 from tests.stages.analyze.synthetic import Profile, dataset
 
-GROUPINGS = [
-    (),
-    "model_name",
-    ["task", "tier"],
-    ["tier", "model_name", "task"],
-    ["facet_family", "task"],
-    ["difficulty"],
-    ["model", "task", "params"],
-    ["param_length", "sampler"],
-]
-
 
 @pytest.fixture(scope="module")
 def ds():
