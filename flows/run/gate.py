@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy
+from scipy.special import ndtri
 
 from evalcube.flows.config.load import as_config
 from evalcube.flows.config.models import Sweep
@@ -143,9 +143,7 @@ def _with_chances(line: PolicyLine, share: float, shown: float, refuted: float) 
 
     def chance(truth: float, side: float, p: float, level: float) -> float:
         drift = side * margins.inside_score(truth, line.worth / share, line.claim, line.margin)
-        return conditional_power(
-            float(-scipy.special.ndtri(p)), share, drift, float(-scipy.special.ndtri(level))
-        )
+        return conditional_power(float(-ndtri(p)), share, drift, float(-ndtri(level)))
 
     truth = line.change if line.claim == "superior" else 0.0
     return replace(

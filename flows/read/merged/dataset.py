@@ -21,7 +21,7 @@ from evalcube.flows.plan.targets import Window, window_of
 from evalcube.flows.read.cautions import graders_meet
 from evalcube.flows.read.merged.inputs import Input
 from evalcube.flows.read.merged.joined import Joined
-from evalcube.flows.read.merged.layers import Array, UnionPart, lay
+from evalcube.flows.read.merged.layers import Array, Layers, UnionPart, lay
 from evalcube.flows.state.recording import count_arrays, lacking_questions, receipt_of, sum_pairwise
 from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS, SECOND, Status
 from evalcube.stages.score.counters import add_counters, set_cost
@@ -251,9 +251,8 @@ def open_joined(cubes: Sequence[str], *, trials: bool, lazy: bool = False) -> Jo
     }
     # There are no composites without the layers of single trials, nor sums by cluster.
     if trials or {"fact", "cluster", SECOND} & set(joined.variables):
-        arrays_of = joined.variables.values()
-        width = sum(math.prod(more) * np.dtype(variable.dtype).itemsize for variable, more in arrays_of)
-        lazy = lazy or width * math.prod(shape[dim] for dim in TRIAL_DIMS) > SMALL
+        # of about four bytes each
+        lazy = lazy or 4 * len(joined.variables) * math.prod(shape[dim] for dim in TRIAL_DIMS) > SMALL
         arrays = _lazy_arrays(joined) if lazy else _read_models(joined)
         variables |= {name: _variable(joined.variables[name][0], array) for name, array in arrays.items()}
     coords = {label.name: (label.dims, label.values, dict(label.attrs)) for label in joined.labels()}
@@ -313,9 +312,9 @@ def _count_model(joined: Joined, model: int) -> tuple[int, ModelMerge, Array | N
 
 def _read_models(joined: Joined) -> dict[str, Array]:
     """Trial arrays in memory."""
-    sizes = joined.plan.sizes
-    span = ((0, sizes["trial"]), (0, sizes["repeat"]))
-    models = [_read_part(joined, UnionPart(n, *span), list(joined.variables)) for n in range(sizes["model"])]
+    sizes, layers = joined.plan.sizes, joined.layers()
+    parts = [UnionPart(n, (0, sizes["trial"]), (0, sizes["repeat"])) for n in range(sizes["model"])]
+    models = [{name: _read_part(joined, layers, part, name) for name in joined.variables} for part in parts]
     return {name: np.concatenate([arrays[name] for arrays in models]) for name in joined.variables}
 
 
@@ -325,17 +324,16 @@ def _lazy_arrays(joined: Joined) -> dict[str, da.Array]:
 
     sizes, chunks = joined.plan.sizes, joined.plan.chunks
     shape = tuple(sizes[dim] for dim in TRIAL_DIMS)
+    cut = (1, *shape[1:3], chunks["trial"], chunks["repeat"])
 
     def read_block(block_info: Any, name: str) -> Array:  # noqa: ANN401 - Dask's
         (model, _), _, _, trials, repeats, *_ = block_info[None]["array-location"]
-        return _read_part(joined, UnionPart(model, trials, repeats), [name])[name]
+        return _read_part(joined, joined.layers(), UnionPart(model, trials, repeats), name)
 
     return {
         name: da.map_blocks(
             partial(read_block, name=name),
-            chunks=da.core.normalize_chunks(
-                (1, *shape[1:3], chunks["trial"], chunks["repeat"], *more), shape + more
-            ),
+            chunks=da.core.normalize_chunks(cut + more, shape + more),
             name=f"joined-{name}-{id(joined)}",
             dtype=variable.dtype,
             meta=np.empty((0,) * len(shape + more), variable.dtype),
@@ -344,17 +342,12 @@ def _lazy_arrays(joined: Joined) -> dict[str, da.Array]:
     }
 
 
-def _read_part(joined: Joined, part: UnionPart, names: Sequence[str]) -> dict[str, Array]:
-    """Trial arrays of a part, as (1, task, params, trial, repeat, ...)."""
-    layers, sizes = joined.layers(), joined.plan.sizes
-    shared = len(layers.sharing(part.model)) > 1
-    top = lay(layers.of(part, []))[0] if shared else None
+def _read_part(joined: Joined, layers: Layers, part: UnionPart, name: str) -> Array:
+    """A trial array of a part, as (1, task, params, trial, repeat, ...)."""
+    if len(layers.sharing(part.model)) == 1:
+        layers = joined.layers(only=name)  # nothing to compare: read as any reader of that cube reads it
+    top, _ = lay(layers.of(part, []))
+    (variable, more), sizes = joined.variables[name], joined.plan.sizes
     lengths = (last - first for first, last in (part.trials, part.repeats))
-    shape, arrays = (1, sizes["task"], sizes["params"], *lengths), dict[str, Array]()
-    for name in names:
-        variable, more = joined.variables[name]
-        if not shared:  # nothing to compare: read as any reader of that cube reads it
-            top = lay(joined.layers(only=name).of(part, []))[0]
-        block = np.full((*shape, *more), variable.fill, dtype=variable.dtype)
-        arrays[name] = block if top is None else top.arrays[name].reshape(block.shape)
-    return arrays
+    block = np.full((1, sizes["task"], sizes["params"], *lengths, *more), variable.fill, variable.dtype)
+    return block if top is None else top.arrays[name].reshape(block.shape)

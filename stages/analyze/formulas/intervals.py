@@ -179,9 +179,8 @@ def exact_bounds(
         s = np.clip(s, 0.0, m)
         wrong = m - s
         lower = np.where(s > 0, scipy.special.betaincinv(np.where(s > 0, s, 1.0), wrong + 1.0, tail), 0.0)
-        upper = np.where(
-            wrong > 0, scipy.special.betaincinv(s + 1.0, np.where(wrong > 0, wrong, 1.0), 1.0 - tail), 1.0
-        )
+        upper = scipy.special.betaincinv(s + 1.0, np.where(wrong > 0, wrong, 1.0), 1.0 - tail)
+        upper = np.where(wrong > 0, upper, 1.0)
         undefined = np.isnan(m + s)
         point, lower, upper = (np.where(undefined, np.nan, part) for part in (s / m, lower, upper))
     return point[()], lower[()], upper[()]

@@ -292,9 +292,8 @@ def look_levels(fractions: tuple[float, ...], level: float) -> tuple[float, ...]
         low, high = -_FAR, _FAR
         for _ in range(_HALVINGS):
             middle = (low + high) / 2.0
-            crossed = float(
-                mass @ scipy.special.ndtr((path - middle * math.sqrt(fraction)) / math.sqrt(step))
-            )
+            steps = (path - middle * math.sqrt(fraction)) / math.sqrt(step)
+            crossed = float(mass @ scipy.special.ndtr(steps))
             low, high = (middle, high) if crossed > now - before else (low, middle)
         levels.append(float(scipy.special.ndtr(-high)))
         new = np.linspace(-_FAR, high, _NODES) * math.sqrt(fraction)

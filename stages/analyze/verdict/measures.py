@@ -65,10 +65,8 @@ def reach(
         spread = SPREAD
     elif pairs > 2:
         normal = _TAIL - NormalDist().inv_cdf(alpha / 2.0)
-        spread *= (
-            float(scipy.special.stdtrit(pairs - 1, 0.8) - scipy.special.stdtrit(pairs - 1, alpha / 2.0))
-            / normal
-        )
+        high, low = scipy.special.stdtrit(pairs - 1, [0.8, alpha / 2.0]).tolist()
+        spread *= (high - low) / normal
     seen = spread * (_critical(spread, pairs, alpha, again=again) + _TAIL) / math.sqrt(max(pairs, 1))
     return Reach(
         seen if pairs else math.inf,
