@@ -228,7 +228,8 @@ def decide(lines: Sequence[PolicyLine]) -> tuple[Decision, str]:
         return "INCONCLUSIVE", "a supporting line is refuted: a person has to decide"
     if "not measured" in there["supporting"]:
         return "INCONCLUSIVE", "a supporting line was not measured: a person has to decide"
-    return "GO", "every critical line is shown, and no supporting line is refuted"
+    supported = ", and no supporting line is refuted" if there["supporting"] else ""
+    return "GO", f"every critical line is shown{supported}"
 
 
 def judge(sides: SideBySide, policy: Policy, role: str) -> list[PolicyLine]:

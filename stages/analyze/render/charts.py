@@ -325,7 +325,7 @@ def board_picture(board: Leaderboard) -> Picture:
     ]
     named = sorted_estimate(board, board.rows[0]) if board.rows else None
     quantity = (
-        board.sort if named else ("ReasonScore" if board.lead == "score" else f"{board.rate_name}, per cent")
+        board.sort if named else ("ReasonScore" if board.lead == "score" else f"{board.rate_name}, percent")
     )
     return _forest(rows, f"{quantity} ({100 * board.confidence:g}% intervals)")
 

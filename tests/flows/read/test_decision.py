@@ -78,7 +78,7 @@ def test_report__opens_with_the_decision_and_says_what_the_others_ask(three, tmp
     assert found.index('class="pill go"') < found.index('class="pill no-go"') < found.index('class="lede"')
     assert '<td class="name shown">shown</td>' in found
     assert "<b>Next.</b> Ship it" in found
-    assert "whether two differ" in found
+    assert "whether two models differ" in found
     assert "<dt>spent</dt>" in found
     part = report(three, tmp_path / "p.html", samples=0, part=Part(trials=20)).read_text("utf-8")
     assert 'id="decision"' not in part
