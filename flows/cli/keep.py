@@ -184,7 +184,7 @@ def verify(
     else:
         from evalcube.stages.analyze.labelled.axes import count_text
 
-        show(f"{count_text(report.regions, 'region')} compared: {len(report.damages) or 'none'} damaged")
+        show(f"{count_text(report.regions, 'region')} checked: {len(report.damages) or 'none'} damaged")
         for damage in report.damages[:MOST_ROWS]:
             cost = f"; the cache lacks {damage.requests} of its replies" if damage.requests else ""
             show(safe(f"{'healed' if damage.healed else 'damaged'}: {damage}{cost}"))

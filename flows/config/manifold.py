@@ -35,7 +35,7 @@ Pattern = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_c
 
 
 class ReaderConfig(Section):
-    """A second grader of each reply, beside evalcube's own.
+    """A second reader of each reply, beside evalcube's own.
 
     Parameters
     ----------
@@ -250,7 +250,7 @@ class TaskConfig(Section):
     task
         Name of the task, if the key is a free label; default: the key.
     params
-        Params of all points, unless a grid or point has its own. Alone: one point.
+        Params of all points, unless a grid or point has its own. Without `manifold`: the task's only point.
     manifold
         Entries, each a grid or points.
     assertions
@@ -258,7 +258,7 @@ class TaskConfig(Section):
     rubric
         What a good answer is, for the judges.
     reader
-        A second grader of each reply: {name: strict-match, pattern: "#### ([0-9]+)"}, or the name of a
+        A second reader of each reply: {name: strict-match, pattern: "#### ([0-9]+)"}, or the name of a
         function as for a data set's grader.
     recipe
         Origin of a suite's task.

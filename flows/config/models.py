@@ -86,7 +86,8 @@ class SimulatedModel(Section):
     speed
         Tokens per second; 0 sends the whole reply at once.
     reasoning
-        Where the reasoning is: in the text, a <think> block, or the field reasoning_content.
+        Where the text before the answer is: in the reply (none), in a <think> block, or in the field
+        reasoning_content.
     refusal
         Share of the requests that are refused.
     """
@@ -227,7 +228,7 @@ class Sweep(Section):
     name
         Free text; default: the file's name, or `sweep`.
     seed
-        All trials follow from it.
+        All questions follow from it.
     precision
         Instead of trials: low, medium, high or {base: 32, target: 0.09, max: 192}.
     trials
@@ -245,7 +246,7 @@ class Sweep(Section):
     models
         What is measured.
     templates
-        Name -> list of messages with Jinja contents.
+        Name -> list of messages, each with `role` and `content`; contents may use Jinja.
     samplers
         Name -> request parameters, such as temperature and max_tokens.
     evaluations
@@ -255,9 +256,9 @@ class Sweep(Section):
     density
         Values of each grid axis: normal (all), lowdef (first, middle, last), corner (ends).
     tasks
-        Task name, or a label with task: NAME -> where to measure.
+        Task name, or a label with task: NAME -> its points.
     judges
-        Models that grade outputs against the tasks' rubrics.
+        Models that rate answers by the tasks' rubrics.
     composite
         Weights of the layers, and the variant in use.
     policy

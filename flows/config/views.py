@@ -127,7 +127,7 @@ CLAIMS = ("noninferior", "equivalent", "superior")
 
 
 class PolicyRule(Section):
-    """What must be shown in some tasks and tiers: one of noninferior, equivalent and superior.
+    """What must be shown, in the given tasks and tiers: exactly one of noninferior, equivalent and superior.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ class PolicyRule(Section):
     tiers
         Names of tiers, each by itself; `each`: every tier by itself; default: all points together.
     noninferior
-        Not worse by this much: percentage points, such as 1, or a share of the control's accuracy, such as
+        Worse by less than this: percentage points, such as 1, or a share of the control's accuracy, such as
         5%.
     equivalent
         Neither worse nor better by this much.

@@ -196,9 +196,13 @@ def decision_table(result: GateResult) -> TableSpec:
         "change: accuracy of the treatment minus that of the control, in percentage points, on the questions that both "
         f"answered; truncated answers count as wrong; {WEIGHING['tasks']}."
     )
-    shares = "at a level that the lines of a role share" if looks else "adjusted for a role's lines (Holm)"
+    shares = (
+        "at a level that the lines of a role share"
+        if looks
+        else "also when adjusted for the number of lines of its role (Holm)"
+    )
     levels = f"shown: the whole interval is on the right side of the margin; refuted: on the wrong side, {shares}; "
-    levels += "open: not decided."
+    levels += "open: neither."
     levels += " In brackets: its level at this look; those of all looks hold together with 95%." * looks
     lacking = (
         "lacking: questions that not both answered; a line is only shown if it holds with these at their worst, and "

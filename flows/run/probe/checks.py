@@ -97,7 +97,7 @@ def repeats(host: Host) -> Seen:
     return (
         ("unknown", "repeats differ", f"{differing} of 3")
         if differing
-        else ("ok", "equal requests have equal replies", "3 of 3")
+        else ("ok", "equal requests have equal replies", "3 of 3 repeats")
     )
 
 
@@ -245,7 +245,7 @@ def context(host: Host) -> Seen:
     )
     expected = before + (few - before) * _LONG / _SHORT
     counted = min(few, many) > 0
-    detail = f"{many:,} tokens for {_LONG:,} bytes, of about {expected:,.0f}" if counted else ""
+    detail = f"{many:,} tokens for {_LONG:,} bytes, about {expected:,.0f} expected" if counted else ""
     if _codes_in(long) == set(_CODES):
         return "ok", "reads a longer prompt whole", detail
     if counted and many < _WHOLE * expected:
@@ -253,7 +253,7 @@ def context(host: Host) -> Seen:
     able = not counted and _codes_in(short) == set(_CODES) and _CODES[-1] in _codes_in(long)
     if able and _codes_in(host.hear(asked[1])[0]) == {_CODES[-1]}:  # once more: a single slip is the model's
         return "vice", "does not know the beginning of a longer prompt", ""
-    return "unknown", "counts all of a long prompt" if counted else "does not say what it read", detail
+    return "unknown", "counts a long prompt in full" if counted else "does not say what it read", detail
 
 
 _CODES = ("HERON-71", "MAPLE-84", "CINDER-97")

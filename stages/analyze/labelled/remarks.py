@@ -89,7 +89,7 @@ def remarks_of(board: Leaderboard) -> list[str]:
     if board.sort != by_token:
         measure = "score per token" if board.lead == "score" else "correct answers per 1000 tokens"
         remarks += _other_order(board, measure, lambda row: board.by_token(row).value)
-    remarks += _other_order(board, "accuracy, which guesses raise,", lambda row: row.accuracy.value)
+    remarks += _other_order(board, "accuracy, which counts lucky guesses,", lambda row: row.accuracy.value)
     if any(row.composite is not None for row in board.rows):
         shares = ", ".join(f"{name} {weight:g}" for name, weight in board.layer_weights.items() if weight)
         how = f"weights {shares}" if shares else "equal weights"
@@ -121,7 +121,7 @@ def notes_of(board: Leaderboard) -> list[str]:
     """Return the warnings to read before comparing rows, a sentence each."""
     notes = [f"Part of the cube ({board.selection})."] if board.selection else []
     if board.lead == "rate" and not board.data_sets and not math.isnan(board.size):
-        have = "these are worth" if board.worth else "there are"
+        have = "these count as" if board.worth else "there are"
         notes.append(
             f"ReasonScore needs about {board.enough} trials per task and tier; {have} {board.size:.0f}"
             f"{' independent ones' if board.worth else ''}, so models are ranked by {board.rate_name}."

@@ -190,7 +190,7 @@ def ranking_spec(standings: Ranking, board: Leaderboard) -> TableSpec:
     ]
     ranked = sum(item.row.rank is not None for item in standings.rows)
     notes = (
-        "groups: models that share a letter may be equally good. mean rank: over draws of what is uncertain.",
+        "groups: models that share a letter may be equally good. mean rank: mean over random draws of the scores.",
         f"wins: expected number of wins against {count_text(max(ranked - 1, 0), 'other ranked model')}.",
         "rating: a model rated a beats one rated b with chance a/(a + b). "
         + _RATING.format(1 / max(ranked, 1)),

@@ -142,10 +142,10 @@ STREAMED = {
     "a stream's connection closes in its midst": ({"kind": "cut_body"}, True, ERROR, "cut reply"),
     "a stream stands still": ({"kind": "stream_stall"}, True, ERROR, "timeout"),
     "a stream with a finish reason but without its closing event": ({"kind": "no_done"}, False, "answer", ""),
-    "an error in a stream, of overload": (error(529), True, ERROR, "http 529"),
-    "an error in a stream, of a rate limit": (error(429), True, ERROR, "http 429"),
-    "an error in a stream, of the server": (error(500), True, ERROR, "http 500"),
-    "an error in a stream, of the request": (error(400), False, REFUSED, "http 400"),
+    "a stream reports overload": (error(529), True, ERROR, "http 529"),
+    "a stream reports a rate limit": (error(429), True, ERROR, "http 429"),
+    "a stream reports an error of the server": (error(500), True, ERROR, "http 500"),
+    "a stream reports an error in the request": (error(400), False, REFUSED, "http 400"),
 }
 """As above, with `stream: true`. All others end as without."""
 
@@ -190,7 +190,7 @@ ELSEWHERE = {
         ERROR,
         "cut reply`, or `http STATUS",
     ),
-    "`event: error`, or an object with `error`": (True, ERROR, "http STATUS"),
+    "any other `event: error`, or an object with `error`, in a stream": (True, ERROR, "http STATUS"),
     "more refusals than a fifth of a model's trials": (False, ERROR, "more than a fifth refused"),
     "headers that are not valid HTTP, or too large": (True, ERROR, "cut reply"),
     "a mistake in evalcube itself": (False, ERROR, "client"),
