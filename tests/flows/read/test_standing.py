@@ -78,8 +78,8 @@ def test_report__has_composites_the_pill_and_the_badges(written, tmp_path, monke
 
 def test_report__is_the_same_of_a_cube_that_is_read_piece_by_piece(written, tmp_path, monkeypatch):
     said = []
-    for small in (selection._SMALL, -1):
-        monkeypatch.setattr(selection, "_SMALL", small)
+    for small in (selection.SMALL, -1):
+        monkeypatch.setattr(selection, "SMALL", small)
         page = report(written, tmp_path / "r.html", samples=0, date=datetime.date(2026, 1, 1))
         said.append((leaderboard(written).to_dict(), page.read_text("utf-8")))
 
