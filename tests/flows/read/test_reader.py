@@ -143,6 +143,17 @@ def test_matching__points_that_params_stand_for(params, found):
     assert matching_points([{"a": None}, {"b": "x,y"}], params) == found
 
 
+def test_view__has_what_each_judge_was_sent(judged):
+    reader = Reader(judged / "cube.zarr")
+
+    view = reader.view(0, 0, 0, 0)
+
+    assert {message["judge"] for message in view.judged} == {
+        ", ".join(judge.name for judge in reader.plan.judges)
+    }
+    assert any("capital of" in message["content"] for message in view.judged)
+
+
 def test_evalcube__every_error_shown_to_users_can_be_caught_by_name(tmp_path):
     named = {getattr(ec, name) for name in ec.__all__ if name.endswith("Error")}
 

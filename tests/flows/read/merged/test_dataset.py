@@ -29,7 +29,8 @@ A = Recipe(models=("alpha", "beta"), lengths=(3, 4), depths=(3,), repeats=2, tri
 THEIRS = replace(A, models=("beta",), salt="theirs")
 PAIRS = {
     "models and tasks": (A, replace(A, models=("gamma",), lengths=(), depths=(3, 6))),
-    "trials": (replace(A, trials=(0, 4), chunks=(3, 2)), replace(A, trials=(2, 8), failed=0.2, price=7.0)),
+    "trials": (replace(A, trials=(0, 4), chunks=(3, 2)), replace(A, trials=(2, 8), failed=0.2)),
+    "prices": (A, replace(A, models=("beta",), lengths=(), depths=(6,), price=7.0)),
     "repeats and conflicts": (
         A,
         replace(A, models=("beta", "gamma"), repeats=3, chunks=(32, 1), salt="theirs"),
