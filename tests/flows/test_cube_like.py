@@ -128,7 +128,7 @@ def test_reader__reads_several_as_one(name, made, cubes, of_first, tmp_path):
 
 @pytest.mark.parametrize("name", ONE)
 def test_reader__of_one_cube_refuses_several(name, made, tmp_path):
-    with pytest.raises(ec.SweepError, match="2 cubes are given where one is meant"):
+    with pytest.raises(ec.SweepError, match="2 cubes"):
         READERS[name](made, tmp_path)
 
 
@@ -141,7 +141,7 @@ def test_reader__of_a_part_reads_what_was_selected(name, cubes, of_first, tmp_pa
 
 @pytest.mark.parametrize("name", WHOLE | ONE)
 def test_reader__of_a_whole_cube_refuses_a_part(name, cubes, tmp_path):
-    with pytest.raises(ec.SweepError, match="not all of cube"):
+    with pytest.raises(ec.SweepError, match="not all of"):
         READERS[name](cubes[0].isel(trial=[1, 3]), tmp_path)
 
 
@@ -149,7 +149,7 @@ def test_reader__of_a_whole_cube_refuses_a_part(name, cubes, tmp_path):
     "name", WHOLE | ONE | VERDICT | {name: ARRAYS[name] for name in ("trials", "report")}
 )
 def test_reader__that_needs_an_address_refuses_a_dataset_without_one(name, cubes, tmp_path):
-    with pytest.raises(ec.SweepError, match="does not tell the address of one cube"):
+    with pytest.raises(ec.SweepError, match="the address of"):
         READERS[name](cubes[0].where(cubes[0]["trial"] < 2), tmp_path)
 
 
@@ -194,7 +194,7 @@ def test_leaderboard__of_a_dataset_without_a_dimension_says_so(change, cubes):
 def test_dataset__of_another_cube_than_it_says_is_refused(cubes):
     both = xr.concat(cubes, dim="model", data_vars="all")
 
-    with pytest.raises(ec.SweepError, match="does not tell which part"):
+    with pytest.raises(ec.SweepError, match="which part"):
         ec.trials(both)
 
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.cluster
 
 def test_connect__without_certificates_says_what_it_needs():
     with (
-        pytest.raises(ClusterError, match="needs certificates: name them in a file of Dask's own") as caught,
+        pytest.raises(ClusterError, match="needs certificates") as caught,
         ExistingScheduler("tls://127.0.0.1:9").connect(),
     ):
         pass
@@ -25,9 +25,7 @@ def test_connect__without_certificates_says_what_it_needs():
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:8786", "nowhere"])
 def test_connect__an_address_of_another_kind_is_named_as_such(address):
-    with pytest.raises(
-        ClusterError, match=r"is not the address of a scheduler\. Write it like tcp://host:8786"
-    ):
+    with pytest.raises(ClusterError, match="like tcp://host:8786"):
         ExistingScheduler(address, timeout=0.5).connect().__enter__()
 
 

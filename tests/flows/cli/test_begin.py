@@ -116,7 +116,7 @@ def test_init__says_whose_addresses_a_strangers_config_has_and_takes_no_keys(con
     text = (tmp_path / "theirs.yaml").read_text()
     assert code == 0
     for told in (said, text):
-        assert "check it before you run: alpha at https://theirs.example/v1" in told
+        assert "alpha at https://theirs.example/v1" in told
         assert not {"MY_KEY", "secret", "evil"} & set(told.replace('"', " ").split())
     assert [model.endpoint for model in load_config(tmp_path / "theirs.yaml").models] == [
         "https://theirs.example/v1",

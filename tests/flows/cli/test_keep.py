@@ -78,7 +78,7 @@ def test_stats__of_a_sweep(place):
 
 
 def test_stats__no_cache(tmp_path):
-    with pytest.raises(StorageError, match="there is no cache here"):
+    with pytest.raises(StorageError, match="no cache here"):
         call("stats", tmp_path / "typo")
     assert list(tmp_path.iterdir()) == []
 
@@ -219,7 +219,7 @@ def test_import__a_torn_file_is_refused(place):
     call("export", place / "cache", place / "a")
     (place / "a").write_bytes((place / "a").read_bytes()[:-40])
 
-    with pytest.raises(StorageError, match="archive of a cache"):
+    with pytest.raises(StorageError, match="archive of"):
         call("import", place / "copy", place / "a")
     with pytest.raises(StorageError, match="read the archive"):
         call("import", place / "copy", place / "absent")

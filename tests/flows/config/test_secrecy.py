@@ -107,7 +107,7 @@ def test_from_mapping__deep_values_are_refused() -> None:
 
 
 def test_from_mapping__huge_numbers_are_refused_or_kept() -> None:
-    with pytest.raises(ConfigError, match="most 9,223,372,036,854,775,807, got a huge"):
+    with pytest.raises(ConfigError, match="9,223,372,036,854,775,807, got"):
         from_mapping({**GOOD, "seed": 10**5000})
 
 

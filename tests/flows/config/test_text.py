@@ -145,7 +145,7 @@ def test_add__makes_a_sweep_with_one_more_model() -> None:
 
     assert [model.name for model in more.models] == ["small", "far", "large"]
     assert (len(sweep.models), more.cube) == (2, sweep.cube)
-    with pytest.raises(ec.ConfigError, match="model names must be unique"):
+    with pytest.raises(ec.ConfigError, match="must be unique"):
         more.add(ec.Model(name="large", endpoint="sim:"))
 
 

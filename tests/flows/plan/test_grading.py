@@ -98,14 +98,14 @@ def test_build_plan__rubrics_and_judges_need_each_other(tmp_path):
 
     with pytest.raises(SweepError, match="nobody judges"):
         plan_of({**config, "judges": []})
-    with pytest.raises(SweepError, match="no task has a rubric"):
+    with pytest.raises(SweepError, match="no task has"):
         plan_of({**config, "tasks": {"arithmetic": {"params": {"length": 3}}}})
 
 
 def test_build_plan__refuses_judges_that_would_share_every_reply(tmp_path):
     judges = [{"model": "grader", "name": "x", "repeats": 2}, {"model": "grader", "name": "y"}]
 
-    with pytest.raises(SweepError, match="'x' and 'y' send"):
+    with pytest.raises(SweepError, match="'x' and 'y'"):
         plan_of(judged_config(tmp_path, NOWHERE, judges=judges))
 
 
@@ -192,7 +192,7 @@ def calling_config(folder, tools):
 
 
 def test_build_plan__rows_that_ask_for_tools_that_nobody_offers_are_refused(tmp_path):
-    with pytest.raises(SweepError, match=r"rows.jsonl, row \d+: tools_called cannot be measured: not all"):
+    with pytest.raises(SweepError, match=r"rows\.jsonl, row \d+: tools_called"):
         plan_of(calling_config(tmp_path, {}))
 
 
@@ -286,7 +286,5 @@ def test_criteria__a_rubric_names_the_reference(tmp_path):
 
 
 def test_build_plan__judges_cannot_decide_without_a_rubric(tmp_path):
-    with pytest.raises(
-        SweepError, match=r"tasks\.capitals: `match: judge`, and nothing says what a judge goes by"
-    ):
+    with pytest.raises(SweepError, match=r"tasks\.capitals: `match: judge`"):
         decided_plan(tmp_path, rubric=None)

@@ -132,7 +132,7 @@ def test_refuse_too_many__questions_of_all_tasks():
 
 
 def test_open_home__leaves_no_cube_that_would_be_too_large(plan, tmp_path):
-    with pytest.raises(SweepError, match="more than a cube can have"):
+    with pytest.raises(SweepError, match="than a cube"):
         open_store(replace(plan, trials=10**7, repeats=10**5), str(tmp_path / "cube.zarr"))
 
     assert list(tmp_path.iterdir()) == []

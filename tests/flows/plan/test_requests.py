@@ -55,7 +55,7 @@ def test_trial_request__another_example_is_another_key(files):
 
 
 def test_build_plan__refuses_turns_that_an_api_cannot_carry(files):
-    with pytest.raises(SweepError, match="completions of model 'm'"):
+    with pytest.raises(SweepError, match="model 'm'"):
         plan_of(files, api="completions")
 
     assert plan_of(files, api="completions", **{"as": "text"})

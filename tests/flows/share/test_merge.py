@@ -95,7 +95,7 @@ def test_merge_cubes__what_no_time_decides_is_refused(pair: tuple[str, str], tmp
     shutil.rmtree(pair[1])
     make_cube(pair[1], replace(THEIRS, at=OURS.at))
 
-    with pytest.raises(ConflictError, match="nothing says which is newer"):
+    with pytest.raises(ConflictError, match="which is newer"):
         merge_cubes(str(tmp_path / "out.zarr"), pair, prefer="newer")
 
 
@@ -213,7 +213,7 @@ def test_merge_cubes__renamed_models_stand_side_by_side(ours: str, tmp_path: Pat
     with pytest.raises(SweepError, match="nor a task 'gamma'"):
         merge_cubes(str(tmp_path / "x.zarr"), urls, rename=[f"{urls[1]}:gamma=delta"])
     for text in ("alpha=beta", f"{urls[1]}:alpha", f"{urls[1]}:alpha= ", f"{urls[1]}:alpha=\x1b[2J"):
-        with pytest.raises(SweepError, match="is no new name"):
+        with pytest.raises(SweepError, match="no new name"):
             merge_cubes(str(tmp_path / "x.zarr"), urls, rename=[text])
 
 

@@ -15,7 +15,6 @@ def test_origins_of__name_several_systems_with_their_shares_of_trials():
 
     first, second = origins_of([("m", "1"), ("n", "2")], {}, receipts)
 
-    assert first.warning == (
-        "m: several systems answered, by their share of trials: a 75%, b 25%. Their answers may differ."
-    )
+    assert first.warning.startswith("m: ")
+    assert "a 75%, b 25%" in first.warning
     assert second.warning == ""

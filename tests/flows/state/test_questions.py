@@ -125,7 +125,7 @@ def test_keep_questions__refuses_a_file_that_changed_since_it_was_planned(tmp_pa
     plan = plan_of(tmp_path, written(tmp_path / "rows.jsonl", ROWS))
     written(tmp_path / "rows.jsonl", ROWS[1:])
 
-    with pytest.raises(TaskError, match=r"has changed: .* Restore the file"):
+    with pytest.raises(TaskError, match="has changed: "):
         keep_questions(records, plan)
 
     assert bucket.list() == []
@@ -139,7 +139,7 @@ def test_keep_questions__says_what_is_too_large(tmp_path, bucket, records, monke
 
     assert bucket.list() == []
     (text,) = warnings
-    assert "the cube keeps no copy of it" in text
+    assert "no copy" in text
 
 
 def hostile(way):
@@ -171,7 +171,7 @@ def test_offer_questions__takes_no_other_rows_from_a_stranger(tmp_path, records,
     offer_questions(records, plan)
     file.unlink()
 
-    with pytest.raises(TaskError, match="the copy in the cube is damaged"):
+    with pytest.raises(TaskError, match="is damaged"):
         asked(plan)
 
     assert [params.digest() for params in damaged_questions(records, plan)] == [sha256]

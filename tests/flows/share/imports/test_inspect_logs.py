@@ -83,7 +83,7 @@ def test_read_inspect__takes_the_score_that_is_asked_for():
     wanted = LogHints()
     samples("inspect", INSPECT / "alfa-sums.eval", wanted)
 
-    assert list(wanted.notes) == ["task sums: score 'match' is taken; there is also includes"]
+    assert [("'match'" in note, note.split()[-1]) for note in wanted.notes] == [(True, "includes")]
     found = samples("inspect", INSPECT / "alfa-sums.eval", score="includes")
     assert {sample.run.scorer for sample in found} == {"includes"}
     with pytest.raises(SweepError, match="no score 'f1'"):
@@ -123,12 +123,10 @@ def test_read_inspect__takes_a_part_of_a_score(tmp_path, asked, name, score):
 
     assert {sample.run.scorer for sample in found} == {name}  # also where nothing was scored
     assert [sample.answer.score for sample in found if not sample.answer.failure] == [score] * 2
-    assert list(wanted.notes) == (
-        [] if asked else ["task sums: score 'two.num' is taken; there is also two.txt, match"]
+    assert ["'two.num'" in note and note.endswith("two.txt, match") for note in wanted.notes] == [True] * (
+        not asked
     )
-    with pytest.raises(
-        SweepError, match=r"no score 'two'\. Take one of: two.num, two.txt, match|no score 'two'"
-    ):
+    with pytest.raises(SweepError, match="no score 'two'"):
         samples("inspect", changed(tmp_path, **fields), score="two")
 
 

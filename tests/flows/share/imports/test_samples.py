@@ -92,5 +92,5 @@ def test_canonical__has_one_form_for_equal_values():
 def test_named__cuts_and_refuses():
     assert clean(" a\n b ", "model", "log", "x") == "a b"
     assert len(clean("x" * 9999, "model", "log", "x")) == 500
-    with pytest.raises(SweepError, match="log: the log does not say the model"):
+    with pytest.raises(SweepError, match=r"^log: .* model"):
         clean(None, "model", "log", "x")

@@ -61,7 +61,7 @@ def test_import_logs__refuses_names_that_no_task_has(tmp_path):
     row = {"q": "what?", "a": "this", "x" * 1000: 1, "m": "model", "t": "task"}
     (tmp_path / "x.jsonl").write_text(json.dumps(row) + "\n")
 
-    with pytest.raises(SweepError, match=r"x\.jsonl, line 1: its task and its score have names"):
+    with pytest.raises(SweepError, match=r"x\.jsonl, line 1: .* names"):
         import_logs(
             [tmp_path / "x.jsonl"],
             tmp_path / "c.zarr",

@@ -120,7 +120,7 @@ def test_verdict__a_few_missing_answers_that_could_explain_the_gain_do():
     found = ask(layers)
 
     assert found.branch == "positive_missing"
-    assert found.reasons[1] == "the gain rests on what is missing"
+    assert "the gain rests" in found.reasons[1]
 
 
 def test_verdict__noise_of_half_the_units_is_underpowered():
