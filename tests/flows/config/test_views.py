@@ -7,8 +7,8 @@ import math
 import pytest
 
 from evalcube.flows.config.load import parse_config
-from evalcube.flows.config.views import View, find_view
-from evalcube.flows.errors import SweepError
+from evalcube.flows.config.views import PolicyRule, View, find_view
+from evalcube.flows.errors import ConfigError, SweepError
 from tests.flows.config.sources import problems, text
 
 MODELS = '- {name: a, endpoint: "sim:", facets: {family: x, size: 7}}'
@@ -128,3 +128,14 @@ def test_find_view__of_a_config_without_views_says_that_there_are_none():
         find_view({}, "hard")
 
     assert refusal.value.remedy == "Views: none"
+
+
+@pytest.mark.parametrize(("written", "kept"), [(5, 5.0), (0.5, 0.5), ("5%", "5%"), ("2.50 %", "2.5%")])
+def test_policy_rule__margins_are_points_or_shares(written: object, kept: object) -> None:
+    assert PolicyRule(noninferior=written).noninferior == kept
+
+
+@pytest.mark.parametrize("written", [True, -1, 101, "5", "101%"])
+def test_policy_rule__refuses_other_margins(written: object) -> None:
+    with pytest.raises(ConfigError, match="noninferior"):
+        PolicyRule(noninferior=written)
