@@ -137,7 +137,7 @@ def test_chain__of_recorded_trials_counts_none_of_them_again(block):
 
     (event,) = events
     assert (event.key, event.model, event.causes) == (block.block.key, 0, result.causes)
-    assert list(result.causes.values()) == [TRIALS]  # no answer is there to be rated
+    assert [result.rated, *result.causes.values()] == [TRIALS, TRIALS]  # no answer is there to be rated
     assert (event.trials, event.cached, event.transport, event.missing) == (0, 0, 0, 0)
 
 

@@ -421,8 +421,12 @@ def test_notes__of_a_limit_that_no_evaluation_had_do_not_say_that_it_can_be_rais
         replace(board, rows=(cut,), selection=words).notes for words in ("", f"{CLIPPED} 100 tokens")
     )
 
-    assert any("50% truncated at max_tokens 100: raise it;" in note for note in asked)
-    assert any("50% truncated at the limit of 100 tokens;" in note for note in clipped)
+    silent = replace(cut, truncated=1.0, tokens_per_trial=0.0)  # there is no room for any answer
+
+    assert any("50% truncated" in note and "max_tokens 100: raise" in note for note in asked)
+    assert any("50% truncated" in note and "raise" not in note for note in clipped)
+    (note,) = (note for note in replace(board, rows=(silent,)).notes if "100% truncated" in note)
+    assert "raise" not in note
 
 
 def test_leaderboard__of_one_rate_the_more_accurate_stands_first():
