@@ -121,3 +121,14 @@ def test_create__counters_of_so_many_models_are_one_chunk(tmp_path, models):
     cube = make_cube(tmp_path / "c.zarr", {"model": models, "trial": 8})
 
     assert cube.chunks_of_counters == min(models, 25)
+
+
+def test_shared_problems__name_each_array_that_is_damaged_in_whichever_chunk(tmp_path):
+    cube = make_cube(tmp_path / "c.zarr", {"model": 60, "trial": 8})
+    for name, place in (("counters", 0), ("duplicate", 1)):
+        key = cube.group.chunk_key(name, (place, *[0] * (len(cube.group.chunks(name)) - 1)))
+        cube.space.put(key, b"no chunk")
+
+    problems = cube.group.shared_problems(["counters", "duplicate"])
+
+    assert problems.keys() == {"counters", "duplicate"}
