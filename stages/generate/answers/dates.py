@@ -16,7 +16,7 @@ MONTHS = _NAMES[:12]
 _MONTH = r"[^\W\d_]{3,10}\.?"
 _DAY = r"[0-3]?[0-9]"
 _DATE = regex.compile(
-    rf"(?<![\w./-])(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day,?\s{{1,3}})?(?:"
+    rf"(?<![\w./-])(?<!after )(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day,?\s{{1,3}})?(?:"
     rf"(?P<y>[0-9]{{4}})[-/.](?P<m>[01]?[0-9])[-/.](?P<d>{_DAY})(?:T[0-9:.]{{1,16}}Z?)?"
     rf"|(?P<y>[12][0-9]{{3}})(?P<m>[01][0-9])(?P<d>[0-3][0-9])"
     rf"|(?P<y>[0-9]{{4}})\s?[年년]\s?(?P<m>[01]?[0-9])\s?[月월]\s?(?P<d>{_DAY})\s?[日일号]?"
@@ -43,12 +43,14 @@ def _date(match: regex.Match[str]) -> Mention | None:
         first, in_order = int(match["a"]), _valid(year, day, int(match["a"]))
         either = {in_order, _valid(year, first, day)} - {None}
         value = in_order if match["sign"] == "." and in_order else either.pop() if len(either) == 1 else None
-        return Mention(*match.span(), value)
+        return Mention(match.start(), match.end(), value)
     month = int(name) if name.isdecimal() else _NUMBERS.get(name.lower().rstrip("."), 0)
-    return Mention(*match.span(), _valid(year, month, day)) if month or name.isdecimal() else None
+    return (
+        Mention(match.start(), match.end(), _valid(year, month, day)) if month or name.isdecimal() else None
+    )
 
 
-_DATES = PatternForm(_DATE, _date, counts=True)  # type: ignore[arg-type]  # which has the same methods
+_DATES = PatternForm(_DATE, _date, counts=True)
 
 
 def last_date(text: str) -> str | None:

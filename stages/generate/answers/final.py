@@ -174,7 +174,7 @@ def _role_by_lead(before: str, *, alone: bool) -> Role | None:
     """What the words before a value that ends a clause make of it."""
     turned = words.TURNS.search(before) is not None
     clause = words.CUT.split(before)[-1]
-    open_end = "open" if alone else None
+    open_end: Role | None = "open" if alone else None
     _, bracket, aside = before.rpartition("(")
     if bracket and ")" not in aside and any(map(str.isalnum, aside)) and not words.TURNS.search(aside):
         return None

@@ -86,7 +86,7 @@ class _Words(PatternForm):
         words = spaced[1].split(" ") if spaced else []
         if spaced and not any(word.lower() in _PROSE for word in words):
             return ", ".join(words)
-        return super().first_line(re.sub(r"([,;]) ?\n ?", r"\1 ", tail))
+        return super().first_line(re.sub(r"([,;]) ?\n ?(?![aA]nswer)", r"\1 ", tail))
 
 
 _WORDS = _Words(_RUN, _list_of_words, longest=_LONGEST)

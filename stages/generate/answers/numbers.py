@@ -99,9 +99,8 @@ _MONEY = r"(?:US|AU|CA|HK|NZ|[ACS])?[$€£¥₹₩]\s?|\b(?:USD|EUR|GBP|INR|Rs\
 NUMBER = re.compile(
     rf"(?<![.^])(?<![^\W{_SPACELESS}])(?:(?<!<)(?<!<[-=])|(?=[^<>\n]{{1,40}}>))"
     rf"(?:(?<![\w)\]}}%|])(?<![0-9)\]}}%] )(?P<sign>[-+—](?=[0-9.$€£¥₹])|\A[-+] (?=[0-9])"
-    rf"|(?:minus|negative|(?<!au )plus)\s))?"
-    rf"(?:(?P<word>{WORD})(?![\w-])|(?:(?P<money>{_MONEY})(?P<inner>-(?=[0-9.]))?)?"
-    rf"(?:(?P<whole>{_GROUPED}|(?>[0-9]+)|(?=\.[0-9]))"
+    rf"|(?:minus|negative|(?<!au )plus)\s))?(?:(?P<word>{WORD})(?![\w-])|(?:(?P<money>{_MONEY})"
+    rf"(?P<inner>-(?=[0-9.]))?)?(?:(?P<whole>{_GROUPED}|(?>[0-9]+)|(?=\.[0-9]))"
     r"(?:(?!(?P=sep))(?:\.(?![.0-9]*\.[0-9])|,(?=[0-9]{1,2}(?![0-9]|[.,/^][0-9]|[\])}])))(?P<decimals>[0-9]{0,400}))?"
     r"(?:[eE](?P<exponent>[-+]?[0-9]{1,3})|(?P<mixed>\s{1,2}(?:and\s)?[0-9]{1,4})?\s?[/⁄]\s?(?P<under>[0-9]{1,400}))?))"
     rf"{_SCALE}?",
@@ -112,7 +111,8 @@ _NO_NUMBER_BEFORE = cue(
     r"(?:[-+/×·÷^]|(?<!\*)\*(?!\*)|(?<=[0-9])\*\*)|[0-9][.,:'’]|\^[0-9]\s?=|[A-Za-z]-|[A-Za-z0-9]\()[\s$(]{0,2}\Z"
 )
 _NO_NUMBER_AFTER_WORDS = cue(
-    r"(?:\\(?!<commands_around_numbers>)[a-z]+\s?\{?|[0-9]\s(?:out\s)?of\s|\b(?:<before_no_number>(?:_?[0-9₀-₉²]{1,3})?\s?[({]?|<month_names>))[\s$(]{0,2}\Z"
+    r"(?:\\(?!<commands_around_numbers>)[a-z]+\s?\{?|[0-9]\s(?:out\s)?of\s|<bounds>"
+    r"|\b(?:<before_no_number>(?:_?[0-9₀-₉²]{1,3})?\s?[({]?|<month_names>|<months>\.?))[\s$(]{0,2}\Z"
 )
 """What makes a number a part of something else: an argument, an operand, a bound, the end of a range or of a date.
 Words are looked for apart, as most numbers have none before them."""
@@ -121,7 +121,7 @@ _NO_NUMBER_AFTER = cue(
     r"|\s?%?\s?[-+*/×·÷~〜][\s$]?(?:[0-9(\\]|[b-hj-z](?![\w'’-]))|\+|\s?(?:%\s?%|[≤≥≠]|[<>]=?\s?\.?\w{1,4}\b(?![>/])"
     r"|(?:%|percent)\sof\s[0-9])|_\{?[0-9]|[:/][0-9A-Za-z]|[.,'’′][0-9]|[0-9]|\s?(?:\.\.\.?|…)\s?[0-9]|\([0-9a-z]"
     r"|(?!<units_that_touch>(?![A-Za-z]))[A-Za-zα-ω]"
-    r"|\s?<bounds_behind>|\.?[ -](?:<after_no_number>|<month_names>|(?-i:[xyzniM])|(?:out )?of [0-9])(?!\w)"
+    r"|\s?<bounds_behind>|\.?[ -](?:<after_no_number>|<month_names>|<months>|(?-i:[xyzniM])|(?:out )?of [0-9])(?!\w)"
 )
 """What makes a number before it a part of something else."""
 

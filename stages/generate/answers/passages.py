@@ -151,7 +151,7 @@ _MARK = re.compile(
     r"|(?:[aA]ns|ANS)\.?[*_`\" \t]{0,8}[:=](?P<short>)|(?:[aA]nswer|ANSWER)(?P<word>)"
 )
 _FOREIGN = cue(
-    r"(?P<begins>(?m:^)[^\w\n]*)?(?:\b<foreign_answers>\b(?: (?!(?:n[ãa]o|non|nicht|niet) )\w{3,12}){0,2}?\s{0,2}"
+    r"(?:\b<foreign_answers>\b(?: (?!(?:n[ãa]o|non|nicht|niet) )\w{3,12}){0,2}?\s{0,2}"
     r"(?:\*\*)?\s{0,2}(?P<said><foreign_is>\b)?|<answers_of_scripts>(?:\*\*)?\s{0,2}(?P<links><is_of_scripts>)?)"
     r"\s{0,2}(?(said):?|(?(links):?|(?:[:=]|[-\u2014]\s|\*\*:?|\n)))"
 )
@@ -236,12 +236,14 @@ def _places(text: str) -> list[_Place]:
     """What the marks of a text announce, in order."""
     marks = list(_MARK.finditer(text))
     if not marks:
-        foreign = [
-            (mark, mark["begins"] is not None and mark[0].rstrip("* ")[-1:] == ":")
-            for mark in _FOREIGN.finditer(text)
-        ]
-        return [(Rank.ASKED if asked else Rank.SAID, mark.end(), "") for mark, asked in foreign]
+        return [(_foreign_rank(text, mark), mark.end(), "") for mark in _FOREIGN.finditer(text)]
     return [spot for mark in marks if (spot := _place(text, mark)) is not None]
+
+
+def _foreign_rank(text: str, mark: re.Match[str]) -> Rank:
+    lead = text[text.rfind("\n", 0, mark.start()) + 1 : mark.start()]
+    begins = mark[0].rstrip("* ")[-1:] == ":" and not any(map(str.isalnum, lead))
+    return Rank.ASKED if begins else Rank.SAID
 
 
 def _place(text: str, mark: re.Match[str]) -> _Place | None:

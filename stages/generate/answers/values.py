@@ -205,7 +205,7 @@ _STOP = re.compile(r"[.;]\s")
 _ITEM = re.compile(r"\(?1[.)]\s+(?=\S)")
 """The number of the first item in a list, which may be its only one."""
 _LEFT_SIDE = re.compile(
-    r"(?![^=\n]{0,60}\b(?:when|where|if|for|with|at)\s\W?[a-z]\W?\s?=)[^=.;:(\n]{0,60}(?<![<>!-])=[^=>]"
+    r"(?![^=\n]{0,60}\b(?:when|where|if|for|with|at)\s\W?[a-z]\W?\s?=)(?:[^=.;:(\n]|\.(?=[0-9])){0,60}(?<![<>!-])=[^=>]"
     r"|[^.;:,(\n]{0,80}?\b(?:(?:make|give|equal|yield|leave)s?|totals)\s[\s$*]{0,6}[0-9]"
 )
 """The rest of an expression before an equals sign, which is none in "5 for x = 3"."""
@@ -366,7 +366,8 @@ def _is_one_of_several(sentence: str, low: int, chosen: Mention, mentions: Seque
             joined = explained and sentence[:at].endswith((", ", " and ")) and sentence[at].isdigit()
             relates, reason = (words.RELATES, words.CAUSE) if apart else (relates, words.REASON)
             explained = joined or gap.count("(") > gap.count(")") or reason.search(gap)
-            explained = explained or (_SUM_RESULT.search(gap) and not apart)
+            step = not apart and _SUM_RESULT.search(gap)
+            explained = explained or step or words.SUBSET.match(sentence, after)
         explained = explained or relates.search(_CLAUSE.split(sentence[:at])[-1])
         if not explained:
             return True
@@ -382,15 +383,17 @@ def _hedges(line: str, mentions: Sequence[Mention], form: Form) -> bool:
     for left, right in pairwise(mentions):
         gap = line[left.end : right.start]
         alike = left.value == right.value
-        one = form.counts and not (alike and left.value) and not words.is_stated(line, right.start)
-        if one and _ONE_WORD.fullmatch(gap):
-            return not words.REASON.match(gap)
+        amount = line[left.start] in "$€£¥₹" and words.RELATES.search(gap)  # $520 in 13 weeks
+        joins = form.counts and not (amount or (alike and left.value) or words.is_stated(line, right.start))
+        if joins and _ONE_WORD.fullmatch(gap):
+            return not (words.REASON.match(gap) or words.SUBSET.match(line, right.end))
         if alike or len(gap) > 60 or not words.GAP.fullmatch(gap):
             continue
         weak = (left.weak or right.weak) and not _LINE_END.match(line, right.end)
         remark = gap.lstrip(" *_`\"')$")[:1] in ("(", ".") or words.EQUATES.search(gap)
         either = words.ALTERNATIVE.search(gap) or not (weak or remark)
-        if either and not any(words.denied_before(line, m.start) for m in (left, right)):
+        denied = any(words.denied_before(line, m.start) for m in (left, right))
+        if either and not (denied or words.DENIED.match(line, right.end)):
             return True
     return False
 
@@ -411,7 +414,8 @@ def _stated_value(
     ]
     if not candidates:
         return None
-    reason, bracket = words.REASON.search(line, low), line.find("(", candidates[0].end) if form.counts else -1
+    reason = words.REASON.search(line, low)
+    bracket = line.find(" (", candidates[0].end) if form.counts else -1
     ends = (reason.start() if reason else -1, bracket, len(line))
     return [m for m in candidates if m.end <= min(end for end in ends if end >= candidates[0].end)][-1]
 

@@ -33,13 +33,14 @@ _NEGATION = cue(
     rf"(?:≠|!=|\\neq?\b|¬|\b<not>|n['’]t|不[是为為]|[並并]?非|ليست?)[\s,:]{{0,3}}(?:<after_not>{_QUIET}{{1,4}}){{0,6}}{_QUIET}{{0,4}}\Z"
 )
 DENIED = cue(
+    r"(?:(?:,? (?:and|or) |, )\(?[A-Z0-9]\b\)?){0,8}"
     r"[\s\"'`*”’)$.\]}]{0,6}(?:<is>\s(?:\w{1,9}\s){0,2}?<wrong>\b|(?:では|じゃ)[なあ]|是不?[错錯对對正]|[이가]\s?아"
     r"|(?:isn|wasn|aren|can|couldn|won|wouldn|doesn|don)['’]?t\b|can ?not\b|<fails>\b"
     r"|[\[(](?:wrong|incorrect|no(?=\W*[).,;])|not <holds>\b)|was <earlier>\b"
     r"|(?<![.!])(?<![.!]\s)[^.\n(]{0,40}\bbut (?:it|that|this)(?:['’]s| is| was)?[^.\n]{0,12}\b<wrong>\b)"
 )
 _UNSURE = cue(
-    r"(?:\b<unsure>|<bounds>|(?<!adds )(?<!add )\bup to)[\s\"'`*$(\\:]{0,4}(?:the |a )?[\s\"'`*$(\\]{0,4}\Z"
+    r"\b(?:<unsure>|(?<!adds )(?<!add )up to)[\s\"'`*$(\\:]{0,4}(?:the |a )?[\s\"'`*$(\\]{0,4}\Z"
     r"|\b(?:<vague> (?:\w{3,9} )?(?<!only )<guesses>|<unsettled>)(?: <be>)?[\s\"'`*$(\\:]{1,4}\Z"
     r"|\b(?:<supposing>|(?<![\w’'] )say)\b[^.!?;,\n]{0,30}?[\s\"'`*$(\\:]{1,4}\Z"
 )
@@ -186,9 +187,13 @@ CUT = cue(
 """Where a clause begins."""
 SUPPOSES = cue(r"\b(?:<supposes>|(?<!i )would)\b|['’]d\b(?! <offers>)")
 """What makes a sentence speak of what is not, was, or others think."""
-RELATES = cue(r"\b<relates>\W*(?:the\s)?\Z")
+RELATES = cue(r"\b<relates>\W*(?:the\s)?\Z|\bfrom\s[^,;]{1,30}\sto\W*\Z")
 """What makes a value a circumstance."""
-NEARLY_RELATES = cue(r"\b<relates>(?:\W+\w+)?\W*\Z")
+NEARLY_RELATES = cue(
+    rf"{RELATES.pattern}|\b<relates>\W+\w+\W*\Z|\b(?:the|these|those|all|his|her|its|their)\s\Z"
+)
+SUBSET = re.compile(r"(?:\s\w+)?\sof (?:which|whom|them|these|those)\b")
+"""What says of a value before it that it is a part of another one."""
 PREMISE = cue(r"\W*(?:<reason>|<relates>)\b")
 """What a sentence begins with that names a circumstance or reason first."""
 CAUSE = cue(r"\b(?:<causes>|where|which|given)\b")

@@ -49,14 +49,16 @@ def takes_whole(answer: str, params: DatasetParams) -> bool:
         return parse_number(answer) is not None
     if params.kind == "json":
         return len(answer) <= LONGEST_JSON and json_text(answer, parse=True) is not None
-    return params.match not in _ONE_LINE or (len(answer) <= LONGEST_TEXT and len(answer.splitlines()) < 2)
+    return params.match not in _ONE_LINE or (
+        len(answer) <= LONGEST_TEXT and len(answer.splitlines()) < 2 and without_markup(answer) != ""
+    )
 
 
 NEEDED = {
     "number": "kind number needs one number, such as 7, -1,234.5, 3/4 or 1e-3; a mark before it may be cut off "
     "with answer_after",
-    "text": f"this way to match compares one line of at most {LONGEST_TEXT} characters; longer texts need match "
-    "contains, prefix, exact or judge, assertions or a rubric",
+    "text": f"this way to match compares one line of at most {LONGEST_TEXT} characters, not of mark-up alone; longer "
+    "texts need match contains, prefix, exact or judge, assertions or a rubric",
     "json": "kind json must hold JSON, or a text that is JSON (a JSON string has quotes of its own), of at most 5000 "
     "characters",
 }

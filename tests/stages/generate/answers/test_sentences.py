@@ -21,7 +21,7 @@ OPTIONS = ["iron", "tin", "zinc", "lead"]
         "width 12, height 15|x₁ = 2, x₂ = 3|A: 12, B: 15|Ann 8 / Ben 9|"
         "The first takes 3 hours, the second 5 hours.|The 4 friends each pay $13.50.|"
         "She pays 5 now and 7 later|8 with 3 left over|甲8个，乙9个|60 mph for 2 hours, or 120 miles|"
-        "12 before tax and 15 after tax"
+        "12 before tax and 15 after tax|between $12 and $15"
     ).split("|"),
 )
 def test_read_number__of_two_numbers_side_by_side_is_none(text: str) -> None:
@@ -44,6 +44,13 @@ def test_read_number__of_two_numbers_side_by_side_is_none(text: str) -> None:
         ("3/8 or 0.375", "0.375"),
         ("54 apples, which is 6 more than last year", "54"),
         ("It would take 6 hours", "6"),
+        ("She will have saved $520 in 13 weeks.", "520"),
+        ("They will meet after 3.5 hours.", "3.5"),
+        ("There are 120 ways to arrange the 5 books.", "120"),
+        ("The price rose from $50 to $60, an increase of 20%.", "20"),
+        ("The perimeter is 2(5 + 7) = 24 cm.", "24"),
+        ("120 miles / 2.5 hours = 48 mph", "48"),
+        ("He has 15 marbles, 5 of which are red.", "15"),
         ("7 ½", "7.5"),
     ],
 )
@@ -55,7 +62,7 @@ def test_read_number__takes_no_circumstance_or_step_for_the_answer(text: str, nu
     "text",
     (
         "March 5|5 May|8 Mai|&lt;42|<42|≤ 42|over 42|42 and above|greater than or equal to 42|"
-        "everything but 42|log₂ 8|12 + x|12 and a third|a placeholder is 42, but 42 is a guess"
+        "Dec 12|12 noon|everything but 42|log₂ 8|12 + x|12 and a third|a placeholder is 42, but 42 is a guess"
     ).split("|"),
 )
 def test_read_number__of_bounds_dates_and_operands_is_none(text: str) -> None:
@@ -97,6 +104,8 @@ def test_read_number__takes_an_answer_line_of_other_languages_like_an_english_on
         ("Answer: B. A is also a metal, but a soft one.", "B"),
         ("Answer: B — tin (no rust here)", "B"),
         ("**B. tin** is the correct choice.", "B"),
+        ("Answer: B; A, C and D are wrong.", "B"),
+        ("Answer: B; A would need rust.", "B"),
         ("I would choose option B, because it fits best.", "B"),
         ("I'm confident the answer is B.", "B"),
         ("Elijo la opción B.", "B"),
