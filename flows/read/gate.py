@@ -288,13 +288,12 @@ def measure(
     lost, both = here.lacking(), here.both().any(axis=-1)
     line = replace(line, lacking=int((lost.any(axis=-1) & ~both).sum()))
 
-    def nearest(pair: PairedDifference) -> float:
-        """The border of the claim that lies nearest to a difference, as one of control − treatment."""
-        change = -pair.difference.value
-        low, high = margins.borders(rule.claim, min(rule.margin(pair.first_rate), 1.0))
-        return -(low if change - low <= high - change else high)
+    def borders(pair: PairedDifference) -> list[float]:
+        """Those of the claim, as differences of control − treatment."""
+        ends = margins.borders(rule.claim, min(rule.margin(pair.first_rate), 1.0))
+        return [-end for end in ends if math.isfinite(end)]
 
-    pair = here.compare(lost=lost, border=nearest)
+    pair = here.compare(lost=lost, borders=borders)
     if pair is None:
         return line
     total, (worst, best) = pair.overall, pair.ends or (pair.overall, pair.overall)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -13,7 +14,7 @@ from evalcube._arrays import Dataset
 from evalcube.stages.analyze.formulas import design
 from evalcube.stages.analyze.formulas.arguments import one_of
 from evalcube.stages.analyze.formulas.clustering import design_effect, unit_effect, unit_means
-from evalcube.stages.analyze.formulas.compare.paired import holm, pair_table, paired_test
+from evalcube.stages.analyze.formulas.compare.paired import holm, pair_table, paired_score, paired_test
 from evalcube.stages.analyze.formulas.compare.winrates import need_two
 from evalcube.stages.analyze.formulas.design import WEIGHING, Weigh
 from evalcube.stages.analyze.formulas.detect import Spread, pair_spread
@@ -61,8 +62,8 @@ class PairedDifference:
 
 Codes = tuple[NDArray[np.uint8], NDArray[np.uint8]]
 """Outcomes of two evaluations, each (task, params, trial, repeat)."""
-Border = Callable[[PairedDifference], float]
-"""The difference that an e-value is to speak against, of what was found."""
+Borders = Callable[[PairedDifference], Sequence[float]]
+"""The differences, one or both ends of a range around 0, that a test of what was found is about."""
 
 
 @dataclass(frozen=True)
@@ -105,19 +106,20 @@ def compare_evaluations(
     *,
     truncated: str = "wrong",
     weigh: Weigh = "tasks",
-    border: Border | None = None,
+    borders: Borders | None = None,
     lost: NDArray[np.bool_] | None = None,
 ) -> tuple[Pair, ...]:
     """Every pair of some evaluations, compared on the trials that both finished.
 
     Where questions were asked several times, whole questions are taken as independent, not their trials. A truncated
-    trial is "wrong", or its pair is left out ("drop"). The e-value over all tasks speaks against `border`, or 0. Both
+    trial is "wrong", or its pair is left out ("drop"). The e-value over all tasks speaks against the nearest of
+    `borders`, or 0, and its `worth` is such that Wilson's test there is that of the interval. Both
     are to have what was `lost`, (task, params, trial, repeat); by default that is what ended in a transport error.
     """
     need_two(len(models))
     one_of(truncated, "truncated", TRUNCATED)
     axes.need_status(ds)
-    pairs = [_compare_two(ds, pair, truncated, weigh, border, lost) for pair in combinations(models, 2)]
+    pairs = [_compare_two(ds, pair, truncated, weigh, borders, lost) for pair in combinations(models, 2)]
     return _adjust_pairs(pairs)
 
 
@@ -126,7 +128,7 @@ def _compare_two(
     pair: tuple[int, int],
     truncated: str,
     weigh: Weigh,
-    border: Border | None,
+    borders: Borders | None,
     lost: NDArray[np.bool_] | None,
 ) -> Pair:
     """`compare_evaluations` of two, its p values not adjusted."""
@@ -137,7 +139,7 @@ def _compare_two(
     def total(sides: Codes) -> PairedDifference:
         cells, weights, rests, _ = _weigh_points(ds, pair, sides, truncated, weigh)
         cells = cells * rests[..., np.newaxis, np.newaxis]
-        return _difference(cells, weights * rests, "", units, asked, border)
+        return _difference(cells, weights * rests, "", units, asked, borders)
 
     cells, weights, _, apart = _weigh_points(ds, pair, codes, truncated, weigh)
     if not cells[..., 0].any():
@@ -272,7 +274,7 @@ def _difference(
     task: str,
     units: NDArray[np.int64] | None,
     planned: Floats,
-    border: Border | None = None,
+    borders: Borders | None = None,
 ) -> PairedDifference:
     """Of trials (..., question, 4) of points with weights (...) and planned questions; `p_holm` is to be adjusted."""
     by_point, share = cells.reshape(-1, *cells.shape[-2:]), weights.ravel()
@@ -294,5 +296,15 @@ def _difference(
         ours, theirs = (float(np.nansum(share * part / size) / share.sum()) for part in hits)
     amounts = counts[0], int(there.sum()), int(there.any(axis=-1).sum()), counts[1], counts[2]
     difference = PairedDifference(task, *amounts, ours, theirs, Estimate.of(bounds), p, p, np.nan, worth)
-    against = 0.0 if border is None else border(difference)
-    return replace(difference, e=_e_value(trials, first, second, share, units, against))
+    against = 0.0
+    if borders is not None and there.any():
+        scores = {
+            border: paired_score(right, wrong, size, share, border, units=planned.ravel())
+            for border in borders(difference)
+        }
+        # The end of a range that lies nearest, or is passed furthest.
+        against = min(scores, key=lambda border: -scores[border] * math.copysign(1.0, border))
+        gap = difference.difference.value - against
+        if gap and abs(against) < 1.0:
+            worth = scores[against] ** 2 * (1.0 - against**2) / gap**2
+    return replace(difference, worth=worth, e=_e_value(trials, first, second, share, units, against))
