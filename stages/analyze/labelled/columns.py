@@ -56,11 +56,8 @@ class BoardColumn:
         return self.estimate(row).value
 
 
-def _when(shown: bool) -> Condition:
-    return lambda _: shown
-
-
-_YES, _NO = _when(True), _when(False)
+_YES: Condition = lambda _: True  # noqa: E731 - a value of fields
+_NO: Condition = lambda _: False  # noqa: E731
 
 COLUMNS: Sequence[BoardColumn] = (
     BoardColumn("rank", "rank", higher_first=False),

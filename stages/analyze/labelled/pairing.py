@@ -299,7 +299,7 @@ def _difference(
     against = 0.0
     if borders is not None and there.any():
         scores = {
-            border: paired_score(right, wrong, size, share, border, units=planned.ravel())
+            border: paired_score(right, wrong, size, share, border=border, units=planned.ravel())
             for border in borders(difference)
         }
         # The end of a range that lies nearest, or is passed furthest.

@@ -128,17 +128,10 @@ def paired_test(
     return combine(sums, least=-1.0), p, float(effective_trials(sums)[1])
 
 
-def paired_score(
-    first_only: ArrayLike,
-    second_only: ArrayLike,
-    trials: ArrayLike,
-    weights: ArrayLike,
-    border: float,
-    *,
-    units: ArrayLike | None = None,
-) -> float:
+def paired_score(*counts: ArrayLike, border: float, units: ArrayLike | None = None) -> float:
     """By how many standard errors the difference of `paired_test` lies above a border, as its interval has it."""
-    sums = _difference_parts(first_only, second_only, trials, weights, -1, units)
+    b, c, n, weights = counts
+    sums = _difference_parts(b, c, n, weights, -1, units)
     return float(np.copysign(z_apart(sums, border), combine(sums, least=-1.0)[0] - border))
 
 
