@@ -61,7 +61,7 @@ async def _chat(request: web.Request) -> web.Response:
     except SimulatorError as error:
         return _error(404, f"no such model: {error}", "model_not_found")
     except (ValueError, RecursionError, TypeError, LookupError) as error:
-        return _error(400, f"not a request that the simulator answers: {error}"[:300], "invalid_value")
+        return _error(400, f"not a valid chat completion request: {error}"[:300], "invalid_value")
     truth = decode(request.headers.get(HEADER, "").encode())
     digest = reply.request_digest(identity(fields, body), 0 if truth is None else truth.repeat)
     text = reply.speak(profile, truth, reply.draws(digest), limit, stop)

@@ -106,7 +106,7 @@ def test_managed_server__gives_up_after_its_timeout(command):
 
 
 def test_managed_server__rests_no_longer_than_it_has(monkeypatch):
-    monkeypatch.setattr(managed, "_FIRST_PAUSE", 999.0)
+    monkeypatch.setattr(managed, "_FIRST_DELAY", 999.0)
     server = ManagedServer(serving(failures=10**9), name="a server", start_timeout=1.0)
     rests = []
     monkeypatch.setattr(

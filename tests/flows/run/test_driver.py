@@ -9,6 +9,7 @@ from distributed.scheduler import KilledWorker
 
 from evalcube.deploy.clusters import ClusterError
 from evalcube.flows.run.driver import Driver
+from evalcube.flows.run.in_flight import RegionProgress
 from evalcube.flows.run.worker.poison import raise_if_failed
 from tests.flows.run.worker.test_poison import Done
 
@@ -78,7 +79,7 @@ def test_raise_if_failed__tells_what_the_cluster_gave_up():
 def test_grade_again__keeps_what_is_there_and_waits_for_blocks_whose_results_died():
     driver, added = Driver.__new__(Driver), []
     driver._poison = SimpleNamespace(add=lambda block, settle: added.append((block, settle)))
-    region = SimpleNamespace(graded=[], open_blocks=0)
+    region = RegionProgress(None, 0, None)
     first, died, last = Done(1), Done(error=KilledWorker("task", None, 3)), Done(2)
 
     driver._grade_again(region, [("a", first), ("b", died), ("c", last)])

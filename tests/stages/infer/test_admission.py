@@ -175,13 +175,13 @@ def test_refusals__end_an_endpoint_that_lets_nothing_through_for_long(engine_for
 
 
 def test_refusals__wait_no_longer_the_more_there_were(engine_for, remote, jobs, monkeypatch):
-    waits, pause = [], queue.pause
+    waits, wait = [], queue.wait_unless_over
 
     async def noted(seconds, over):
         waits.append(seconds)
-        return await pause(seconds, over)
+        return await wait(seconds, over)
 
-    monkeypatch.setattr(queue, "pause", noted)
+    monkeypatch.setattr(queue, "wait_unless_over", noted)
     remote.faults({"kind": "status", "status": 429, "first": 4})
     engine = engine_for(connections=4, retries=1, backoff_base=0.02, patience=60.0)
 

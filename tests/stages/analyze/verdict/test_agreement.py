@@ -37,10 +37,10 @@ def test_verdict__without_a_judge_or_a_gain_names_no_bias():
 @pytest.mark.parametrize(
     ("kinder", "rated", "branch", "told"),
     [
-        (0.0, 0, "positive_clean", "give 5 ratings"),
+        (0.0, 0, "positive_clean", "people rate 5"),
         (0.0, 24, "positive_clean", "which excludes it"),
         (1.5, 24, "positive_judge_bias", "which does not exclude it"),
-        (1.5, 4, "positive_clean", "give 5 ratings"),
+        (1.5, 4, "positive_clean", "people rate 5"),
     ],
 )
 def test_verdict__ratings_by_people_tell_whether_a_gain_is_the_judges(kinder, rated, branch, told):
