@@ -139,7 +139,7 @@ class Evaluation(AskedModel):
     @property
     def not_run(self) -> list[str]:
         """That its template is not run, where that is so, and why."""
-        return [] if may_run(self.code) else [withheld_template(self.template.name)]
+        return [] if may_run(self.code) else [explain_withheld_template(self.template.name)]
 
     @cached_property
     def prompt_template(self) -> Template:
@@ -173,7 +173,7 @@ def labels_of(rows: Sequence[Evaluation]) -> tuple[str, ...]:
     )
 
 
-def withheld_template(name: str) -> str:
+def explain_withheld_template(name: str) -> str:
     """Why a template that only a cube has is not run."""
     return (
         f"template '{name}' is not run: it is code, more than fields such as {{{{ prompt }}}}, and only the cube has "

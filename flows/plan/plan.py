@@ -24,7 +24,7 @@ from evalcube.stages.analyze.formulas.design import task_weights, worth_of
 from evalcube.stages.generate import TASKS, Cell, Task
 from evalcube.stages.generate.absent import AbsentTask, absent_cell
 from evalcube.stages.generate.dataset import DatasetParams
-from evalcube.stages.generate.dataset.matching import withheld
+from evalcube.stages.generate.dataset.matching import explain_withheld
 from evalcube.stages.generate.foreign.rendered import RenderedTask
 from evalcube.stages.generate.novelty import points_with_few
 from evalcube.stages.generate.plugins import package_of
@@ -126,7 +126,7 @@ class TaskPlan:
         """What of its code is not run or not at hand, and why."""
         if isinstance(self.task, AbsentTask):
             return [self.task.reason]
-        return [withheld(name) for name in self.graders if not may_run(name)]
+        return [explain_withheld(name) for name in self.graders if not may_run(name)]
 
     def spec(self) -> dict[str, object]:
         """The task's points as JSON."""

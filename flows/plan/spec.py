@@ -146,7 +146,7 @@ Array = npt.NDArray[np.int64]
 _SAID = "answers (trials times repeats) that the first plan gave the point: its weight within the task"
 
 
-def base_coordinate(base: npt.NDArray[Any]) -> Coordinate:
+def base_design_array(base: npt.NDArray[Any]) -> Coordinate:
     """The array (model, task, params) as a cube has it."""
     return Coordinate(BASE, ("model", "task", "params"), base.astype(np.int64), {"long_name": _SAID})
 

@@ -12,7 +12,7 @@ from evalcube._arrays import Dataset, Labelled, dataset_like, variable
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.evaluations import token_limit
 from evalcube.flows.plan.filters import meets
-from evalcube.flows.plan.spec import PointSpec, Spec, base_coordinate, filled_base, parse_spec
+from evalcube.flows.plan.spec import PointSpec, Spec, base_design_array, filled_base, parse_spec
 from evalcube.flows.state.records import MERGED, cached_prices, priced_models
 from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.axes import names
@@ -59,7 +59,7 @@ def with_design(dataset: Dataset) -> Dataset:
     if base is None:
         return dataset
     stored = dataset[BASE].transpose("model", *_CELL).values if BASE in dataset.coords else None
-    coordinate = base_coordinate(filled_base(stored, base, dataset.sizes["model"]))
+    coordinate = base_design_array(filled_base(stored, base, dataset.sizes["model"]))
     return _with(dataset, BASE, coordinate.dims, coordinate.values, dict(coordinate.attrs))
 
 

@@ -18,7 +18,7 @@ from evalcube.flows.cube_like import OneCube, is_dataset, need_address
 from evalcube.flows.errors import SweepError, as_list, need_number
 from evalcube.flows.events import Announcer, Subscriber
 from evalcube.flows.plan.build import build_plan
-from evalcube.flows.plan.evaluations import withheld_template
+from evalcube.flows.plan.evaluations import explain_withheld_template
 from evalcube.flows.plan.filters import Where
 from evalcube.flows.plan.part import Adaptive, Fixed, Sampling, Selection
 from evalcube.flows.plan.targets import MOST_REPEATS, MOST_TRIALS
@@ -29,7 +29,7 @@ from evalcube.flows.state.records import MERGED, read_notes
 from evalcube.flows.state.store import existing_store
 from evalcube.flows.state.trust import remembered_code, remembered_config
 from evalcube.stages.analyze.formulas.allocation import Purpose
-from evalcube.stages.generate.dataset.matching import withheld
+from evalcube.stages.generate.dataset.matching import explain_withheld
 from evalcube.stages.named_code import allow_code, may_run
 from evalcube.stages.process.grading import IMPORTED
 from evalcube.storage.cube.cube import Cube
@@ -151,13 +151,15 @@ def _refuse_code(noted: Mapping[str, Any]) -> None:
         allow_code(remembered_code())
     templates = noted.get("templates")
     sources = templates.items() if isinstance(templates, Mapping) else ()
-    why = {code_of(source): withheld_template(str(name)) for name, source in sources}
+    why = {code_of(source): explain_withheld_template(str(name)) for name, source in sources}
     for name in sorted(named):
         if not may_run(name):
-            raise SweepError(why.get(name) or withheld(name), "Or give the sweep's config with `config`")
+            raise SweepError(
+                why.get(name) or explain_withheld(name), "Or give the sweep's config with `config`"
+            )
 
 
-def what_is_asked(config: Sweep) -> list[str]:
+def endpoint_lines(config: Sweep) -> list[str]:
     """A line for each model that a run would ask: its address, and the variable whose key goes there."""
     return [_line(model) for model in config.models]
 
@@ -318,7 +320,7 @@ def upsample(
     if budget is not None:
         sampling = _budget(settings, budget, purpose, selection)
     if not isinstance(sweep, Sweep | Mapping) and not at_home(sweep).is_file():
-        for line in what_is_asked(settings):
+        for line in endpoint_lines(settings):
             announcer.note(f"asks {line}")
     return run(
         settings,

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from evalcube.flows.plan.coordinates import coordinates, grown_row_ids, labels
 from evalcube.flows.plan.growth import Growth, Recorded, grown
 from evalcube.flows.plan.plan import Plan
-from evalcube.flows.plan.spec import base_coordinate, description, filled_base
+from evalcube.flows.plan.spec import base_design_array, description, filled_base
 from evalcube.flows.state.recording import prices_of
 from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.reply.status import BASE, COUNTERS, QUESTION_COUNTERS
@@ -37,7 +37,7 @@ def new_cube(plan: Plan, url: str | Path, fill: Callable[[Cube], None] | None = 
         chunks=plan.chunks,
         coordinates=[
             *coordinates(plan),
-            base_coordinate(filled_base(None, plan.base, len(plan.evaluations))),
+            base_design_array(filled_base(None, plan.base, len(plan.evaluations))),
         ],
         counters=(*COUNTERS, *QUESTION_COUNTERS),
         attrs={"title": "evalcube sweep", **description(plan.spec())},
@@ -81,7 +81,7 @@ def extend(cube: Cube, plan: Plan) -> None:
     ids = grown_row_ids(cube, Plan.from_spec(before, plan.trials, plan.repeats), plan)
     more = [] if ids is None else [ids]
     if cube.has_label(BASE):  # 0 for what is new: the description has it
-        more.append(base_coordinate(_keep(cube.whole_label(BASE), grown, *_changes(before, spec))))
+        more.append(base_design_array(_keep(cube.whole_label(BASE), grown, *_changes(before, spec))))
     cube.extend(
         sizes={dim: size for dim, size in grown.sizes.items() if dim in _GROWING},
         coordinates=[*labels(grown), *more],

@@ -120,7 +120,7 @@ class EndpointQueue(ABC):
         self._stats.failures[reply.cause] += 1
         shared.resolve(Result.failed(reply, attempts))
 
-    def _decide(self, model: ModelQueue, began: float, workers: int, rank: int) -> None:
+    def _decide_refusals(self, model: ModelQueue, began: float, workers: int, rank: int) -> None:
         """Decide on the refusals before an answer: who is refused again and again while others are not, is refused."""
         for (shared, reply, record, attempts, *_), is_outcome in model.decide(began, workers, rank):
             if is_outcome:

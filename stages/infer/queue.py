@@ -267,7 +267,7 @@ class HttpQueue(EndpointQueue):
             self._breaker.note_success()
             model.note_success(job.sampler)
             if model.refusals:
-                self._decide(model, began, self._workers, self._admission.throttle.gate.rank)
+                self._decide_refusals(model, began, self._workers, self._admission.throttle.gate.rank)
                 self._offer(model)
             self._stats.count(model.endpoint.name, reply, model.estimate.tokens_taken(job.body, reply))
             if shared is model.control:

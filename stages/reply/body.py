@@ -248,16 +248,16 @@ def refused_parameter(status: int, reply: bytes, request: bytes) -> str:
         # A longer prompt than others: its own matter, unless the completion alone does not fit beside any prompt.
         return next((name for name in _LIMITS if _number(params.get(name)) >= limit), "")
     raw = reply[:_SHOWN_BYTES].decode("utf-8", "replace")
-    for text, exact in _texts(document, error.message, raw):
-        name = _first(text, params, exact=exact)
+    for text, exact in _places_of_name(document, error.message, raw):
+        name = _first_name(text, params, exact=exact)
         if name:
             preferred = _other_name(name, raw, params)
             return f"{name}, {preferred} wanted" if preferred else name
-    wanted = _first(error.message, dict.fromkeys(_LIMITS), exact=False)
+    wanted = _first_name(error.message, dict.fromkeys(_LIMITS), exact=False)
     return f"{wanted} wanted" if wanted and _LACKING.search(error.message) else ""
 
 
-def _texts(document: object, message: str, raw: str) -> Iterator[tuple[str, bool]]:
+def _places_of_name(document: object, message: str, raw: str) -> Iterator[tuple[str, bool]]:
     """Where the name may stand, the surest place first; and whether nothing but a name stands there."""
     error = document.get("error") if isinstance(document, dict) else None
     param = error.get("param") if isinstance(error, dict) else None
@@ -272,7 +272,7 @@ def _texts(document: object, message: str, raw: str) -> Iterator[tuple[str, bool
     yield raw, False
 
 
-def _first(text: str, names: Mapping[str, object], *, exact: bool) -> str:
+def _first_name(text: str, names: Mapping[str, object], *, exact: bool) -> str:
     """The first of the names in a text, in whichever way it writes them: as presencePenalty, too."""
     by_spelling = {name.replace("_", "").lower(): name for name in names}
     for match in _WORD.finditer(text):

@@ -220,17 +220,17 @@ def read_usage(usage: object, form: ReplyForm) -> Usage:
     """
     if not isinstance(usage, dict):
         return Usage()
-    prompt = _first(usage, (form.prompt_tokens,))
+    prompt = _first_count(usage, (form.prompt_tokens,))
     for name in form.apart:
-        part = _first(usage, (name,))
+        part = _first_count(usage, (name,))
         if part >= 0:
             prompt = min(part + max(prompt, 0), _MOST)
-    cached = _first(usage, form.cached_tokens)
+    cached = _first_count(usage, form.cached_tokens)
     return Usage(
         prompt,
-        _first(usage, (form.completion_tokens,)),
+        _first_count(usage, (form.completion_tokens,)),
         # Some count reasoning beside the completion: more of it than that is what they say.
-        _first(usage, form.reasoning_tokens),
+        _first_count(usage, form.reasoning_tokens),
         min(cached, prompt) if prompt >= 0 else cached,  # what is not sent is not saved
     )
 
@@ -238,7 +238,7 @@ def read_usage(usage: object, form: ReplyForm) -> Usage:
 _MOST = 2**31 - 1
 
 
-def _first(usage: dict[str, object], paths: tuple[str, ...]) -> int:
+def _first_count(usage: dict[str, object], paths: tuple[str, ...]) -> int:
     """The first count at one of some places, of which a dot parts field and subfield; -1 without any."""
     for path in paths:
         name, _, inner = path.partition(".")

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from evalcube.flows.plan.coordinates import OF_CODE, ROW_ID, ROW_ID_ATTRS, labels
 from evalcube.flows.plan.grading import trial_variables
 from evalcube.flows.plan.plan import Plan
-from evalcube.flows.plan.spec import base_coordinate, damaged_at, joined_base
+from evalcube.flows.plan.spec import base_design_array, damaged_at, joined_base
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.read.merged.inputs import Input
 from evalcube.flows.read.merged.layers import Array, Layers, Variables
@@ -143,7 +143,7 @@ class Joined:
                 for row, tier in enumerate(self.plan.tiers):
                     if tier in theirs_of:
                         flat[row, theirs[taken]] = stored[theirs_of.index(tier)]
-        return [*coordinates, base_coordinate(self._base())]
+        return [*coordinates, base_design_array(self._base())]
 
     def _base(self) -> Array:
         """The base design of each evaluation, as its own cube has it."""

@@ -43,7 +43,7 @@ def is_right(kind: str, answer: str, reference: str, comparison: Comparison) -> 
     return same_text(answer, reference, comparison.exact)
 
 
-def takes_whole(answer: str, params: DatasetParams) -> bool:
+def can_be_answered(answer: str, params: DatasetParams) -> bool:
     """Whether a reply could give an answer of the params' kind that is this one."""
     if params.kind == "number":
         return parse_number(answer) is not None

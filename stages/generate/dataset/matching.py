@@ -42,7 +42,7 @@ Grader = Callable[[str, GradingContext], bool | None]
 """Whether a reply is right; None if it has no answer, which makes it invalid."""
 
 
-def withheld(name: str) -> str:
+def explain_withheld(name: str) -> str:
     """Why a grader, or a folder of them, that only a cube names is not run."""
     folder = name.startswith(FOLDER)
     return (
@@ -55,7 +55,7 @@ def withheld(name: str) -> str:
 def load_grader(name: str) -> Grader:
     """The grader of an entry point's name, or of ``module:function``: the one place where either is imported."""
     if not may_run(name):
-        raise CodeError(withheld(name), field="grader", value=name)
+        raise CodeError(explain_withheld(name), field="grader", value=name)
     module, colon, attribute = name.partition(":")
     try:
         if colon:

@@ -358,9 +358,9 @@ class RowReader:
         return tuple(dict.fromkeys(answers))
 
     def _takes_whole(self, answer: str) -> bool:
-        from evalcube.stages.generate.dataset.kinds import takes_whole  # with all readers of answers
+        from evalcube.stages.generate.dataset.kinds import can_be_answered  # with all readers of answers
 
-        return takes_whole(answer, self.params)
+        return can_be_answered(answer, self.params)
 
     def _extras(self, row: Row, number: int) -> dict[str, object]:
         p = self.params

@@ -13,7 +13,7 @@ from evalcube.stages.generate.base import TaskParams, Trial
 from evalcube.stages.generate.dataset import Dataset
 from evalcube.stages.generate.dataset.books import RowView
 from evalcube.stages.generate.dataset.hub import shelf
-from evalcube.stages.generate.dataset.matching import withheld
+from evalcube.stages.generate.dataset.matching import explain_withheld
 from evalcube.stages.generate.dataset.params import DatasetParams
 from evalcube.stages.generate.errors import CodeError, TaskError
 from evalcube.stages.generate.foreign.bounded import Failure, ProcessLimits, ask
@@ -270,7 +270,7 @@ def members_of(name: str, folder: str) -> list[str]:
 
 def _check_folder(folder: str) -> None:
     if not may_run(folder_code(folder)):
-        raise CodeError(withheld(folder_code(folder)), field="include_path", value=folder)
+        raise CodeError(explain_withheld(folder_code(folder)), field="include_path", value=folder)
 
 
 def _cut(text: str, trial: Trial) -> str:

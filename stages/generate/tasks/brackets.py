@@ -82,7 +82,7 @@ def _hidden_walk(opens: int, depth: int, left_open: int, stream: Stream) -> list
         steps = _walk(opens, depth, left_open, stream)
         if all(steps[-left_open:]):
             steps = _with_late_pair(steps, depth)
-        if not all(steps[-left_open:]) and min(_levels(steps)[left_open:]) < left_open:
+        if not all(steps[-left_open:]) and min(_open_counts(steps)[left_open:]) < left_open:
             break
     return steps
 
@@ -92,12 +92,12 @@ def _with_late_pair(steps: list[bool], depth: int) -> list[bool]:
     for i in range(len(steps) - 2):
         if steps[i] and not steps[i + 1]:
             moved = [*steps[:i], *steps[i + 2 : -1], True, False, steps[-1]]
-            if max(_levels(moved)) == depth:
+            if max(_open_counts(moved)) == depth:
                 return moved
     return steps
 
 
-def _levels(steps: list[bool]) -> list[int]:
+def _open_counts(steps: list[bool]) -> list[int]:
     """How many brackets are open before each step and at the end."""
     return list(accumulate((1 if up else -1 for up in steps), initial=0))
 

@@ -8,7 +8,7 @@ import pytest
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
-from evalcube.flows.run.upsample import acting_config, what_is_asked
+from evalcube.flows.run.upsample import acting_config, endpoint_lines
 from evalcube.flows.state.store import open_store
 from evalcube.flows.state.trust import STATE_VARIABLE, remember_run
 from evalcube.storage.cube.cube import Cube
@@ -146,7 +146,7 @@ def test_acting_config__says_what_does_not_fit(tmp_path):
         acting_config(cube, endpoints="https://mine.example/v1", cache="cache")
 
 
-def test_what_is_asked__names_the_source_of_each_key(tmp_path):
+def test_endpoint_lines__names_the_source_of_each_key(tmp_path):
     models = [
         REMOTE,
         OTHER,
@@ -154,7 +154,7 @@ def test_what_is_asked__names_the_source_of_each_key(tmp_path):
         {**OTHER, "name": "run", "model": "c", "key_command": ["pass", "show"]},
     ]
 
-    lines = what_is_asked(from_mapping(config_of(tmp_path, *models)))
+    lines = endpoint_lines(from_mapping(config_of(tmp_path, *models)))
 
     assert [tuple(re.findall(r"^\w+|https://\S+|EXAMPLE_KEY|/keys/a|pass", line)) for line in lines] == [
         ("remote", "https://api.example/v1", "EXAMPLE_KEY"),
