@@ -183,6 +183,8 @@ def fold(line: str, exact: frozenset[str] = frozenset()) -> str:
     >>> fold("The U.S. Post-Office,  3.5 km")
     'us post office 3.5 km'
     """
+    if "unicode" not in exact:
+        line = places.normalise(line)  # as replies are before they are read
     for _ in range(8):  # each step may lay bare something for another one
         before, line = line, _less(line, exact)
         if line == before:
@@ -202,7 +204,7 @@ def _less(line: str, exact: frozenset[str]) -> str:
         line = _ARTICLE.sub("", line)
     if "whitespace" not in exact:
         line = " ".join(line.split())
-    line = without_markup(line)
+    line = without_markup(line.rstrip("|"))  # the end of a table's row
     return line or original  # an answer of nothing but punctuation is compared as it is
 
 
@@ -223,7 +225,7 @@ def same_text(answer: str, reference: str, exact: frozenset[str]) -> bool:
     (True, False)
     """
     wanted = fold(reference, exact)
-    asks = reference.endswith("?")
+    asks = places.normalise(reference).endswith("?")
     return any(fold(form, exact) == wanted and (asks or form[-1:] != "?") for form in _forms(answer))
 
 

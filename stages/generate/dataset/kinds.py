@@ -49,9 +49,11 @@ def can_be_answered(answer: str, params: DatasetParams) -> bool:
         return parse_number(answer) is not None
     if params.kind == "json":
         return len(answer) <= LONGEST_JSON and json_text(answer, parse=True) is not None
-    return params.match not in _ONE_LINE or (
-        len(answer) <= LONGEST_TEXT and len(answer.splitlines()) < 2 and without_markup(answer) != ""
-    )
+    if params.match not in _ONE_LINE:
+        return True
+    # One without a letter or digit may be mark-up, or a sign that a reply would not be read beyond.
+    readable = any(map(str.isalnum, answer)) or read_text(f"Answer: {answer}") is not None
+    return readable and len(answer) <= LONGEST_TEXT and len(answer.splitlines()) < 2
 
 
 NEEDED = {
