@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -15,9 +15,6 @@ from evalcube.flows.config.secrecy import show
 from evalcube.flows.config.templates import code_of
 from evalcube.flows.config.text import DEEPEST, YamlProblem, YamlText
 from evalcube.stages.named_code import folder_code
-
-if TYPE_CHECKING:
-    pass
 
 LARGEST_FILE = 10_000_000
 """Bytes."""

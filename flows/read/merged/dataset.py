@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -314,7 +314,7 @@ def _read_models(joined: Joined) -> dict[str, Array]:
     """Trial arrays in memory."""
     sizes, layers = joined.plan.sizes, joined.layers()
     parts = [UnionPart(n, (0, sizes["trial"]), (0, sizes["repeat"])) for n in range(sizes["model"])]
-    models = [{name: _read_part(joined, layers, part, name) for name in joined.variables} for part in parts]
+    models = [_read_part(joined, layers, part, joined.variables) for part in parts]
     return {name: np.concatenate([arrays[name] for arrays in models]) for name in joined.variables}
 
 
@@ -328,7 +328,7 @@ def _lazy_arrays(joined: Joined) -> dict[str, da.Array]:
 
     def read_block(block_info: Any, name: str) -> Array:  # noqa: ANN401 - Dask's
         (model, _), _, _, trials, repeats, *_ = block_info[None]["array-location"]
-        return _read_part(joined, joined.layers(), UnionPart(model, trials, repeats), name)
+        return _read_part(joined, joined.layers(), UnionPart(model, trials, repeats), [name])[name]
 
     return {
         name: da.map_blocks(
@@ -342,12 +342,18 @@ def _lazy_arrays(joined: Joined) -> dict[str, da.Array]:
     }
 
 
-def _read_part(joined: Joined, layers: Layers, part: UnionPart, name: str) -> Array:
-    """A trial array of a part, as (1, task, params, trial, repeat, ...)."""
+def _read_part(joined: Joined, layers: Layers, part: UnionPart, names: Iterable[str]) -> dict[str, Array]:
+    """Trial arrays of a part by name, each as (1, task, params, trial, repeat, ...)."""
     if len(layers.sharing(part.model)) == 1:
-        layers = joined.layers(only=name)  # nothing to compare: read as any reader of that cube reads it
-    top, _ = lay(layers.of(part, []))
-    (variable, more), sizes = joined.variables[name], joined.plan.sizes
-    lengths = (last - first for first, last in (part.trials, part.repeats))
-    block = np.full((1, sizes["task"], sizes["params"], *lengths, *more), variable.fill, variable.dtype)
-    return block if top is None else top.arrays[name].reshape(block.shape)
+        # Nothing to compare: read as any reader of that cube reads it.
+        tops = {name: lay(joined.layers(only=name).of(part, []))[0] for name in names}
+    else:
+        tops = dict.fromkeys(names, lay(layers.of(part, []))[0])
+    sizes, blocks = joined.plan.sizes, {}
+    lengths = tuple(last - first for first, last in (part.trials, part.repeats))
+    for name, top in tops.items():
+        variable, more = joined.variables[name]
+        shape = (1, sizes["task"], sizes["params"], *lengths, *more)
+        values = np.full(shape, variable.fill, variable.dtype) if top is None else top.arrays[name]
+        blocks[name] = values.reshape(shape)
+    return blocks

@@ -12,6 +12,8 @@ from evalcube.stages.analyze.verdict.composite import LAYERS
 from evalcube.stages.errors import ArgumentError
 
 Condition: TypeAlias = Callable[[Leaderboard], bool]
+_YES: Condition = lambda _: True  # noqa: E731 - a value of fields, as is the next
+_NO: Condition = lambda _: False  # noqa: E731 - as above
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class BoardColumn:
     """What it says, for those who point at its head."""
     long_head: str = ""
     """Its head where there is room, with line ends where it may be broken; default: `head`."""
-    when: Condition = lambda _: True
+    when: Condition = _YES
     """Whether tables and the report have it."""
     explorer: Condition | None = None
     """Whether the explorer shows it before anybody chooses columns; default: if a row has more than 0."""
@@ -55,9 +57,6 @@ class BoardColumn:
         """NaN where the row has none."""
         return self.estimate(row).value
 
-
-_YES: Condition = lambda _: True  # noqa: E731 - a value of fields
-_NO: Condition = lambda _: False  # noqa: E731
 
 COLUMNS: Sequence[BoardColumn] = (
     BoardColumn("rank", "rank", higher_first=False),

@@ -51,9 +51,10 @@ def can_be_answered(answer: str, params: DatasetParams) -> bool:
         return len(answer) <= LONGEST_JSON and json_text(answer, parse=True) is not None
     if params.match not in _ONE_LINE:
         return True
+    if len(answer) > LONGEST_TEXT or len(answer.splitlines()) > 1:
+        return False
     # One without a letter or digit may be mark-up, or a sign that a reply would not be read beyond.
-    readable = any(map(str.isalnum, answer)) or read_text(f"Answer: {answer}") is not None
-    return readable and len(answer) <= LONGEST_TEXT and len(answer.splitlines()) < 2
+    return any(map(str.isalnum, answer)) or read_text(f"Answer: {answer}") is not None
 
 
 NEEDED = {
