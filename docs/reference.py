@@ -90,13 +90,30 @@ def _sections(root: type[Section]) -> dict[type[Section], list[str]]:
 
 # Params of tasks
 
+_PAGES = {"dataset": "Its params: [questions from a file](datasets.md), and `evalcube tasks dataset`."}
+"""Where the params of a task are explained if not in a list."""
+
 
 def task_params() -> str:
-    """Every bundled task with what it asks and a table of its params."""
+    """Every bundled task with what it asks and a list of its params, unless they have a page of their own."""
     return "\n".join(
-        f"## `{name}`\n\n{_sentence(task.summary)} Guess chance: {_cell(task.guess_rule)}.\n\n{_table(task.Params)}\n"
+        f"## `{name}`\n\n{_sentence(task.summary)} Guess chance: {_cell(task.guess_rule)}.\n\n"
+        f"{_PAGES.get(name) or _params(task.Params)}\n"
         for name, task in sorted(TASKS.items())
     )
+
+
+def _params(model: type[BaseModel]) -> str:
+    """A line for each param: its range and default, and what it makes harder."""
+    lines = []
+    for key, field in model.model_fields.items():
+        kind = ", ".join(filter(None, (_kind(field.rebuild_annotation(), {}), _range(field))))
+        default = _default(field).removeprefix(" Default: ").rstrip(".")
+        limits = kind.removeprefix("integer, ").removeprefix("number, ") + (
+            f"; default {default}" if default else ""
+        )
+        lines.append(f"- `{key}` ({limits}): {_cell(str(field.description))}")
+    return "\n".join(lines)
 
 
 def _sentence(text: str) -> str:

@@ -54,6 +54,13 @@ def test_task_params__has_every_task():
     text = reference.task_params()
 
     assert re.findall(r"^## `(\w+)`$", text, re.MULTILINE) == sorted(TASKS)
+    assert "- `length` (3 to 50; default `8`): Terms in" in text
+
+
+def test_task_params__of_data_sets_are_named_on_their_page():
+    page = (ROOT / "docs" / "datasets.md").read_text("utf-8")
+
+    assert [key for key in TASKS["dataset"].Params.model_fields if not re.search(rf"`{key}[`:]", page)] == []
 
 
 def test_commands__has_every_command_with_its_options():

@@ -22,9 +22,7 @@ class ArithmeticParams(TaskParams):
     """Params of `Arithmetic`."""
 
     length: int = param(8, 3, 50, "Terms in the expression; more terms, more operations.")
-    max_depth: int = param(
-        0, 0, 8, "Levels of nested brackets, at most length - 2; deeper means more to keep in mind."
-    )
+    max_depth: int = param(0, 0, 8, "Levels of nested brackets, at most length - 2; more to keep in mind.")
     min_number: int = param(-9, -999, 998, "Smallest term; a wider range has more digits.")
     max_number: int = param(9, -998, 999, "Largest term, above min_number; a wider range has more digits.")
     prob_dewhitespace: float = param(0.0, 0, 1, "Chance that a space is left out; tokens run together.")
@@ -48,7 +46,7 @@ class Arithmetic(Task[ArithmeticParams]):
     name = "arithmetic"
     version = 1
     summary = "value of an expression over +, - and * with nested brackets"
-    guess_rule = "0: any integer may be the answer"
+    guess_rule = "0"
     Params = ArithmeticParams
 
     def generate(self, params: ArithmeticParams, stream: Stream) -> Trial:

@@ -25,13 +25,11 @@ _SAY = wordings("boolean")
 class BooleanParams(TaskParams):
     """Params of `Boolean`."""
 
-    length: int = param(8, 3, 40, "Truth values in the expression; more means more operations.")
-    max_depth: int = param(
-        0, 0, 8, "Levels of nested brackets, at most length - 2; deeper means more to keep in mind."
-    )
+    length: int = param(8, 3, 40, "Truth values in the expression; more operations.")
+    max_depth: int = param(0, 0, 8, "Levels of nested brackets, at most length - 2; more to keep in mind.")
     prob_not: float = param(0.3, 0, 1, "Chance of a not before each operand; each is one more operation.")
     format: Literal["True/False", "T/F", "on/off", "1/0", "yes/no"] = Field(
-        "True/False", description="The two words for true and false; unusual ones are harder to read."
+        "True/False", description="Words for true and false; unusual ones are harder."
     )
     prob_dewhitespace: float = param(
         0.0, 0, 1, "Chance that a space at a bracket is left out; tokens run together."
@@ -60,10 +58,7 @@ class Boolean(Task[BooleanParams]):
     name = "boolean"
     version = 1
     summary = "value of an expression over and, or, xor, not with nested brackets"
-    guess_rule = (
-        "0.5 to 0.7, depending on length, max_depth and prob_not: the truth value that is most frequent in the "
-        "expression is right more often"
-    )
+    guess_rule = "0.5 to 0.7, by length, max_depth and prob_not: one truth value is more frequent"
     Params = BooleanParams
 
     def generate(self, params: BooleanParams, stream: Stream) -> Trial:

@@ -39,9 +39,7 @@ class Brackets(Task[BracketsParams]):
     name = "brackets"
     version = 2
     summary = "the brackets that close an unfinished bracket sequence"
-    guess_rule = (
-        "1 / number of closing sequences of the possible kinds and lengths, which are equally frequent"
-    )
+    guess_rule = "1 / number of possible closing sequences, which are equally frequent"
     Params = BracketsParams
 
     def generate(self, params: BracketsParams, stream: Stream) -> Trial:

@@ -57,10 +57,10 @@ class CarsParams(TaskParams):
     reference: Literal["absolute", "relative", "attribute"] = Field(
         "absolute",
         description="How moves are described: by position numbers, relative to another car, or with cars "
-        "named by body or driver, which have to be looked up.",
+        "named by body or driver, to be looked up.",
     )
     question: Literal["position", "car"] = Field(
-        "position", description="What is asked: the position of a car, or the car in a position."
+        "position", description="The position of a car, or the car in a position."
     )
 
 
@@ -70,7 +70,7 @@ class Cars(Task[CarsParams]):
     name = "cars"
     version = 1
     summary = "where a car stands after moves in a line"
-    guess_rule = "1/cars: one of the positions, or of the colors in the line"
+    guess_rule = "1/cars"
     Params = CarsParams
 
     def generate(self, params: CarsParams, stream: Stream) -> Trial:

@@ -42,7 +42,7 @@ class ConstraintsParams(TaskParams):
     rules: int = param(3, 2, 6, "Rules to keep at once; more to watch while writing.")
     kind: Kind = Field(
         "mixed",
-        description="Topic of the rules other than word count and required word: words, letters, layout, or any.",
+        description="What the rules are about, besides word count and required word.",
     )
 
 
@@ -56,9 +56,7 @@ class Constraints(Task[ConstraintsParams]):
     name = "constraints"
     version = 1
     summary = "a text that keeps several rules, each checked by counting"
-    guess_rule = (
-        "1/40 with two rules, for a text with the required word (40 lengths are equally frequent); else 0"
-    )
+    guess_rule = "1/40 with two rules, for any text with the required word; else 0"
     Params = ConstraintsParams
 
     def generate(self, params: ConstraintsParams, stream: Stream) -> Trial:

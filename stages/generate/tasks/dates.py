@@ -32,24 +32,24 @@ else:
 class DatesParams(TaskParams):
     """Params of `Dates`."""
 
-    kind: Kind = Field("any", description="One kind of story; any: a random kind of the given level.")
+    kind: Kind = Field("any", description="Kind of story; any: a random one of the given level.")
     level: int = param(
         1,
         1,
         4,
-        "Level of the kinds: one step of days or weeks (1), inclusive counts, months and years (2), "
-        "weekdays and working days (3), several steps (4). A named kind has its own level.",
+        "1: one step of days or weeks, 2: inclusive counts, months and years, 3: weekdays and working days, "
+        "4: several steps. A named kind has its own level.",
     )
     offset: int = param(
         10,
         1,
         LARGEST_OFFSET,
-        "Maximum days, weeks, months or years to count (minimum: half of it); more is harder.",
+        "Most days, weeks, months or years to count; at least half of it.",
     )
     format: Literal["iso", "long", "british", "us", "european"] = Field(
         "iso",
         description="How the story writes dates: 2021-03-05, March 5, 2021, 5 March 2021, 03/05/2021 or "
-        "05.03.2021; a format other than the answer's must be translated.",
+        "05.03.2021; all but the first must be translated.",
     )
 
     @model_validator(mode="before")
@@ -78,7 +78,7 @@ class Dates(Task[DatesParams]):
     name = "dates"
     version = 2
     summary = 'a date that follows from a short story which fixes "today"'
-    guess_rule = "0: any date may be the answer"
+    guess_rule = "0"
     Params = DatesParams
 
     def generate(self, params: DatesParams, stream: Stream) -> Trial:

@@ -30,7 +30,7 @@ class JsonpathParams(TaskParams):
 
     depth: int = param(3, 1, 8, "Steps of the path; deeper nesting.")
     width: int = param(3, 1, 8, "Members of each container; more to look through.")
-    wildcards: int = param(0, 0, 3, "Steps that take all members; more values to follow at the same time.")
+    wildcards: int = param(0, 0, 3, "Steps that take all members; more values to follow.")
     filters: int = param(0, 0, 2, "Steps that take the members that meet a condition; each is to be checked.")
 
     @field_validator("filters")
@@ -58,7 +58,7 @@ class Jsonpath(Task[JsonpathParams]):
     name = "jsonpath"
     version = 2
     summary = "the value at a path in a nested JSON document"
-    guess_rule = "0: the answer is free-form JSON"
+    guess_rule = "0"
     Params = JsonpathParams
 
     def generate(self, params: JsonpathParams, stream: Stream) -> Trial:

@@ -29,7 +29,7 @@ class LettersParams(TaskParams):
 
     letters: Literal["common", "uncommon", "rare"] = Field(
         "common",
-        description="Which letters are counted; common ones occur more often, so there is more to count.",
+        description="Which letters are counted; there are more of the common ones.",
     )
     target_letters: int = param(1, 1, 4, "Different letters to count; more to watch for.")
     min_word_length: int = param(4, 3, 12, "Letters in the shortest word; longer is harder.")
@@ -59,9 +59,7 @@ class Letters(Task[LettersParams]):
     name = "letters"
     version = 3
     summary = "how often given letters occur in a list of words"
-    guess_rule = (
-        "1 / number of possible counts, from 0 to a number per target word, which are equally frequent"
-    )
+    guess_rule = "1 / number of possible counts, which are equally frequent"
     Params = LettersParams
 
     def generate(self, params: LettersParams, stream: Stream) -> Trial:

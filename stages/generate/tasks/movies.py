@@ -33,14 +33,11 @@ _LIST_TEXTS = tuple(text.format(genres=", ".join(_GENRES), themes=", ".join(_THE
 class MoviesParams(TaskParams):
     """Params of `Movies`."""
 
-    reference_count: int = param(
-        3, 1, 8, "Films that set genre and theme; more make it easier, as one that is misread is outvoted."
-    )
+    reference_count: int = param(3, 1, 8, "Films that set genre and theme; more make it easier.")
     choice_count: int = param(4, 2, 12, "Films to choose from; more to compare, less to guess.")
     hint: Literal["labels", "lists", "none"] = Field(
         "lists",
-        description="Help with reading the descriptions: genre and theme of each film as labels, only lists of "
-        "possible genres and themes, or none.",
+        description="Help: genre and theme of each film as labels, only lists of possible genres and themes, or none.",
     )
 
 
@@ -55,7 +52,7 @@ class Movies(Task[MoviesParams]):
     name = "movies"
     version = 2
     summary = "the film that shares genre and theme with a reference set"
-    guess_rule = "1/choice_count: one of the listed films"
+    guess_rule = "1/choice_count"
     Params = MoviesParams
 
     def generate(self, params: MoviesParams, stream: Stream) -> Trial:

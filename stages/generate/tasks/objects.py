@@ -61,7 +61,7 @@ class Objects(Task[ObjectsParams]):
     name = "objects"
     version = 3
     summary = "how many things of given groups an inventory has"
-    guess_rule = "1 / number of possible totals, from the least to the largest, which are equally frequent"
+    guess_rule = "1 / number of possible totals, which are equally frequent"
     Params = ObjectsParams
 
     def generate(self, params: ObjectsParams, stream: Stream) -> Trial:

@@ -39,7 +39,7 @@ class Sequence(Task[SequenceParams]):
     name = "sequence"
     version = 1
     summary = "next terms of an integer sequence with interfering rules"
-    guess_rule = "0: any integers may follow"
+    guess_rule = "0"
     Params = SequenceParams
 
     def generate(self, params: SequenceParams, stream: Stream) -> Trial:

@@ -41,7 +41,7 @@ class Shapes(Task[ShapesParams]):
     name = "shapes"
     version = 1
     summary = "the name of the shape that an SVG path draws"
-    guess_rule = "1/choices: one of the listed shapes"
+    guess_rule = "1/choices"
     Params = ShapesParams
 
     def generate(self, params: ShapesParams, stream: Stream) -> Trial:

@@ -45,7 +45,7 @@ class Shuffle(Task[ShuffleParams]):
     name = "shuffle"
     version = 1
     summary = "what a person holds after pairwise swaps"
-    guess_rule = "1/length: one of the items in play"
+    guess_rule = "1/length"
     Params = ShuffleParams
 
     def generate(self, params: ShuffleParams, stream: Stream) -> Trial:

@@ -133,21 +133,20 @@ class TablesParams(TaskParams):
     max_value: int = param(99, 9, 9999, "Largest number in the table; longer calculations.")
     format: Literal["markdown", "csv", "json"] = Field("markdown", description="How the table is written.")
     operation: Literal["count", "sum", "min", "max", "mean", "top", "lookup"] = Field(
-        "sum", description="What is asked; sums and means take a calculation, a lookup only finds one value."
+        "sum", description="What is asked; a lookup finds one value."
     )
     conditions: int = param(
         1,
         0,
         4,
-        "Conditions that a row must all meet; each is one more check per row, but leaves fewer rows, so that "
-        "sums and means get easier. A lookup names its row and ignores this.",
+        "Conditions that a row must all meet; more to check, but fewer rows to calculate with. "
+        "A lookup ignores this.",
     )
     target_tokens: int = param(
         0,
         0,
         32_000,
-        "Length of the prompt in tokens, by an estimate that needs no tokenizer; it sets `rows`, so "
-        "set only one of them. With 0, `rows` is used.",
+        "Estimated length of the prompt in tokens; it sets `rows`, so set only one of them.",
     )
     rows: int = param(12, 4, MOST_ROWS, "Rows of the table; more to go through.")
 
@@ -208,7 +207,7 @@ class Tables(Task[TablesParams]):
     name = "tables"
     version = 2
     summary = "filter and aggregate over a table"
-    guess_rule = "0: the answer is free-form"
+    guess_rule = "0"
     Params = TablesParams
 
     def generate(self, params: TablesParams, stream: Stream) -> Trial:

@@ -86,8 +86,8 @@ class ToolsParams(TaskParams):
     calls: int = param(1, 1, 6, "Calls that the request needs, in any order; more to keep in mind.")
     call: Literal["text", "api"] = Field(
         "text",
-        description="How tools are offered and called: text writes tools into the prompt and calls into the reply, as "
-        "JSON, for every model; api uses the API's own fields, which the model's server must support.",
+        description="text: tools in the prompt and calls in the reply, as JSON; api: the API's own fields, which the "
+        "model's server must support.",
     )
 
     def drawn_by(self) -> dict[str, object]:
@@ -105,7 +105,7 @@ class Tools(Task[ToolsParams]):
     name = "tools"
     version = 1
     summary = "the tool calls that a request needs, with their arguments"
-    guess_rule = "0: the arguments are free-form"
+    guess_rule = "0"
     Params = ToolsParams
 
     def generate(self, params: ToolsParams, stream: Stream) -> Trial:
