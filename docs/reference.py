@@ -33,7 +33,7 @@ from evalcube.stages.generate.foreign import gym
 
 _PLAIN = {int: "integer", float: "number", bool: "boolean", str: "text"}
 Links = Mapping[type[BaseModel], str]
-"""Sections, and how a table names them."""
+"""Sections, and how a list names them."""
 
 _POWERS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _BOUNDS = {"ge": "from {}", "gt": "above {}", "le": "to {}", "lt": "below {}"}
@@ -47,11 +47,11 @@ class UndescribedError(Exception):
 
 
 def config_keys() -> str:
-    """Every section of a config, each with a table of its keys."""
+    """Every section of a config, each with a list of its keys."""
     headings = {section: _heading(section, paths) for section, paths in _sections(Sweep).items()}
     links = {section: f"[section](#{_anchor(heading)})" for section, heading in headings.items()}
     return "\n".join(
-        f"## {heading}\n\n{_first(section)}\n\n{_table(section, links)}\n"
+        f"## {heading}\n\n{_first(section)}\n\n{_fields(section, links)}\n"
         for section, heading in headings.items()
     )
 
@@ -98,49 +98,34 @@ def task_params() -> str:
     """Every bundled task with what it asks and a list of its params, unless they have a page of their own."""
     return "\n".join(
         f"## `{name}`\n\n{_sentence(task.summary)} Guess chance: {_cell(task.guess_rule)}.\n\n"
-        f"{_PAGES.get(name) or _params(task.Params)}\n"
+        f"{_PAGES.get(name) or _fields(task.Params)}\n"
         for name, task in sorted(TASKS.items())
     )
-
-
-def _params(model: type[BaseModel]) -> str:
-    """A line for each param: its range and default, and what it makes harder."""
-    lines = []
-    for key, field in model.model_fields.items():
-        kind = ", ".join(filter(None, (_kind(field.rebuild_annotation(), {}), _range(field))))
-        default = _default(field).removeprefix(" Default: ").rstrip(".")
-        limits = kind.removeprefix("integer, ").removeprefix("number, ") + (
-            f"; default {default}" if default else ""
-        )
-        lines.append(f"- `{key}` ({limits}): {_cell(str(field.description))}")
-    return "\n".join(lines)
 
 
 def _sentence(text: str) -> str:
     return f"{_cell(text[0].upper() + text[1:])}."
 
 
-# A table of any model's fields
+# The fields of any model
 
 
-def _table(model: type[BaseModel], links: Links | None = None) -> str:
-    rows = ["| key | type | meaning |", "|---|---|---|"]
+def _fields(model: type[BaseModel], links: Links | None = None) -> str:
+    """A line for each field: what it may be, its default, and what it means."""
+    lines = []
     for key, field in model.model_fields.items():
         if not field.description:
             raise UndescribedError(
                 f"{model.__name__}.{key} has no description: give its Field one, with what it means and its unit"
             )
-        kind = ", ".join(
-            part
-            for part in (
-                "mapping" if _is_mapping(field) else _kind(field.rebuild_annotation(), links or {}),
-                _range(field),
-                "required" if field.is_required() else "",
-            )
-            if part
+        kind = "mapping" if _is_mapping(field) else _kind(field.rebuild_annotation(), links or {})
+        bounds = _range(field)
+        limits = (
+            bounds if bounds and kind in ("integer", "number") else ", ".join(filter(None, (kind, bounds))),
+            "required" if field.is_required() else _default(field),
         )
-        rows.append(f"| `{key}` | {_cell(kind)} | {_cell(field.description)}{_default(field)} |")
-    return "\n".join(rows)
+        lines.append(f"- `{key}` ({'; '.join(filter(None, limits))}): {_line(field.description)}")
+    return "\n".join(lines)
 
 
 def _is_mapping(field: FieldInfo) -> bool:
@@ -195,7 +180,7 @@ def _number(value: float) -> str:
 
 
 def _default(field: FieldInfo) -> str:
-    """A sentence with the default; empty if there is none, or the description says it."""
+    """The default, with its name; empty if there is none, or the description says it."""
     value = field.default
     if (
         field.default_factory is not None
@@ -210,8 +195,8 @@ def _default(field: FieldInfo) -> str:
     elif isinstance(value, float):
         shown = f"{value:g}"
     else:
-        shown = _cell(str(list(value) if isinstance(value, tuple) else value))
-    return f" Default: `{shown}`."
+        shown = _line(str(list(value) if isinstance(value, tuple) else value))
+    return f"default `{shown}`"
 
 
 def _first(item: object) -> str:
@@ -220,7 +205,12 @@ def _first(item: object) -> str:
 
 def _cell(text: str) -> str:
     """Text for a table, which shows it as it is."""
-    line = " ".join(text.split()).replace("|", "\\|")
+    return _line(text).replace("|", "\\|")
+
+
+def _line(text: str) -> str:
+    """Text for a line of a list, which shows it as it is."""
+    line = " ".join(text.split())
     # Within backticks, everything is shown as it is.
     return "`".join(
         part if code % 2 else part.replace("<", "&lt;") for code, part in enumerate(line.split("`"))
@@ -243,41 +233,38 @@ def commands() -> str:
         for name, told in OWN_CODES.items()
     )
     count = Counter(
-        line for texts in panels.values() for line in "\n".join(texts).splitlines() if _is_row(line)
+        line for texts in panels.values() for line in "\n".join(texts).splitlines() if _is_option(line)
     )
     by_name: dict[str, str] = {}
-    for row, times in count.most_common():
+    for line, times in count.most_common():
         if times > 1:
-            by_name.setdefault(_row_name(row), row)
+            by_name.setdefault(_option_name(line), line)
     shared = set(by_name.values())
     written = "\n\n".join(
-        f"## {panel}\n\n" + "\n\n".join(_without_rows(text, shared) for text in texts)
+        f"## {panel}\n\n" + "\n\n".join(_without_shared(text, shared) for text in texts)
         for panel, texts in panels.items()
     )
-    common = "\n".join(["## Options of several commands", "", "| | meaning |", "|---|---|", *sorted(shared)])
+    common = "\n".join(["## Options of several commands", "", *sorted(shared)])
     written = f"{common}\n\n{written}"
     return f"{written}\n\n## Exit codes\n\n| code | meaning |\n|---|---|\n{codes}\n\nOther meanings: {own}.\n"
 
 
-def _is_row(line: str) -> bool:
-    """Whether a line is an argument's or an option's row of a table."""
-    return line.startswith("| `")
+def _is_option(line: str) -> bool:
+    """Whether a line explains an argument or an option."""
+    return line.startswith("- `")
 
 
-def _row_name(row: str) -> str:
-    """The argument or option of a row, without its value."""
-    return re.sub(r"^\| (`[\w.\[\]-]+).*", r"\1`", row)
+def _option_name(line: str) -> str:
+    """The argument or option that a line explains, without its value."""
+    return re.sub(r"^- (`[\w.\[\]-]+).*", r"\1`", line)
 
 
-def _without_rows(text: str, shared: set[str]) -> str:
-    """A command's text in which rows of a common table are only named."""
+def _without_shared(text: str, shared: set[str]) -> str:
+    """A command's text in which options of several commands are only named; its usage names arguments."""
     lines = text.splitlines()
-    names = [_row_name(line) for line in lines if line in shared]
-    lines = [line for line in lines if line not in shared]
-    if not any(map(_is_row, lines)):
-        lines = [line for line in lines if not line.startswith("|")]
-    named = f"\n\nAlso: {', '.join(names)}." if names else ""
-    return "\n".join(lines).rstrip() + named
+    names = ", ".join(_option_name(line) for line in lines if line in shared and line.startswith("- `-"))
+    own = "\n".join(line for line in lines if line not in shared).rstrip()
+    return f"{own}\n\nAlso: {names}." if names else own
 
 
 def _command(path: str, command: Any) -> Iterator[str]:
@@ -292,10 +279,9 @@ def _command(path: str, command: Any) -> Iterator[str]:
     arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
     options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
     usage = " ".join([path, *map(_argument, arguments)])
-    rows = [_row(path, parameter) for parameter in (*arguments, *options)]
-    table = "\n".join(["| | meaning |", "|---|---|", *rows])
+    rows = "\n".join(_option(path, parameter) for parameter in (*arguments, *options))
     words = "\n\n".join(" ".join(part.split()) for part in command.help.replace("\b", "").split("\n\n"))
-    yield f"### {path}\n\n{words}\n\n`{usage}`\n\n{table if rows else ''}"
+    yield f"### {path}\n\n{words}\n\n`{usage}`\n\n{rows}"
 
 
 def _argument(parameter: Any) -> str:
@@ -309,7 +295,8 @@ def _value(parameter: Any) -> str:
     return "NUMBER" if numbers else "VALUE"
 
 
-def _row(path: str, parameter: Any) -> str:
+def _option(path: str, parameter: Any) -> str:
+    """A line that explains an argument or an option."""
     if parameter.param_type_name == "argument":
         shown = f"`{_argument(parameter)}`"
     else:
@@ -319,7 +306,7 @@ def _row(path: str, parameter: Any) -> str:
         raise UndescribedError(f"{path}: {shown} has no help text")
     default = parameter.default
     plain = isinstance(default, (str, int, float)) and not isinstance(default, bool) and default != ""
-    return f"| {_cell(shown)} | {_cell(parameter.help)}{f' (default: `{default}`)' if plain else ''} |"
+    return f"- {_line(shown)}: {_line(parameter.help)}{f' (default: `{default}`)' if plain else ''}"
 
 
 # Suites

@@ -33,10 +33,13 @@ def test_config_keys__has_every_section_and_key():
     for heading in ("The file", "`models[]`", "`models[].limits`", "`tasks.NAME.manifold[]`", "`judges[]`"):
         assert f"## {heading}\n" in text
     for key in Sweep.model_fields:
-        assert f"| `{key}` | " in text
-    assert "| `connections` | integer or `auto` or [section](#modelslimitsconnections) | Req" in text
-    assert " Default: `auto`. |" in text
-    assert "| `name` | text, required | Unique label" in text
+        assert f"- `{key}` (" in text
+    assert (
+        "- `connections` (integer or `auto` or [section](#modelslimitsconnections); default `auto`): Req"
+        in text
+    )
+    assert "- `target` (above 0 below 0.5; required): Half-width" in text
+    assert "- `name` (text; required): Unique label" in text
 
 
 def test_config_keys__of_a_section_without_a_description_are_refused():
@@ -47,7 +50,7 @@ def test_config_keys__of_a_section_without_a_description_are_refused():
         unknown: int = 2
 
     with pytest.raises(reference.UndescribedError, match=r"Bare\.unknown has no description"):
-        reference._table(Bare)
+        reference._fields(Bare)
 
 
 def test_task_params__has_every_task():
@@ -69,8 +72,8 @@ def test_commands__has_every_command_with_its_options():
     assert {"### evalcube run", "### evalcube cache gc", "### evalcube analyze cost"} <= set(
         text.splitlines()
     )
-    assert "| `--workers NUMBER` | Local worker processes" in text
-    assert text.count("| `--json` |") == 1
+    assert "- `--workers NUMBER`: Local worker processes" in text
+    assert text.count("- `--json`:") == 1
     assert text.count("`--json`.\n") > 30
     assert "\n`evalcube compare CUBE [MODELS...]`\n" in text
     assert "| 130 | stopped by Ctrl-C" in text
