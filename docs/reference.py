@@ -228,23 +228,23 @@ def commands() -> str:
         panel = str(getattr(command, "rich_help_panel", "")) or "Commands"
         panels.setdefault(panel, []).extend(_command(f"evalcube {name}", command))
     codes = "\n".join(f"| {int(code)} | {_cell(text)} |" for code, text in EXIT_CODES.items())
-    own = "; ".join(
-        f"`{name}`: " + ", ".join(f"{code} {text}" for code, text in told.items())
-        for name, told in OWN_CODES.items()
-    )
-    count = Counter(
-        line for texts in panels.values() for line in "\n".join(texts).splitlines() if _is_option(line)
-    )
-    by_name: dict[str, str] = {}
-    for line, times in count.most_common():
-        if times > 1:
-            by_name.setdefault(_option_name(line), line)
-    shared = set(by_name.values())
+    meanings: dict[str, list[str]] = {}
+    for name, told in OWN_CODES.items():
+        meanings.setdefault(", ".join(f"{code} {text}" for code, text in told.items()), []).append(
+            f"`{name}`"
+        )
+    own = "; ".join(f"{', '.join(names)}: {text}" for text, names in meanings.items())
+    lines = [line for texts in panels.values() for line in "\n".join(texts).splitlines() if _is_option(line)]
+    count = Counter(map(_without_default, lines))
+    shared: dict[str, str] = {}
+    for line in sorted(lines, key=lambda line: -count[_without_default(line)]):
+        if count[_without_default(line)] > 1:
+            shared.setdefault(_label(line), line)
     written = "\n\n".join(
         f"## {panel}\n\n" + "\n\n".join(_without_shared(text, shared) for text in texts)
         for panel, texts in panels.items()
     )
-    common = "\n".join(["## Options of several commands", "", *sorted(shared)])
+    common = "\n".join(["## Options of several commands", "", *sorted(shared.values())])
     written = f"{common}\n\n{written}"
     return f"{written}\n\n## Exit codes\n\n| code | meaning |\n|---|---|\n{codes}\n\nOther meanings: {own}.\n"
 
@@ -254,17 +254,29 @@ def _is_option(line: str) -> bool:
     return line.startswith("- `")
 
 
-def _option_name(line: str) -> str:
-    """The argument or option that a line explains, without its value."""
-    return re.sub(r"^- (`[\w.\[\]-]+).*", r"\1`", line)
+def _label(line: str) -> str:
+    """The argument or option that a line explains, with its value."""
+    return line.removeprefix("- ").partition(": ")[0]
 
 
-def _without_shared(text: str, shared: set[str]) -> str:
+def _without_default(line: str) -> str:
+    return line.partition(" (default: `")[0]
+
+
+def _without_shared(text: str, shared: Mapping[str, str]) -> str:
     """A command's text in which options of several commands are only named; its usage names arguments."""
-    lines = text.splitlines()
-    names = ", ".join(_option_name(line) for line in lines if line in shared and line.startswith("- `-"))
-    own = "\n".join(line for line in lines if line not in shared).rstrip()
-    return f"{own}\n\nAlso: {names}." if names else own
+    names, own = [], []
+    for line in text.splitlines():
+        common = shared.get(_label(line), "")
+        if not _is_option(line) or _without_default(line) != _without_default(common):
+            own.append(line)
+        elif line.startswith("- `-"):
+            name = re.sub(r"^(`[\w-]+).*", r"\1`", _label(line))
+            clear = sum(label.startswith((name, name[:-1] + " ")) for label in shared) == 1
+            names.append(
+                (name if clear else _label(line)) + line[len(_without_default(line)) :] * (line != common)
+            )
+    return "\n".join(own).rstrip() + (f"\n\nAlso: {', '.join(names)}." if names else "")
 
 
 def _command(path: str, command: Any) -> Iterator[str]:
