@@ -50,16 +50,15 @@ def gate(
     policy
         YAML file with a section `policy`; it may be the sweep's config.
     cubes : [CUBE] [CUBE] [CONTROL] [TREATMENT]
-        One cube with both variants, or the control's cube and the treatment's, or none with --run; then their labels or
-        numbers, if a cube has more evaluations.
+        One cube with both variants, or the control's and the treatment's, or none with --run; then their labels or
+        numbers, if cubes have more evaluations.
     treatment
         The variant that might replace the control.
     config : CONFIG
-        Run this sweep, but only as far as the decision needs: look at 40, 55, 70, 85 and 100% of its trials, and stop
-        as soon as the decision is certain, or even all trials would be unlikely to decide a critical line of the
-        policy.
+        Run this sweep as far as the decision needs: look at 40, 55, 70, 85 and 100% of its trials, and stop once the
+        decision is certain or, even with all trials, unlikely.
     to_the_end
-        With --run: stop early only once the decision is certain, not when it has become unlikely.
+        With --run: stop early only if the decision is certain.
     """
     from evalcube.flows.config.views import load_policy
     from evalcube.flows.errors import SweepError
@@ -156,14 +155,14 @@ def verdict(
     Parameters
     ----------
     more : [CUBE]... [TREATMENT]
-        More cubes, read as if they were merged; then further treatments.
+        More cubes, read as if merged; then further treatments.
     treatments
         A variant that might replace the control; may be given again. Default: all others if the config declares this
-        control; else the control alone is judged, by the threshold.
+        control, else none.
     threshold
         Mean score that each layer must reach.
     trivial
-        Smallest difference of composite scores that matters, as a gain or a loss, and for the advice given.
+        Smallest difference of composite scores that matters.
     weights
         Weights of the layers, such as fact=2,judge=1; default: equal weights.
     gold_variant
@@ -171,7 +170,7 @@ def verdict(
     missing
         Largest share of a variant's scores that may be missing; default: 0.1.
     holdout
-        Share of the questions, such as 0.3, that are held out: a gain on the others must be found on these, too.
+        Share of the questions, such as 0.3, to hold out: a gain on the others must not be smaller on these.
     tasks
         Name of a task; may be given again.
     """

@@ -223,7 +223,7 @@ def status(
     Parameters
     ----------
     watch
-        Keep showing it until the sweep is complete or you press Ctrl-C.
+        Show it until the sweep is complete or you press Ctrl-C.
     """
     from evalcube.flows.errors import SweepError
     from evalcube.flows.read.status import cube_status

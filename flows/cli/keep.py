@@ -88,9 +88,9 @@ def gc(
     Parameters
     ----------
     cubes : CUBE
-        A cube whose replies stay; give it again for more.
+        A cube whose replies stay. Give it again for more.
     yes
-        Delete. Without it, the command only shows what it would delete.
+        Delete; without it, only show what would be deleted.
     """
     from evalcube.flows.keep.cache import collect
 
@@ -265,12 +265,12 @@ def forget(
     Parameters
     ----------
     where : NAME=VALUE
-        Only these results: a model, task, tier, parameter or facet, trial=0..3, status=invalid,refused, row_id=ID.
-        Give it again for more conditions.
+        Only these results: a model, task, tier, parameter or facet, trial=0..3, status=invalid,refused, row_id=ID. If
+        given again, all must hold.
     cache
-        Delete the cached replies, too: without that, a run takes them from there.
+        Delete the cached replies, too; otherwise, a run uses them.
     yes
-        Take them away; else only show what would go.
+        Delete these results; otherwise, only list them.
     """
     from evalcube.flows.keep.choice import Choice
     from evalcube.flows.keep.forget import forget as take_away
@@ -330,7 +330,7 @@ data_commands = typer.Typer(
 
 @data_commands.command(cls=Command)
 def fetch(targets: list[str], as_json: options.Json = False) -> None:
-    """Bring data sets here, so that runs need no network for them; a token is read from HF_TOKEN, and kept nowhere.
+    """Bring data sets here, so that runs need no network for them; a token is read from HF_TOKEN, and not stored.
 
     Parameters
     ----------

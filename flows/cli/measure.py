@@ -190,8 +190,8 @@ def run(
     Parameters
     ----------
     fresh : WHAT
-        all: use no cached replies; new ones go into a separate cache beside it. refused: delete the replies of refused
-        trials, and ask these again. unrated: ask only the judges again, about answers to which they gave no score.
+        all: use no cached replies; new ones go into a separate cache. refused: ask refused trials again. unrated: ask
+        judges again about answers to which they gave no score.
     wait : SECONDS
         How long to wait for another run of the same cube to end.
     """
@@ -268,20 +268,19 @@ def upsample(
     source
         The sweep's config, or its cube.
     trials
-        Number of trials that each selected cell has afterwards, including those it has now.
+        Number of trials that each selected cell then has.
     repeats
         How often each question will have been asked.
     precision
-        low, medium or high: as many trials as each selected cell needs for intervals of that precision, instead of
-        --trials.
+        low, medium or high: as many trials as each selected cell needs for this precision, instead of --trials.
     budget
-        2M (tokens) or 5USD: spend this much on the cells where it helps most, instead of --trials.
+        Spend this much, such as 2M (tokens) or 5USD, where it helps most, instead of --trials.
     purpose
         What --budget improves: ranking (order of the models) or intervals.
     config : FILE
         For a cube that you did not run: its config.
     endpoints : [NAME=]URL
-        For a cube that you did not run: the address of its models, or of the one model NAME.
+        For a cube that you did not run: address of its models, or of the model NAME.
     key_envs : [NAME=]VARIABLE
         Environment variable with the API key for these addresses, or for that of the one model NAME.
     """

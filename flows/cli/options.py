@@ -42,8 +42,8 @@ AskedTrials = Annotated[
         "--trials",
         "--limit",
         metavar="[A:]B",
-        help="Ask only the trials from A to B - 1 of each cell now, counted from 0; B becomes each cell's planned "
-        "number of trials. The first 100 of a data set are a random sample of its rows.",
+        help="Ask only trials A to B - 1 of each cell now, counted from 0; B becomes each cell's planned number. "
+        "The first 100 of a data set are a random sample of its rows.",
     ),
 ]
 ByTask = Annotated[bool, typer.Option("--by-task")]
@@ -89,8 +89,8 @@ def _shared() -> None:
     ----------
     where : NAME=VALUE
         Only these results: task=sort,letters, tier=hard, model=NAME, template=NAME, sampler=NAME, a facet (a label of
-        the models), or a task's parameter, as in param_length=4..16 (or 4.. or ..16). Give it again for more
-        conditions; all must hold.
+        the models), or a task's parameter, as in param_length=4..16 (or 4.. or ..16). If given again, all conditions
+        must hold.
     view : NAME
         Only the results in this view, a selection that the sweep's config names.
     trials
@@ -100,17 +100,16 @@ def _shared() -> None:
     clip_tokens : TOKENS
         Compute as if the limit of completion tokens had been TOKENS: longer answers count as truncated.
     reader : ours|theirs
-        How answers are extracted from replies: by evalcube (ours) or, for tasks that have one, by a second reader
-        (theirs), such as that of another tool.
+        Who extracts answers from replies: evalcube (ours) or, for tasks that have one, a second reader (theirs), such
+        as that of another tool.
     mode
         Estimator: E_I, E_P, E_O (share right) or C_I, C_P, C_O (corrected for guessing). Truncated trials are left out
         (I), wrong (P) or right (O). On a leaderboard, auto is C_P, or accuracy (E_P) if all tasks are data sets.
     version
         auto: ReasonScore, or the rate of --mode if there are few trials. v1 (from upper bounds) or v2 (from measured
-        rates): always that version of ReasonScore, however few trials there are.
+        rates): always that version of ReasonScore.
     weigh
-        What has equal weight: tasks (within a task, points are weighted by the trials first planned for them), points,
-        or trials.
+        What has equal weight: tasks (their points by the trials first planned for them), points, or trials.
     by
         What to group by: model, task, tier, a facet, a parameter such as param_length, difficulty; several with commas.
     by_task
@@ -124,12 +123,12 @@ def _shared() -> None:
     markdown
         Print a Markdown table.
     as_csv
-        Print CSV with all digits; a text that a spreadsheet would take for a formula gets an apostrophe in front.
+        Print CSV with all digits.
     control
         The variant in use: a model's label, or an evaluation's label or number.
     only : NAME=VALUE
-        Ask only this part of the plan now: model=NAME, task=sort,letters, tier=hard, length=4..16. Give it again for
-        more conditions; all must hold. The rest stays pending.
+        Ask only this part of the plan now: model=NAME, task=sort,letters, tier=hard, length=4..16. If given again, all
+        conditions must hold.
     repeats
         How often each question is asked; default: the config's.
     quiet
@@ -143,8 +142,8 @@ def _shared() -> None:
         A model to measure: sim:, local:smollm2, local:/path/model.gguf or https://host/v1#MODEL. Give it again for
         more. Replaces the config's models.
     judges : [NAME=]ENDPOINT
-        Judge model, given as for --model; not ranked. Needs --model, and replaces the config's judges. Repeat it for
-        more judges, with a NAME each.
+        Judge model, given as for --model; not ranked. Needs --model, and replaces the config's judges. Give it again
+        for more.
     key_envs : [NAME=]VARIABLE
         Environment variable with the API key of all models at http(s) endpoints, or of the one model NAME.
     grader

@@ -37,8 +37,8 @@ def leaderboard(
     Parameters
     ----------
     sort : COLUMN
-        Order the rows by this column, the best first: score/token, tokens, USD/1000, a tier, ...; default: score, or
-        C_P if there are few trials.
+        Order the rows by this column, the best first: score/token, tokens, USD/1000, a tier, ...; default: score or,
+        with few trials, C_P.
     weigh : WHAT
         What has equal weight: tasks (a task's points are weighted by the trials first planned for them), or all
         trials (accuracy over all trials, as in papers).
@@ -222,7 +222,7 @@ def explore(
     Parameters
     ----------
     host : ADDRESS
-        Address to listen on; with any other than this machine's own, the page asks for a token.
+        Address to listen on; at any but this machine's own, the page asks for a token.
     port
         Port to listen on; 0 takes a free one.
     token

@@ -33,8 +33,8 @@ def merge(
     output : OUT
         Address of the merged cube; it must not exist yet.
     prefer
-        Which outcome to keep if two cubes have different ones of the same trial: fail keeps neither and writes no cube,
-        first keeps that of the cube named first, newer keeps the one that was written later.
+        If two cubes have different outcomes of a trial: fail writes no cube, first keeps that of the cube named first,
+        newer the one written later.
     rename : CUBE:LABEL=NEW
         New name for a model or a task of one cube; may be given again.
     """
@@ -151,7 +151,7 @@ def publish(
     by : NAME
         Who publishes it.
     allow : ID|KIND
-        Publish despite a finding that is no secret (its id), or despite all findings of a kind. Give it again for more.
+        Publish despite a finding (its id), or despite all findings of a kind. Give it again for more.
     """
     from evalcube.flows.share.publish.check_secrets import SecretsError
     from evalcube.flows.share.publish.publish import publish_cube
@@ -252,8 +252,8 @@ def import_command(
     data : DIR
         Where the questions go; default: beside the cube.
     map : NAME=FIELD,...
-        Fields of your own JSONL that hold prompt, response, correct, id, model, repeat, reference, ...; for any log,
-        cluster=FIELD: the field whose value related questions share.
+        Your fields for prompt, response, correct, id, model, repeat, reference, ...; for any log, cluster=FIELD: the
+        field whose value related questions share.
     model
         Name of the model, instead of the logs'.
     task

@@ -65,14 +65,14 @@ def compare(
     Parameters
     ----------
     models
-        More cubes, read as if they were merged; then labels or numbers of two or more evaluations; default: all.
+        More cubes, read as if merged; then labels or numbers of two or more evaluations; default: all.
     repeats
         Only the first N answers to each question.
     truncated
         wrong: a truncated answer counts as wrong. drop: leave out trials in which either model's answer was truncated.
     flips
-        Show the questions that two models, or the same model in two cubes, answered differently, with both answers. For
-        two cubes: A.zarr B.zarr [MODEL [MODEL OF B]].
+        Show the questions that only one of two models got right, with both answers. For two cubes: A.zarr B.zarr [MODEL
+        [MODEL OF B]].
     limit
         With --flips: maximum number of questions to show; default: 20, with --json and --csv all.
     """
@@ -139,9 +139,9 @@ def metrics(
         pass_at_k, pass_hat_k, g_pass_at_k_tau, mg_pass_at_k, auc_at_k, bayes, avg, ...; each also as NAME_ci, a
         Bayesian estimate with its interval.
     settings
-        An argument of the metrics, such as tau=0.5; confidence=0.9; alpha0=0.5; pass_power=1; weights=0.2,0.8;
-        bounds=0,1; w=-1,1 (value of a wrong and of a right answer); R0=0,1 (outcomes assumed before the first answer).
-        May be given again.
+        An argument of the metrics: tau=0.5, confidence=0.9, alpha0=0.5, pass_power=1, weights=0.2,0.8, bounds=0,1,
+        w=-1,1 (value of a wrong and of a right answer), R0=0,1 (outcomes assumed before the first answer). Give it
+        again for more.
     """
     from evalcube.flows.read.statistics import metrics as evaluate
 

@@ -57,13 +57,12 @@ def trials(
     Parameters
     ----------
     where : NAME=VALUE
-        Only these trials. Conditions are those of `evalcube leaderboard` and, for single trials, trial=0..9,
-        tokens=1000.., latency=..2, repeat, prompt_tokens, fact, judge, ..., row_id=NAME (of a data set); or disagree:
-        trials that a second reader, another way of extracting the answer, grades differently. Give it again for more
-        conditions; all must hold.
+        Only these trials. Conditions are those of `evalcube leaderboard`, and trial=0..9, tokens=1000.., latency=..2,
+        repeat, prompt_tokens, fact, judge, ..., row_id=NAME (of a data set); or disagree: trials that the second reader
+        grades differently. If given again, all must hold.
     status : NAMES
         Only these outcomes: correct, incorrect, answered (if there is no reference), truncated, invalid (no answer
-        could be read), refused; transport and missing, which are not trials, are shown only if you name them.
+        could be read), refused; or, shown only if named, transport and missing.
     grep : TEXT
         Only trials with this text in one of the texts named by --in.
     regex : R
@@ -81,7 +80,7 @@ def trials(
     jsonl
         Print a JSON object for each trial.
     as_csv
-        Print CSV; a text that a spreadsheet would take for a formula begins with an apostrophe.
+        Print CSV.
     parquet : FILE
         Write a Parquet file; needs the extra `parquet`.
     """
