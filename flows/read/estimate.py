@@ -55,7 +55,7 @@ _CHARACTERS_PER_TOKEN = 4.0
 @known_as("evalcube.results")
 @dataclass(frozen=True)
 class EvaluationEstimate:
-    """One evaluation of a dry run."""
+    """One evaluation in the estimate of a sweep."""
 
     evaluation: str
     requests: int
@@ -92,7 +92,7 @@ class EvaluationEstimate:
 @known_as("evalcube.results")
 @dataclass(frozen=True)
 class SweepEstimate(Shown):
-    """A dry run."""
+    """What a run would ask and cost."""
 
     name: str
     cube: str

@@ -95,7 +95,7 @@ class PolicyLine:
 @known_as("evalcube.results")
 @dataclass(frozen=True)
 class GateResult:
-    """What a policy says of a treatment."""
+    """The decision of a policy on a treatment."""
 
     decision: Decision
     reason: str

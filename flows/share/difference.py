@@ -50,7 +50,7 @@ class SideCounts:
 @known_as("evalcube.results")
 @dataclass(frozen=True)
 class Difference:
-    """How two cubes differ."""
+    """Differences of two cubes."""
 
     first: str
     """Address."""

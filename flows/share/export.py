@@ -53,7 +53,7 @@ _MEANINGS = {
 @known_as("evalcube.results")
 @dataclass(frozen=True)
 class Exported:
-    """What was written."""
+    """What an export wrote."""
 
     output: str
     """The folder."""

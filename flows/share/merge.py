@@ -54,7 +54,7 @@ class ConflictError(SweepError):
 @known_as("evalcube.results")
 @dataclass(frozen=True)
 class Merged(MadeCube):
-    """What was merged."""
+    """What a merge joined."""
 
     cube: str
     """Address of the merged cube."""

@@ -36,7 +36,7 @@ class Damage:
 @known_as("evalcube.results")
 @dataclass(frozen=True)
 class Verification(Shown):
-    """What was compared, and what was found."""
+    """What a verification compared and found."""
 
     cube: str
     regions: int

@@ -173,7 +173,7 @@ class Recount:
 @known_as("evalcube.results")
 @dataclass(frozen=True)
 class Rescoring(MadeCube):
-    """What was graded again."""
+    """What a rescoring graded again."""
 
     cube: str
     grader: str

@@ -24,7 +24,7 @@ _FILES = (".yaml", ".yml")
 @known_as("evalcube.results")
 @dataclass(frozen=True)
 class ProbeResult:
-    """What a probe found."""
+    """Findings of a probe."""
 
     model: str
     endpoint: str

@@ -118,7 +118,7 @@ _FEW_TASKS = 3
 @known_as("evalcube.results")
 @dataclass(frozen=True)
 class ImportSummary(MadeCube):
-    """What was imported."""
+    """What an import read."""
 
     cube: str
     cache: str

@@ -47,7 +47,7 @@ _LONGEST = 200
 @known_as("evalcube.results")
 @dataclass(frozen=True)
 class Published(MadeCube):
-    """What was published."""
+    """What a publication has."""
 
     cube: str
     """Address of the publication."""

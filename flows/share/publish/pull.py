@@ -38,7 +38,7 @@ _FOLDER = f"{SIDE}/zarr.json"
 @known_as("evalcube.results")
 @dataclass(frozen=True)
 class Pulled(MadeCube):
-    """What was pulled."""
+    """What a pull copied."""
 
     cube: str
     """Address of the copy."""

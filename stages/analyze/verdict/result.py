@@ -151,7 +151,7 @@ class Badges:
 @known_as("evalcube.results")
 @dataclass(frozen=True)
 class Verdict:
-    """The answer for all treatments together."""
+    """The verdict on all treatments together."""
 
     verdict: Level
     branch: str
