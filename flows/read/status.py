@@ -112,7 +112,7 @@ def cube_status(cube: OneCube) -> dict[str, Any]:
     receipts, holder = ledger.newest(), apparent_holder(opened.records)
     running = holder and f"running as process {holder.process.pid} on {holder.process.host}"
     # A store gets the first receipts of a run a moment after the counters.
-    if not (running and opened.is_trusted):
+    if not (running and opened.is_object_store):
         refuse_unrecorded(opened, receipts)
     # Nothing that is recorded is taken for done if it is not there; what is in it is the business of others.
     damaged = {

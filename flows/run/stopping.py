@@ -125,7 +125,7 @@ class StopWish:
         event: threading.Event | None = None,
     ) -> None:
         self._records, self._token, self._note = records, token, note
-        self._seconds = _STORE_SECONDS if records.is_trusted else _POLL_SECONDS
+        self._seconds = _STORE_SECONDS if records.is_object_store else _POLL_SECONDS
         self._over, self._event = threading.Event(), event
         # A thread, as a store may be slow; a daemon, as a process that ends is not kept alive by it.
         self._thread = threading.Thread(target=self._watch, name="evalcube-stop", daemon=True)

@@ -124,7 +124,7 @@ class Source:
         self.notes += [note for note in part.notes if note not in self.notes]
 
     @cached_property
-    def _answerable(self) -> frozenset[str]:
+    def _graded_cells(self) -> frozenset[str]:
         """Points that have right answers."""
         return frozenset(
             planned.cell.id
@@ -135,7 +135,11 @@ class Source:
 
     def scores(self, row: Row) -> dict[str, float]:
         """The results that a trial is part of: `ACCURACY` where there is a right answer, and the layers that it has."""
-        accuracy = {ACCURACY: float(row["status"] == "correct")} if row["cell_id"] in self._answerable else {}
+        accuracy = (
+            {ACCURACY: float(row["status"] == "correct")}
+            if row["cell_id"] in self._graded_cells
+            else {}
+        )
         return accuracy | {name: row[name] for name in LAYERS if row[name] is not None}
 
     @cached_property

@@ -199,7 +199,7 @@ class SweepStore:
         if identity not in self.found:
             # Not more than costs a moment: `evalcube cube verify` is there for all of a large cube.
             size = math.prod(self.cube.sizes[dim] for dim in TRIAL_DIMS)
-            small = size <= _COMPARED_CELLS and not self.cube.is_trusted
+            small = size <= _COMPARED_CELLS and not self.cube.is_object_store
             self.found[identity] = not (
                 stored_problems(self.cube, receipt)[0]
                 if small
@@ -277,7 +277,7 @@ class SweepStore:
 def relabel(cube: Cube, plan: Plan) -> None:
     """Take over what a config may change at any time, facets and prices; write labels anew that are damaged."""
     expected = {coordinate.name: coordinate.values for coordinate in labels(plan)}
-    damaged = {} if cube.is_trusted else cube.label_problems([*expected, "trial", "repeat"])
+    damaged = {} if cube.is_object_store else cube.label_problems([*expected, "trial", "repeat"])
     for name, values in expected.items():
         if name in damaged or (name in CHANGING and (cube.read_label(name) != values).any()):
             cube.write_label(name, values)

@@ -316,7 +316,7 @@ class _Check:
         counts = not self._unplanned and not self._uncompared
         _ = (self._planned, self._prices) if counts else ()  # before threads want them
         # Threads wait for a store together; of files they would wait for each other, at more than twice the CPU.
-        each = in_threads if self._cube.is_trusted else map
+        each = in_threads if self._cube.is_object_store else map
         receipts = [self._newest[region] for region in sorted(self._newest)]
         compared = enumerate(each(partial(self._compare_region, counts=counts), receipts), 1)
         for model, group in groupby(compared, lambda numbered: numbered[1][0].region.model):

@@ -125,7 +125,7 @@ class Reading(NamedTuple):
     first_token: float = math.nan
     """Seconds until a streamed reply began."""
     ending: str = ""
-    """The endpoint's word for why it ended, where nobody knows what it means; see `forms.Ending.mark`."""
+    """The endpoint's word for why it ended, where nobody knows what it means; see `forms.Ending.unusual_word`."""
     error: str = ""
     """What the endpoint said in the place of an answer."""
 
@@ -171,7 +171,7 @@ def read_reply(record: Record) -> Reading:
         used.reasoning,
         used.cached,
         record.first_token if 0 <= record.first_token < math.inf else math.nan,
-        end.mark,
+        end.unusual_word,
     )
 
 

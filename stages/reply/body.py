@@ -185,7 +185,7 @@ def name_code(name: str) -> int:
 
 
 def ending_code(word: str) -> int:
-    """Return a byte above 0 that stands for the mark of a reply's end, see `forms.Ending.mark`; 0 for none.
+    """Return a byte above 0 that stands for the mark of a reply's end, see `forms.Ending.unusual_word`; 0 for none.
 
     Examples
     --------

@@ -38,7 +38,7 @@ class Ending(NamedTuple):
     """The endpoint's own word, printable and short."""
 
     @property
-    def mark(self) -> str:
+    def unusual_word(self) -> str:
         """What sets a whole reply apart from others: an unknown word, or that there is none; else empty."""
         return {"unknown": self.word, "": NO_WORD}.get(self.kind, "")
 

@@ -155,7 +155,7 @@ class Cube(SharedArrays):
             name: array for name, array in arrays.items() if name in schema or name not in SAID
         }
         self._check_region(region, arrays)
-        if self.space.is_trusted:
+        if self.space.is_object_store:
             # The versions are noted before the lease is asked for: whoever takes over in between changes one of them,
             # and the put is refused.
             self.group.fence(list(self.trial_arrays), selection)
@@ -206,12 +206,12 @@ class Cube(SharedArrays):
 
     def apparent_problems(self, region: Region, shape: RegionShape | None = None) -> dict[str, str]:
         """`chunk_problems`, as far as looking costs nothing to speak of: nothing where the store keeps what it has."""
-        return {} if self.space.is_trusted else self.chunk_problems(region, shape)
+        return {} if self.space.is_object_store else self.chunk_problems(region, shape)
 
     @property
-    def is_trusted(self) -> bool:
-        """Whether what was written stays whole without anybody looking, as object stores promise."""
-        return self.space.is_trusted
+    def is_object_store(self) -> bool:
+        """Whether the store itself keeps what was written whole, so that no file has to be compared."""
+        return self.space.is_object_store
 
     def summary(self) -> Dataset:
         """What the cube holds beside its trial arrays, in memory: counters, plan, repeated prompts, labels of cells."""

@@ -195,7 +195,7 @@ class CubeGroup:
     def _codes(self, chunks: ArrayChunks, selection: tuple[Any, ...]) -> bool:
         """Whether chunks are coded here: zarr takes five times as long, and waits for several objects at once."""
         simple = all(isinstance(part, slice) and part.step in (None, 1) for part in selection)
-        return simple and not self.space.is_trusted and chunks.plain
+        return simple and not self.space.is_object_store and chunks.plain
 
     @contextmanager
     def _noting(self, name: str, damaged: dict[str, CubeDamagedError]) -> Iterator[None]:
@@ -336,7 +336,7 @@ class CubeGroup:
             keys += chunks.keys(selection)
             # Zarr forgets this setting on opening, and a chunk equal to the fill would then not be written. It does not
             # say which it writes: where they are put on disk afterwards, all are.
-            sparse = is_sparse(name) and self.space.is_trusted
+            sparse = is_sparse(name) and self.space.is_object_store
             array = self._array(name).with_config({"write_empty_chunks": not sparse})
             # Whole chunks: zarr need not read the old ones, and two writers of neighbours never touch the same object.
             writes.append(array.async_array.setitem(selection, block))

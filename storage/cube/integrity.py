@@ -155,7 +155,7 @@ class StoredArray:
     def _refuse_lost(self, values: NDArray[Any], selection: tuple[Any, ...]) -> None:
         """Refuse what reads as fill since its chunk is gone, though a receipt says that it was written."""
         # A store keeps what it has: only in a folder anybody deletes single files.
-        if not self._variable or self._opened().is_trusted or not _all_fill(values, self._variable.fill):
+        if not self._variable or self._opened().is_object_store or not _all_fill(values, self._variable.fill):
             return
         self._recorded = self._recorded or RecordedChunks(self._opened())
         places = [np.unique(np.arange(size)[part]) for size, part in zip(self.shape, selection, strict=True)]

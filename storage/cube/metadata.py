@@ -81,7 +81,7 @@ def commit(space: Space, document: Mapping[str, Any], version: Version) -> None:
     # Only the holder of the lease comes here, so that this finds who lost it. A directory could put on this condition
     # under a lock only, which would leave a file behind in every cube.
     same = space.version(METADATA) == version
-    when = version if space.is_trusted else When.ALWAYS
+    when = version if space.is_object_store else When.ALWAYS
     if not same or space.put(METADATA, json.dumps(document, indent=2).encode(), when=when) is None:
         raise StorageError(
             "another process has changed the cube's metadata meanwhile",

@@ -44,7 +44,7 @@ class ServedFiles:
     """Of the keys, empty or with a slash at its end."""
 
     @property
-    def is_trusted(self) -> bool:
+    def is_object_store(self) -> bool:
         """Always: each look is a request."""
         return True
 

@@ -139,8 +139,8 @@ class Space(Protocol):
         """Where it is, for messages."""
 
     @property
-    def is_trusted(self) -> bool:
-        """Whether what was put stays whole without anybody looking: stores promise that, and each look is a request."""
+    def is_object_store(self) -> bool:
+        """Whether it is one, which keeps what was put whole: to look again costs a request."""
 
     def at(self, name: str) -> Space:
         """The part of this space whose keys begin with `name` and a slash."""

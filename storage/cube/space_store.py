@@ -105,7 +105,7 @@ class SpaceStore(Store):
         when = (self._expected.pop(key) or When.ABSENT) if key in self._expected else When.ALWAYS
         put = partial(self._space.put, key, value.to_bytes(), when=when, durable=False)
         # In this thread where a file is written: those are small, and another thread costs more.
-        if (await asyncio.to_thread(put) if self._space.is_trusted else put()) is None:
+        if (await asyncio.to_thread(put) if self._space.is_object_store else put()) is None:
             problem = f"another process has written {key} since the lease was asked for"
             raise LeaseLostError(problem, self._space.address, "Let it finish, then run again.")
 

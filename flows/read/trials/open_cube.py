@@ -154,7 +154,7 @@ class OpenCube:
         """Refuse an array of one model's trials and repeats if a chunk of it is gone: it reads as never asked."""
         fill = {**VARIABLES, **LAYERS}[name].fill
         # A store keeps what it has: only in a folder anybody deletes single files.
-        if self.cube.is_trusted or not (np.isnan(values) if np.isnan(fill) else values == fill).any():
+        if self.cube.is_object_store or not (np.isnan(values) if np.isnan(fill) else values == fill).any():
             return
         model, *parts = span
         trial, repeat = (np.arange(part.start, part.stop) for part in parts)

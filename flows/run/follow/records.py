@@ -177,7 +177,7 @@ class LiveFile:
     def __init__(self, records: Space, tracker: Tracker) -> None:
         self._records = records
         self._tracker = tracker
-        self._seconds = _STORE_SECONDS if records.is_trusted else _WRITE_SECONDS
+        self._seconds = _STORE_SECONDS if records.is_object_store else _WRITE_SECONDS
         self._written_at = 0.0
         self._reason = ""
 

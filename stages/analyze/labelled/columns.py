@@ -132,7 +132,7 @@ def by_lead(board: Leaderboard) -> Leaderboard:
         rows = [first, *(row for row in rows if row is not first)]
     values = [board.leading(row).value for row in rows]
     ranked = [
-        row if math.isnan(value) or row.unranked else _at(row, index + 1 - values[:index].count(value))
+        row if math.isnan(value) or row.unranked else _with_rank(row, index + 1 - values[:index].count(value))
         for index, (row, value) in enumerate(zip(rows, values, strict=True))
     ]
     return replace(board, rows=tuple(ranked))
@@ -146,7 +146,7 @@ def _stands(board: Leaderboard, row: Row, rows: Sequence[Row]) -> bool:
     return all(worst > board.leading(peer).value for peer in rows if peer is not row and not peer.unranked)
 
 
-def _at(row: Row, rank: int) -> Row:
+def _with_rank(row: Row, rank: int) -> Row:
     ranks = row.rank_interval
     interval = Estimate(ranks.value, min(ranks.lower, rank), max(ranks.upper, rank))
     return replace(row, rank=rank, rank_interval=interval)

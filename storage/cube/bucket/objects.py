@@ -43,7 +43,7 @@ class Bucket:
     prefix: str = ""
     """Of the keys, empty or with a slash at its end: of which part of the cube this is the space."""
 
-    is_trusted = True
+    is_object_store = True
 
     @property
     def address(self) -> str:

@@ -39,7 +39,7 @@ class Directory:
     draft: bool = False
     """Whether it is put on disk as a whole, when it is finished, and so nothing in it one by one."""
 
-    is_trusted = False
+    is_object_store = False
 
     @property
     def address(self) -> str:

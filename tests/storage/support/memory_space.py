@@ -79,7 +79,7 @@ class Buffers(MutableMapping):
 class MemorySpace:
     """A `evalcube.storage.cube.space.Space`."""
 
-    is_trusted = True
+    is_object_store = True
 
     def __init__(self, address, bucket=None, prefix=""):
         self.address = address
