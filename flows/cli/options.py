@@ -109,7 +109,7 @@ def _shared() -> None:
         auto: ReasonScore, or the rate of --mode if there are few trials. v1 (from upper bounds) or v2 (from measured
         rates): always that version of ReasonScore.
     weigh
-        What has equal weight: tasks (their points by the trials first planned for them), points, or trials.
+        What has equal weight: tasks (their points by their trials in the first plan), points, or trials.
     by
         What to group by: model, task, tier, a facet, a parameter such as param_length, difficulty; several with commas.
     by_task

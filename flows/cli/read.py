@@ -40,7 +40,7 @@ def leaderboard(
         Order the rows by this column, the best first: score/token, tokens, USD/1000, a tier, ...; default: score or,
         with few trials, C_P.
     weigh : WHAT
-        What has equal weight: tasks (a task's points are weighted by the trials first planned for them), or all
+        What has equal weight: tasks (a task's points are weighted by their trials in the first plan), or all
         trials (accuracy over all trials, as in papers).
     plot : FILE.svg
         Also draw what the leaderboard ranks by, with its intervals.

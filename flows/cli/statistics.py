@@ -104,7 +104,7 @@ def compare(
         **comparison.to_dict(),
     }
     counted = {
-        "wrong": "Truncated trials count as wrong, as in the leaderboard's accuracy and C_P; C_I leaves them out.",
+        "wrong": "Truncated trials count as wrong, as in accuracy and C_P; --truncated drop leaves them out.",
         "drop": "Trials that either truncated are left out; the leaderboard's accuracy and C_P count them as wrong.",
     }
     cut = any(row > 0 for pair in pairs for row in pair.truncated)

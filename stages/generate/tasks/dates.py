@@ -44,7 +44,7 @@ class DatesParams(TaskParams):
         10,
         1,
         LARGEST_OFFSET,
-        "Most days, weeks, months or years to count; at least half of it.",
+        "Days, weeks, months or years to count: at most this many, at least half.",
     )
     format: Literal["iso", "long", "british", "us", "european"] = Field(
         "iso",

@@ -37,7 +37,7 @@ class Haystack(Task[HaystackParams]):
     name = "haystack"
     version = 1
     summary = "where in a long text one fact is stated"
-    guess_rule = "1/10: ten facts stand at the given depth"
+    guess_rule = "1/10: nine others stand beside the asked fact"
     Params = HaystackParams
 
     def generate(self, params: HaystackParams, stream: Stream) -> Trial:

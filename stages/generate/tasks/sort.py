@@ -21,7 +21,7 @@ _SAY = wordings("sort")
 class SortParams(TaskParams):
     """Params of `Sort`."""
 
-    length: int = param(8, 3, 60, "Different words to sort; more words, more comparisons.")
+    length: int = param(8, 3, 60, "Different words to sort; more comparisons.")
     run_length: int = param(
         1,
         1,

@@ -80,7 +80,7 @@ _SAY = wordings("tools")
 class ToolsParams(TaskParams):
     """Params of `Tools`."""
 
-    tools: int = param(4, 1, 16, "Tools that have no word in common; more to choose from.")
+    tools: int = param(4, 1, 16, "Tools whose names have no word in common; more to choose from.")
     distractors: int = param(0, 0, 32, "Additional tools, each named like a needed one except for one word.")
     nesting: int = param(0, 0, 3, "Levels of objects within the arguments; more to place.")
     calls: int = param(1, 1, 6, "Calls that the request needs, in any order; more to keep in mind.")
