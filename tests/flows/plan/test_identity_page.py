@@ -250,7 +250,7 @@ def becomes(old, new):
         return "adds"
     cube = SimpleNamespace(attrs={"spec": old.spec()})
     labels = [(described(cube, one), one.prices, one.facets) for one in (old, plan)]
-    return "as it is" if labels[0] == labels[1] else "takes over"
+    return "as it is" if labels[0] == labels[1] else "records"
 
 
 def test_identity__every_row_has_its_change():

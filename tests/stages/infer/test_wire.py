@@ -138,8 +138,18 @@ def error(code):
 
 
 STREAMED = {
-    "a stream is cut before the reply is whole": ({"kind": "stream_end"}, True, ERROR, "cut reply"),
-    "a stream's connection closes in its midst": ({"kind": "cut_body"}, True, ERROR, "cut reply"),
+    "a stream ends regularly, but without a finish reason and without its closing event": (
+        {"kind": "stream_end"},
+        True,
+        ERROR,
+        "cut reply",
+    ),
+    "a stream's connection breaks before a finish reason or closing event": (
+        {"kind": "cut_body"},
+        True,
+        ERROR,
+        "cut reply",
+    ),
     "a stream stands still": ({"kind": "stream_stall"}, True, ERROR, "timeout"),
     "a stream with a finish reason but without its closing event": ({"kind": "no_done"}, False, "answer", ""),
     "a stream reports overload": (error(529), True, ERROR, "http 529"),
@@ -182,8 +192,7 @@ ELSEWHERE = {
         "answer, `unknown end: (none)`",
         "",
     ),
-    "a whole reply without a finish reason, of any other endpoint": (True, ERROR, "cut reply"),
-    "a stream that ends without a finish reason and without its closing event": (True, ERROR, "cut reply"),
+    "a whole reply without a finish reason, of an endpoint that gave one before": (True, ERROR, "cut reply"),
     "an event that is not part of a reply, before the reply's end": (False, "ignored", ""),
     "an event that is not part of a reply, with no finish reason after it": (
         True,
