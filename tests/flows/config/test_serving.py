@@ -37,6 +37,12 @@ def test_serve__takes_the_place_of_an_endpoint_and_travels_as_it_was_written():
     assert from_mapping(found.model_dump()).models == found.models
 
 
+def test_serve__takes_plain_variables_which_may_tell_the_port():
+    found = config(served(command="srv", env={"PORT": "{port}", "MODE": "fast"}))
+
+    assert found.models[0].serve.env == {"PORT": "{port}", "MODE": "fast"}
+
+
 def test_command__is_split_as_a_shell_does_and_never_seen_by_one():
     found = config(served(command="srv --port {port} --args '{\"a b\": 1}' ; rm"))
 
@@ -83,6 +89,9 @@ def test_serve__and_addresses_are_no_part_of_what_is_measured():
         (served(command=["srv", 5]), "models[0].serve.command[1]: must be a text"),
         (served(command="srv {port}", args="-v"), "models[0].serve.args: excludes command"),
         (served(preset="vllm", env={"HF_TOKEN": "x"}), "carries a secret"),
+        (served(preset="vllm", env={"A": 5}), "models[0].serve.env.A: must be a text"),
+        (served(preset="vllm", env=["A"]), "models[0].serve.env: must be a mapping"),
+        (served(preset="vllm", env_from=["A"]), "models[0].serve.env_from: must be a mapping"),
         (served(preset="vllm", env={"A B": "x"}), "must be the name of an environment variable"),
         (served(preset="vllm", env_from={"A": "not a name"}), "serve.env_from.A: must be the name"),
         (served(preset="vllm", start_limit=0), "must be more than 0"),
@@ -100,8 +109,16 @@ def test_serve__one_clear_problem(model, said):
 @pytest.mark.parametrize(
     "word", ["sk-1234567890abcdef", "--api-key=sk-1234567890abcdef", "https://me:pw@host/x"]
 )
-def test_serve__shows_no_key_that_stands_in_a_command(word):
-    text = problems(served(command=["srv", "{port}", word]))
+@pytest.mark.parametrize(
+    "place",
+    [
+        lambda word: {"command": ["srv", "{port}", word]},
+        lambda word: {"command": "srv {port}", "env": {"A": word}},
+        lambda word: {"preset": "vllm", "args": [word]},
+    ],
+)
+def test_serve__shows_no_key_that_stands_among_its_words(word, place):
+    text = problems(served(**place(word)))
 
     assert "looks like a key" in text
     assert "sk-1234" not in text

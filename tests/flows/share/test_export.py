@@ -30,6 +30,7 @@ def swept(tmp_path_factory, _served):
     config["templates"] = {
         "plain": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "{{ prompt }}"}]
     }
+    config["models"][0]["revision"] = "of-may"
     for model in config["models"]:
         model["simulate"] = {"ability": 1.0, "tokens": 20}
         model["prices"] = {"prompt": 1, "completion": 2}
@@ -92,11 +93,16 @@ def test_eee__says_scores_intervals_prices_and_repeats(swept, tmp_path):
         "table", "cube.zarr", "--by", "model,task", "--mode", "E_P", "--json", cwd=swept
     )
     assert code == 0
-    board = {(row["model"], row["task"]): row for row in json.loads(output)["rows"]}
+    board = {(row["model"].split()[0], row["task"]): row for row in json.loads(output)["rows"]}
 
     for _, aggregate, samples in records(files):
         name = aggregate["model_info"]["name"]
-        assert aggregate["model_info"]["additional_details"]["price_completion_usd_per_million"] == "2.0"
+        details = aggregate["model_info"]["additional_details"]
+        assert (details["price_prompt_usd_per_million"], details["price_completion_usd_per_million"]) == (
+            "1.0",
+            "2.0",
+        )
+        assert details.get("revision") == {"alpha": "of-may", "beta": None}[name]
         for result in aggregate["evaluation_results"]:
             row = board[name, result["evaluation_name"]]
             details = result["score_details"]

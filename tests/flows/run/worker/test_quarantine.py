@@ -1,5 +1,6 @@
 """Whether a worker's failures are its own or its endpoint's."""
 
+import asyncio
 from types import SimpleNamespace
 
 import pytest
@@ -105,6 +106,86 @@ def test_doubts__of_a_worker_that_is_gone_or_does_not_answer_are_not_judged(monk
     assert (told.told, told.aside) == ([], {})
 
 
+@pytest.fixture
+def refused(monkeypatch):
+    """Doubts of a worker that an endpoint refuses, at the time 100, and whom they ask and tell."""
+    told = Told(monkeypatch, a=WELL, b=REFUSED)
+    monkeypatch.setattr(quarantine, "time", SimpleNamespace(monotonic=lambda: 100.0))
+    doubts = Doubts(None, "run", told)
+    doubts.heard(InDoubt("b", "gpt", "http 403", "api:443"))
+    return doubts, told
+
+
+def test_doubts__asks_again_every_two_seconds_until_two_minutes_have_passed(refused):
+    doubts, told = refused
+
+    for now, asked in ((100.0, 1), (101.0, 1), (101.9, 1), (102.0, 2), (220.0, 2), (222.0, 3)):
+        doubts.poll(["a", "b"], now)
+        assert (len(told.asked), told.told) == (asked, [])
+    doubts.poll(["a", "b"], 222.5)
+    doubts.poll(["a", "b"], 230.0)
+
+    assert (told.told, told.aside, len(told.asked)) == ([(["b"], "gpt", "shared")], {}, 3)
+
+
+def test_doubts__compares_replies_with_those_of_the_first_answer(refused):
+    doubts, told = refused
+
+    for start, answered in enumerate((0, 2, 3)):
+        assert told.aside == {}
+        told.standings["a"] = after(WELL, answered)
+        doubts.poll(["a", "b"], 100.0 + 3 * start)
+        doubts.poll(["a", "b"], 101.0 + 3 * start)
+
+    assert list(told.aside) == ["b"]
+
+
+def test_doubts__asks_no_more_than_eight_others(refused):
+    doubts, told = refused
+    others = [f"w{number}" for number in range(12)]
+
+    doubts.poll(["b", *others], 100.0)
+
+    assert told.asked == [["b", *others[:8]]]
+
+
+def test_standing__is_that_of_the_workers_own_traffic(monkeypatch):
+    traffic = SimpleNamespace(answered={"gpt": 4}, in_flight=3)
+    work = SimpleNamespace(
+        context=SimpleNamespace(routes={"gpt": SimpleNamespace(endpoint="e"), "new": SimpleNamespace(endpoint="f")}),
+        traffic=lambda _: traffic,
+        given_up=lambda model: model == "gpt",
+        revived={"gpt": 2, "new": 0},
+    )  # fmt: skip
+    monkeypatch.setattr(quarantine, "why_unreachable", lambda endpoint: f"no way to {endpoint}")
+    monkeypatch.setattr(quarantine, "workspace_on", lambda worker, _: worker and work)
+
+    def standing(worker, model):
+        return asyncio.run(quarantine._standing("plugin", model, worker))
+
+    assert standing(None, "gpt") is None
+    assert standing("w", "gpt") == Standing(True, 4, 3, "no way to e", 2)
+    assert standing("w", "new") == Standing(False, 0, 3, "no way to f", 0)
+    work.traffic = lambda _: None
+    assert standing("w", "gpt") == Standing(True, 0, 0, "no way to e", 2)
+
+
+@pytest.mark.parametrize(
+    ("ruling", "revived", "faulty"),
+    [(Ruling.AGAIN, ["gpt"], set()), (Ruling.SHARED, [], {"gpt"})],
+)
+def test_hear__asks_again_or_delivers(monkeypatch, ruling, revived, faulty):
+    again = []
+    work = SimpleNamespace(faulty=set(), revive=again.append)
+    monkeypatch.setattr(quarantine, "workspace_on", lambda worker, _: worker and work)
+
+    quarantine._hear("plugin", "gpt", ruling.value, None)
+    assert (again, work.faulty) == ([], set())
+    quarantine._hear("plugin", "gpt", ruling.value, "w")
+
+    assert (again, work.faulty) == (revived, faulty)
+
+
 class Work:
     context = SimpleNamespace(run="run", routes={})
 
@@ -146,6 +227,29 @@ def test_hold_if_in_doubt__reports_and_waits_until_the_task_is_taken_away(worker
 
     assert worker.reports == [("evalcube-run", REPORT)]
     assert from_message(as_message(REPORT)) == REPORT
+
+
+def test_hold_if_in_doubt__begins_anew_once_the_way_is_open_again(worker):
+    work = Work(given_up=True)
+    worker.log_event = lambda *_: work.revived.update(gpt=1)
+
+    with pytest.raises(Reschedule):
+        hold_if_in_doubt(work, "gpt", [failed("connect")], worker)
+
+
+def test_hold_if_in_doubt__waits_three_minutes_at_most_and_tells_the_commonest_cause(worker, monkeypatch):
+    clock = iter((0.0, 179.0, 180.0))
+    waited = []
+    monkeypatch.setattr(
+        quarantine, "time", SimpleNamespace(monotonic=lambda: next(clock), sleep=waited.append)
+    )
+
+    hold_if_in_doubt(
+        Work(given_up=True), "gpt", [failed("connect"), failed("http 403"), failed("http 403")], worker
+    )
+
+    assert [report.cause for _, report in worker.reports] == ["http 403"]
+    assert (len(waited), list(clock)) == (1, [])
 
 
 def test_hold_if_in_doubt__delivers_once_it_is_judged(worker):

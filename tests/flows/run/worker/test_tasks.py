@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from evalcube.deploy.simulator.truth import HEADER, decode
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.events import from_message
 from evalcube.flows.plan.build import build_plan
@@ -17,6 +18,7 @@ from evalcube.flows.run.worker import tasks, workspace
 from evalcube.flows.run.worker.context import RunContext
 from evalcube.flows.run.worker.workspace import Workspace
 from evalcube.stages.infer.jobs import Result
+from evalcube.stages.process.assertions import Graded
 from evalcube.stages.reply.forms import Record
 from evalcube.stages.reply.status import Status
 from evalcube.storage.cache.cache import open_cache
@@ -85,6 +87,39 @@ def block(tmp_path, monkeypatch):
         block=Block(window, 0, 0, np.arange(TRIALS)), work=work, counts=counts, monkeypatch=monkeypatch
     )
     work.close()
+
+
+def outcome_quality(block, answer, status):
+    """How good a simulated judge is told that an output is, whose fact layer scores 2."""
+    item = block.work.open_block(block.block)[0]
+    item = item._replace(trial=replace(item.trial, answer=answer))
+    layers = SimpleNamespace(
+        graded_assertions=lambda *_: [
+            Graded("equals", "fact", 1.0, True),
+            Graded("equals", "fact", 3.0, False),
+        ]
+    )
+    headers = tasks.truth_of_output(layers, item, None, SimpleNamespace(status=status), None, 2)
+    truth = decode(headers[HEADER])
+    assert truth.repeat == 2
+    return truth.quality
+
+
+def test_truth_of_output__is_what_is_known_of_it(block):
+    assert outcome_quality(block, "Rome", Status.CORRECT) == pytest.approx((0.25 + 1.0) / 2)
+    assert outcome_quality(block, "Rome", Status.INCORRECT) == pytest.approx(0.25 / 2)
+    assert outcome_quality(block, "", Status.CORRECT) == outcome_quality(block, "", Status.INVALID) == 0.25
+
+
+@pytest.mark.parametrize(("options", "guess"), [(("Rome", "Lima", "Oslo", "Bern"), 0.25), ((), 0.125)])
+def test_truth_of_trial__lets_a_model_that_does_not_know_guess(block, options, guess):
+    item = block.work.open_block(block.block)[0]
+    trial = replace(item.trial, answer="Rome", options=options, guess_chance=0.125)
+
+    truth = decode(tasks.truth_of_trial(item._replace(trial=trial))[HEADER])
+
+    assert (truth.answer, truth.options, truth.guess) == ("Rome", options, guess)
+    assert (truth.difficulty, truth.repeat) == (item.cell.difficulty, item.repeat)
 
 
 def run_chain(block):

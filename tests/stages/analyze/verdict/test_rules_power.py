@@ -16,7 +16,8 @@ def test_power__more_questions_find_smaller_differences(one, other):
 
 
 @pytest.mark.parametrize(
-    ("units", "band"), [(19, BANDS[0]), (20, BANDS[1]), (49, BANDS[2]), (50, BANDS[2]), (250, BANDS[3])]
+    ("units", "band"),
+    [(19, BANDS[0]), (20, BANDS[1]), (48, BANDS[1]), (49, BANDS[2]), (192, BANDS[2]), (193, BANDS[3])],
 )
 def test_power__bands(units, band):
     found = power(units)

@@ -58,6 +58,17 @@ def test_bradley_terry__orders_a_full_round_robin_as_expected_wins_do(models, se
     assert np.argsort(bradley_terry(wins, prior=prior)).tolist() == np.argsort(expected_wins(wins)).tolist()
 
 
+@pytest.mark.parametrize("diagonal", [0.0, 0.5, 1.0, 7.0, math.nan])
+def test_ratings__ignore_what_models_score_against_themselves(diagonal):
+    wins = round_robin(4, seed=1)
+    filled = wins.copy()
+    np.fill_diagonal(filled, diagonal)
+
+    assert bradley_terry(filled, prior=1.0) == pytest.approx(bradley_terry(wins, prior=1.0))
+    assert expected_wins(filled) == pytest.approx(expected_wins(wins))
+    assert filled[0, 0] == pytest.approx(diagonal, nan_ok=True)
+
+
 def test_bradley_terry__two_models_are_their_win_rate():
     assert bradley_terry([[0, 0.8], [0.2, 0]]) == pytest.approx([0.8, 0.2])
     assert bradley_terry([[0, 1 - 1e-12], [1e-12, 0]])[1] == pytest.approx(1e-12, rel=1e-3)
