@@ -55,6 +55,16 @@ def test_ranking__is_the_leaderboard_with_the_groups_of_rank(explored, explored_
     assert shown.keys() <= board["rows"][0].keys()
 
 
+def test_ranking__that_is_wanted_quickly_has_fewer_draws_of_many_rows(explored, monkeypatch):
+    def final(part, **options):
+        return ask(explored, "ranking", Query.make(task=part, **options))["final"]
+
+    assert final("arithmetic", quick="1")  # of four rows no more are made
+    monkeypatch.setattr("evalcube.flows.explore.ranking._QUICK", 4 * 100)
+    assert not final("boolean", quick="1")
+    assert final("boolean")
+
+
 def test_parts__are_all_and_each_of_several_tasks_and_tiers(explored):
     dataset = explored.whole().dataset
     single = SimpleNamespace(whole=lambda: SimpleNamespace(dataset=dataset.isel(task=[0], tier=[0])))

@@ -38,7 +38,9 @@ def config(folder, **params):
 
 
 def call(*arguments):
-    result = CliRunner().invoke(data_commands, list(arguments), catch_exceptions=False)
+    result = CliRunner().invoke(
+        data_commands, list(arguments), catch_exceptions=False, env={"COLUMNS": "200"}
+    )
     assert result.exit_code == 0
     return json.loads(result.stdout) if "--json" in arguments else result.output
 
@@ -54,6 +56,19 @@ def test_fetch_data__takes_configs_suites_and_addresses(sums, tmp_path, monkeypa
 
     assert [record.asked for record in found] == ["hf://acme/more", SUMS]
     assert [row["rows"] for row in data_here()] == [40, 31]
+
+
+@pytest.mark.usefixtures("sums")
+def test_list__shows_what_is_here_with_the_commit_that_was_meant():
+    assert "nothing was fetched to" in call("list")
+    fetch_data([SUMS])
+
+    (row,) = call("list", "--json")["data"]
+    words = call("list").split()
+
+    assert row["asked"] == SUMS
+    assert words[words.index(SUMS) + 1] == row["commit"][:12]
+    assert len(row["commit"]) == 40
 
 
 def test_addresses__follow_tasks_to_their_suites(monkeypatch):

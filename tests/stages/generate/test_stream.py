@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evalcube.stages.generate import TASKS, Cell
-from evalcube.stages.generate.stream import Stream, canonical_json, cell_id, coordinate_seed
+from evalcube.stages.generate.stream import Stream, canonical_json, cell_id, coordinate_seed, distinct, parts
 
 VECTORS: list[tuple[dict[str, Any], int]] = [
     ({"depth": 3, "length": 16}, 2094783288),
@@ -42,10 +44,12 @@ def test_cell__whole_floats_are_the_same_cell() -> None:
 
 def test_cell_id__depends_on_each_part() -> None:
     base = ("a", 1, {"x": 1}, 42)
+    whole = ("a", 1, {"x": 1.0}, 42)
     others = [("b", 1, {"x": 1}, 42), ("a", 2, {"x": 1}, 42), ("a", 1, {"x": 2}, 42), ("a", 1, {"x": 1}, 43)]
 
     assert len({cell_id(*parts) for parts in (base, *others)}) == 5
     assert len(cell_id(*base)) == 32
+    assert cell_id(*whole) == cell_id(*base)
 
 
 GOLDEN_DRAWS = [2, 2, -3, -3, -3, 2, 0, 0, 3, 2, -4, 4]
@@ -81,3 +85,61 @@ def test_sample__draws_different_items_and_leaves_the_pool() -> None:
     assert sorted(drawn) == pool == list("abcdef")
     with pytest.raises(ValueError, match=r"7 .* 6\b"):
         Stream(5).sample(pool, 7)
+
+
+@given(st.integers(0, 2**32), st.permutations(range(7)), st.integers(0, 7))
+def test_stream__shuffles_and_samples_like_chance(seed: int, items: list[int], count: int) -> None:
+    shuffled = list(items)
+    Stream(seed).shuffle(shuffled)
+
+    assert sorted(shuffled) == sorted(items)
+    drawn = Stream(seed).sample(items, count)
+    assert len(set(drawn)) == count
+    assert Stream(seed).choice(items) in items
+
+
+def test_shuffle__gives_each_item_each_place() -> None:
+    stream, places = Stream(3), [[0] * 3 for _ in range(3)]
+    for _ in range(3000):
+        items = [0, 1, 2]
+        stream.shuffle(items)
+        for place, item in enumerate(items):
+            places[item][place] += 1
+
+    assert [number for row in places for number in row] == pytest.approx([1000] * 9, rel=0.1)
+
+
+def test_sample__each_item_is_as_likely_in_each_place() -> None:
+    stream = Stream(4)
+    drawn = [tuple(stream.sample("abc", 2)) for _ in range(6000)]
+
+    assert [drawn.count(pair) for pair in sorted(set(drawn))] == pytest.approx([1000] * 6, rel=0.1)
+
+
+def test_distinct__draws_until_there_are_so_many_in_the_order_in_which_they_come() -> None:
+    draws = iter([3, 1, 3, 2, 5])
+
+    assert distinct(3, lambda: next(draws)) == [3, 1, 2]
+    assert list(draws) == [5]
+    assert distinct(0, lambda: next(draws)) == []
+
+
+@given(st.integers(0, 2**32), st.integers(1, 6), st.integers(0, 4), st.integers(0, 4), st.data())
+def test_parts__are_so_many_within_their_bounds_with_the_sum(
+    seed: int, count: int, least: int, more: int, data: st.DataObject
+) -> None:
+    total = data.draw(st.integers(count * least, count * (least + more)))
+
+    numbers = parts(Stream(seed), total, count, least, least + more)
+
+    assert (len(numbers), sum(numbers)) == (count, total)
+    assert all(least <= number <= least + more for number in numbers)
+
+
+def test_parts__take_all_their_values() -> None:
+    stream = Stream(6)
+
+    drawn = {tuple(parts(stream, 5, 2, 1, 3)) for _ in range(100)}
+
+    assert drawn == {(2, 3), (3, 2)}
+    assert {tuple(parts(stream, 4, 2, 1, 3)) for _ in range(100)} == {(1, 3), (2, 2), (3, 1)}

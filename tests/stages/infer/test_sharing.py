@@ -253,6 +253,123 @@ def test_gate__takes_the_same_turns_whatever_its_clock_says():
     assert waits[1] == waits[2] == waits[0]
 
 
+@pytest.fixture
+def gate():
+    """A worker's gate, one of two, that was lent 5 of 8 connections."""
+    gate = Gate()
+    gate.resize(4, 8, 600.0, 0.0, 2)
+    gate.obey(Setting(gate.epoch, 8, None, None, {"a": Loan(3, 0.5), "b": Loan(5, 0.5)}, (), 1), 0.0, "b")
+    return gate
+
+
+def test_gate__counts_what_it_sends_and_what_becomes_of_it(gate):
+    for start in range(5):
+        gate.start(float(start))
+    for started, in_flight, now in ((0.0, 2, 1.5), (1.0, 4, 3.0), (2.0, 5, 5.0)):
+        gate.note_passed(now, Mark(started, in_flight, gate.epoch), 10.0 if in_flight > 2 else 0.0)
+    gate.note_passed(9.0, Mark(3.0, 8, gate.epoch + 1), 50.0)  # of another epoch
+    for started, in_flight, now, pause in ((3.0, 5, 3.5, 0.0), (3.0, 4, 5.0, 7.0), (4.0, 6, 5.0, 2.0)):
+        gate.note_refused(now, Mark(started, in_flight, gate.epoch), pause)
+    gate.note_refused(9.0, Mark(0.0, 1, gate.epoch - 1), 99.0)
+
+    counts = gate.counts
+    assert (counts.sent, counts.passed, counts.refused, counts.most_passed, counts.least_refused) == (
+        5,
+        3,
+        3,
+        5,
+        4,
+    )
+    assert (counts.answers, counts.waited, counts.tokens) == (2, 2.0 + 3.0, 20.0)  # with the window 4/5 full
+    assert (counts.pause, counts.delay) == (7.0, 2.0)
+    assert (counts.all_sent, counts.all_passed, counts.all_refused) == (5, 4, 4)
+
+
+def test_gate__counts_an_answer_whose_tokens_nobody_told_as_one(gate):
+    gate.note_passed(1.0, Mark(0.0, 5, gate.epoch), 0.0)
+
+    assert gate.counts.tokens == 1.0
+
+
+def test_gate__tells_the_first_overload_of_an_epoch(gate):
+    mark = Mark(0.0, 5, gate.epoch)
+
+    assert not gate.note_overload(1.0, mark._replace(epoch=mark.epoch + 1))
+    assert [gate.note_overload(1.0, mark) for _ in range(3)] == [True, False, False]
+    assert gate.counts.overloads == 3
+
+
+def test_gate__of_several_workers_starts_slowly_while_all_are_refused(gate):
+    gate.start(10.0)
+    for _ in range(8):
+        assert gate.wait(10.0) == 0.0
+        gate.note_refused(10.0, Mark(10.0, 1, gate.epoch), 0.0)
+
+    assert gate.is_braked
+    assert [gate.wait(now) for now in (10.0, 10.1, 10.5)] == pytest.approx([0.25, 0.15, 0.0])
+    gate.note_passed(10.5, Mark(10.0, 1, gate.epoch), 1.0)
+    assert not gate.is_braked
+    alone = Gate()
+    alone.resize(4, 8, 600.0, 0.0)
+    for _ in range(8):
+        alone.note_refused(0.0, Mark(0.0, 1, alone.epoch), 0.0)
+    assert not alone.is_braked
+
+
+def test_gate__takes_its_place_among_all_and_no_more_than_it_may(gate):
+    assert (gate.window, gate.rate, gate.phase) == (5, 0.5, 0.5)
+    small = Gate()
+    small.resize(2, 4, 600.0, 0.0, 2)
+    small.obey(Setting(1, 8, None, None, {"a": Loan(5, 0.5), "b": Loan(3, 0.5)}, (), 1), 0.0, "a")
+
+    assert (small.window, small.phase) == (4, 0.0)
+    gate.obey(Setting(1, 8, None, None, {"b": Loan(1, 0.1)}, (), 0), 0.0, "b")  # overtaken
+    assert gate.window == 5
+    gate.obey(Setting(1, 8, None, None, {"a": Loan(8, 1.0)}, (), 1), 0.0, "b")  # names it not
+    assert (gate.window, gate.rate) == (0, 0.0)
+
+
+def test_report__says_what_is_wanted_and_what_may_be_in_flight(gate):
+    report = gate.report(3, 9)
+
+    assert (report.wanted, report.held.connections, report.held.rate, report.number) == (8, 5, 0.5, 1)
+    assert gate.report(3, 1).wanted == 4
+    assert gate.report(7, 0).held.connections == 7
+    alone = Gate()
+    alone.resize(4, 8, 600.0, 0.0)
+    assert alone.report(3, 9) is None
+    alone.stop(1)
+    assert alone.report(3, 9) is not None
+    gate.resize(4, 8, 600.0, 0.0, 0)  # no member
+    assert (gate.report(3, 9).wanted, gate.window) == (0, 0)
+
+
+def test_gate__alone_decides_by_its_own_counts_and_lessens_what_it_starts_at_overload():
+    gate = Gate()
+    gate.resize(8, 64, 600.0, 0.0)
+    for _ in range(8):
+        gate.start(0.0)
+
+    changed = gate.note_overload(1.0, Mark(0.0, 8, gate.epoch))
+
+    assert changed
+    assert gate.window < 8
+    assert gate.epoch > 1
+
+
+def test_gate__asks_the_driver_before_it_goes_on_by_itself():
+    gate = Gate()
+    gate.resize(8, 64, 600.0, 0.0)
+    gate.stop(1)
+
+    gate.resize(8, 64, 600.0, 0.0)
+    gate.note_overload(1.0, Mark(0.0, 8, gate.epoch))
+
+    assert gate.window == 0
+    gate.obey(Setting(1, 8, None, None, {"a": Loan(8, 1.0, 1)}, (), 1), 2.0, "a")
+    assert (gate.window, gate.rate) == (int(gate.controller.window), 1.0)
+
+
 def test_gate__doubles_the_window_with_each_round_of_answers_that_come_at_once():
     gate, in_flight, windows = Gate(), deque(), []
     gate.resize(16, 256, 600.0, 0.0)
