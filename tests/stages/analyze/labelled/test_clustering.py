@@ -192,16 +192,19 @@ def test_question_effects__of_clusters_that_are_alike_are_larger_than_those_of_t
 
 
 def test_token_effects__are_those_of_clusters_and_none_without(rng):
-    status = rng.integers(0, 2, SHAPE)
-    length = np.broadcast_to(rng.integers(10, 500, (2, 2, 3, 4, 1, 1)), (2, 2, 3, 4, 4, 4)).reshape(SHAPE)
-    long = dataset(status, clusters=CLUSTERS, tokens=length)
-    unknown = dataset(status, clusters=CLUSTERS, tokens=np.full(SHAPE, -1))
+    length = np.broadcast_to(rng.integers(10, 500, (2, 2, 3, 16, 1, 1)), (2, 2, 3, 16, 4, 2)).reshape(
+        2, 2, 3, 64, 2
+    )
+    status, clusters = np.full(length.shape, WRONG), np.repeat(np.arange(1, 17), 4)[:, np.newaxis]
+    long = dataset(status, clusters=clusters, tokens=length)
+    free = dataset(status, clusters=clusters, tokens=rng.integers(10, 500, length.shape))
+    unknown = dataset(status, clusters=clusters, tokens=np.full(length.shape, -1))
 
-    assert (token_effects(long) > 2.0).all()
-    assert token_effects(long).mean() > 2 * token_effects(long.assign(tokens=long["tokens"] % 7)).mean()
+    assert (token_effects(long) > 5.0).all()
+    assert (token_effects(free) < 5.0).all()
     assert np.isfinite(token_effects(unknown)).all()
     assert token_effects(long.drop_vars(CLUSTER)) is token_effects(long.drop_vars("tokens")) is None
-    assert token_effects(dataset(status, clusters=0 * CLUSTERS, tokens=length)).tolist() == [[1.0, 1.0]] * 2
+    assert token_effects(dataset(status, clusters=0 * clusters, tokens=length)).tolist() == [[1.0, 1.0]] * 2
 
 
 def test_clusters__are_those_that_any_of_the_models_tells(rng):
