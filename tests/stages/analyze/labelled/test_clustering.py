@@ -167,7 +167,7 @@ def test_answers_to_questions__are_those_of_a_question_on_average():
 
     assert counted[0, 0].tolist() == [3.0, 4.0, 4.0]
     assert (counted[1] == 1.0).all()
-    assert (answers_to_questions(dataset(status)) == 4.0).all()
+    assert answers_to_questions(dataset(status)).tolist() == np.full(SHAPE[:3], 4.0).tolist()
     assert (answers_to_questions(dataset(status, **planned)) == 3.0).all()
 
 
@@ -187,6 +187,11 @@ def test_question_effects__of_clusters_that_are_alike_are_larger_than_those_of_t
     )
     one = np.where(np.arange(2)[:, np.newaxis, np.newaxis, np.newaxis] == 1, CLUSTERS, 0)
     part = question_effects(dataset(same, clusters=one))
+    second = np.zeros(SHAPE, int)
+    second[1] = CLUSTERS
+    of_second = question_effects(dataset(same, clusters=second))
+    assert of_second[0].tolist() == question_effects(dataset(same))[0].tolist()
+    assert of_second[1].tolist() == question_effects(dataset(same, clusters=CLUSTERS))[1].tolist()
     assert (part[:, 0] == question_effects(dataset(same))[:, 0]).all()
     assert (part[:, 1] == question_effects(dataset(same, clusters=CLUSTERS))[:, 1]).all()
 
