@@ -89,6 +89,7 @@ def test_values__are_taken_as_they_are(check, value):
         *((values.key_file, path, "path of a file that") for path in (5, "", "a\nb", "a" * 1025)),
         (values.key_file, KEY, "looks like a key"),
         *((values.sampler_param, name, "cannot be a sampler's") for name in ("model", "n", "stream", "repeat")),
+        (values.sampler_param, " a", "space"),
         (values.sampler_param, "max_token", "unknown parameter"),
         (values.sampler_param, "api_key", "carries a secret"),
         *((values.facet, value, "finite number") for value in (None, [1], float("nan"), float("inf"), 10**400)),

@@ -154,6 +154,47 @@ def test_view__has_what_each_judge_was_sent(judged):
     assert any("capital of" in message["content"] for message in view.judged)
 
 
+def test_ask_judges__takes_the_criteria_of_the_rows_task():
+    asked, place = [], (0, 1, 2, 3, 4)
+    book = SimpleNamespace(
+        of=lambda task, question: asked.append((task, question)) or SimpleNamespace(rubric="")
+    )
+    of_place = SimpleNamespace(_readings=lambda place: [place], _book=book, plan=None)
+    replied = SimpleNamespace(place=place, answered=True, question="q", opinions=None)
+    lost = SimpleNamespace(place=place, answered=None, question="q", opinions=None)
+
+    Reader._ask_judges(of_place, [replied, lost], None)
+
+    assert asked == [(1, "q")]
+    assert (replied.opinions, lost.opinions) == ([], [place])  # of a reply that is lost, what the cube has
+
+
+def test_view__of_what_a_cube_does_not_keep_has_nothing(small_sweep, monkeypatch):
+    kept = {"status": int(Status.CORRECT), "tokens": 7, "latency": 0.5}
+    monkeypatch.setattr(Reader, "_stored_values", lambda *_: kept)
+    reader = Reader(small_sweep / "cube.zarr")
+    monkeypatch.setattr(reader, "ending", "ending {}".format)
+    monkeypatch.setattr(reader, "provider", "provider {}".format)
+
+    view = reader.view(0, 0, 0, 0)
+
+    assert (view.status, view.tokens, view.latency) == ("correct", 7, 0.5)
+    assert (view.ending, view.provider, view.looping, view.read_as) == ("ending 0", "provider 0", False, None)
+    assert (view.prompt_tokens, view.reasoning_tokens, view.cached_tokens, view.layers) == (
+        None,
+        None,
+        None,
+        {},
+    )
+    assert np.isnan(view.first_token) == np.isnan(
+        reader.load_trials([(0, 0, 0, 0, 0)])[0].answered.reading.first_token
+    )
+    for wrong in ({"trial": 99}, {"trial": -1}, {"trial": 0, "repeat": 1}):
+        with pytest.raises(SweepError, match="outside of the cube"):
+            reader.view(0, 0, 0, **wrong)
+    assert reader.view(0, 0, 0, reader.plan.trials - 1).trial == reader.plan.trials - 1
+
+
 def test_evalcube__every_error_shown_to_users_can_be_caught_by_name(tmp_path):
     named = {getattr(ec, name) for name in ec.__all__ if name.endswith("Error")}
 
