@@ -316,7 +316,7 @@ def effective_trials(sums: ArrayLike) -> tuple[Floats, Floats, Floats]:
     with np.errstate(all="ignore"):
         whole = np.nansum(scale, axis=-1) + 0.0 * total
         share = scale / whole[..., np.newaxis]
-        mean = np.nansum(share * rate, axis=-1)
+        mean = np.minimum(np.nansum(share * rate, axis=-1), 1.0)  # shares may add up to more by rounding
         variance = np.nansum(share**2 * _posterior_variance(rate, trials), axis=-1)
         low, high = np.zeros_like(variance), 0.25 / variance
         for _ in range(_HALVINGS):

@@ -125,6 +125,7 @@ def test_ways__are_compared_where_both_have_prices(capsys):
 
     assert "m: sent live, about 2.50 USD; in batches, with `batch: true`, 1.25 USD" in output
     assert "n: sent in batches, about 2.50 USD; live, 9.00 USD" in output
+    assert "live, 9.00 USD" in printed(capsys, replace(SWEEP, evaluations=both[1:]))
     assert "sent live" not in printed(capsys, replace(SWEEP, evaluations=(replace(live, to_send=0),)))
 
 

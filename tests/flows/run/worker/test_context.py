@@ -2,12 +2,13 @@
 
 import socket
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
 from evalcube.flows.run.worker import context
-from evalcube.flows.run.worker.context import Proof, cut_off, missing_key, place, why_unreachable
-from evalcube.stages.infer.endpoint import Endpoint
+from evalcube.flows.run.worker.context import Proof, cut_off, missing_key, place, unmade, why_unreachable
+from evalcube.stages.infer.endpoint import Endpoint, InferenceError
 from tests.ports import free_port
 
 
@@ -131,3 +132,41 @@ def test_proof__lacks_a_place_first_and_then_a_key(tmp_path):
     assert (cube.asked_by, cache.asked_by) == (["w"], ["w"])
     assert "models[b].key_file" in Proof((cube,), keyed).lacking("w")
     assert Proof((cube,), keyed[:1]).lacking("w") == missing_key(()) == ""
+
+
+def planned(*files, tasks=()):
+    """A plan as far as `unmade` looks at it: a cell for each of some files, and tasks without cells."""
+    cells = [
+        SimpleNamespace(
+            cell=SimpleNamespace(plain_params={} if file is None else {"file": file}, trial=trial)
+        )
+        for file, trial in files
+    ]
+    own = [SimpleNamespace(task=None, cells=cells)]
+    return SimpleNamespace(tasks=[*own, *(SimpleNamespace(task=task, cells=[]) for task in tasks)])
+
+
+def test_unmade__makes_one_question_of_each_file():
+    made = []
+
+    def broken(_):
+        raise OSError("input/output error")
+
+    def odd(_):
+        raise InferenceError("no such row")
+
+    assert unmade(planned(("a", made.append), ("a", made.append), ("b", made.append), (None, broken))) == ""
+    assert made == [0, 0]
+    assert unmade(planned(("a", made.append), ("b", broken))) == "cannot read b: input/output error"
+    assert unmade(planned(("a", odd))) == "no such row"
+
+
+def test_unmade__names_a_package_that_is_missing(monkeypatch):
+    class Rendered:
+        def check_package(self):
+            raise InferenceError("no package")
+
+    monkeypatch.setattr(context, "RenderedTask", Rendered)
+
+    assert unmade(planned(tasks=[Rendered()])) == "no package"
+    assert unmade(planned(tasks=[object()])) == ""

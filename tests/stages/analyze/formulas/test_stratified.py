@@ -10,6 +10,7 @@ from evalcube.stages.analyze.formulas.estimators import MODES, estimate
 from evalcube.stages.analyze.formulas.intervals import wilson_bounds
 from evalcube.stages.analyze.formulas.stratified import (
     combine,
+    effective_trials,
     exact_estimate,
     moments,
     parts_of,
@@ -32,6 +33,19 @@ CELLS = st.tuples(
         x[0], int(x[0] * x[1]), int((x[0] - int(x[0] * x[1])) * x[2]), (x[0] - int(x[0] * x[1])) * x[3]
     )
 )
+
+
+@given(st.lists(st.floats(0.1, 100), min_size=1, max_size=12), st.booleans())
+def test_effective_trials__of_what_is_all_right_or_all_wrong_have_a_rate_of_one_or_zero(weights, right):
+    cells = np.array([cell(64, 0, 64 * right)] * len(weights), dtype=float)
+    sums = moments(cells, weights=weights, labels=LABELS, mode="E_P")
+
+    rate, trials, chance = effective_trials(sums)
+
+    assert 0.0 <= rate <= 1.0
+    assert rate == pytest.approx(float(right))
+    assert 0 < trials <= 64 * len(weights) + 1e-6
+    assert chance == 0.0
 
 
 def test_stratified__does_not_follow_the_number_of_trials():

@@ -1,10 +1,12 @@
 """Scores and mean rates of evaluations: their intervals are those of their draws, whatever else is on the board."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
+from evalcube.stages.analyze.formulas import reasonscore, reasonscore_v2
 from evalcube.stages.analyze.labelled import scores
 from evalcube.stages.analyze.labelled.counters import members, task_moments, tier_counters
 from evalcube.stages.analyze.labelled.scores import (
@@ -24,7 +26,11 @@ MODELS = (Profile("low", ability=3.5), Profile("high", ability=6.5))
 
 @pytest.fixture(scope="module")
 def ds():
-    return dataset(MODELS, tasks=3)
+    """Two models; one task has no easy points, and points weigh as the first plan says."""
+    made = dataset(MODELS, tasks=3)
+    made["in_tier"].values[0, 1] = False
+    base = np.broadcast_to(np.arange(1.0, 11.0), made["counters"].shape[:3])
+    return made.assign_coords(base_trials=(("model", "task", "params"), base))
 
 
 def scores_of(ds, how=HOW):
@@ -46,6 +52,32 @@ def test_scores__have_the_bounds_that_their_draws_have(ds, version):
     assert found.mean[0, 2] < found.mean[1, 1]
     if version == "auto":
         assert found.mean.max() < found.ceiling < 1000.0
+    else:
+        formula = {"v1": partial(reasonscore.tier_score, basis="completed"), "v2": reasonscore_v2.tier_score}[
+            version
+        ]
+        score = formula(tier_counters(ds), labels=COUNTERS, expected=members(ds).any(axis=-1)).score
+        assert found.tiers[..., 0] == pytest.approx(score)
+        assert found.mean[:, 0] == pytest.approx(reasonscore.mean_score(score))
+
+
+def test_posterior__has_the_ceiling_that_a_model_which_is_always_right_reaches(ds):
+    right = ds.assign(counters=ds["counters"].copy())
+    labels = list(COUNTERS)
+    cells = right["counters"].values[1]
+    for label in ("invalid", "refused", "truncated"):
+        cells[..., labels.index(label)] = 0.0
+    for label in ("correct", "completed"):
+        cells[..., labels.index(label)] = cells[..., labels.index("trials")]
+
+    found = scores_of(right, replace(HOW, version="auto", draws=2000))
+
+    assert found.mean[1, 0] == pytest.approx(found.ceiling, rel=0.01)
+    assert found.mean[1, 1] < found.ceiling - 5
+    moments = task_moments(right, members(right).any(axis=0), "E_P", together=True)
+    means = draw_means(right, HOW, moments)
+    assert 0.99 < means[1].mean() < 1.0
+    assert means.max() < 1.0
 
 
 @pytest.mark.parametrize("version", ["auto", "v1", "v2"])
@@ -72,7 +104,19 @@ def test_scores__are_less_certain_where_trials_are_worth_less_or_more_is_asked_o
     assert how.effect((2, 3)).tolist() == np.ones((2, 3)).tolist()
 
 
-def test_overlaps__are_the_shares_of_points_that_tiers_have_in_common(ds):
+def test_overlaps__of_a_tier_without_points_of_a_task_are_none(ds):
+    found = scores._overlaps(ds, members(ds))
+
+    assert np.allclose(found, np.eye(3))
+    weights = scores._cell_weights(ds, tier_counters(ds), members(ds))
+    assert (weights[:, 0, 1] == 0.0).all()
+    shared = members(ds).copy()
+    shared[1] = shared[0] | shared[2]
+    assert np.isfinite(scores._overlaps(ds, shared)).all()
+
+
+def test_overlaps__are_the_shares_of_points_that_tiers_have_in_common():
+    ds = dataset(MODELS, tasks=3)
     apart = scores._overlaps(ds, members(ds))
     inside = members(ds).copy()
     inside[1] = inside[0]
@@ -83,6 +127,9 @@ def test_overlaps__are_the_shares_of_points_that_tiers_have_in_common(ds):
     assert np.allclose(same[..., 0, 2], 0.0)
     inside[1] = inside[0] | inside[2]
     part = scores._overlaps(ds, inside)
+    base = np.where(np.arange(10) < 3, 3.0, 1.0)  # easy points have three times the weight of others
+    weighed = ds.assign_coords(base_trials=(("model", "task", "params"), np.broadcast_to(base, (2, 3, 10))))
+    assert np.allclose(scores._overlaps(weighed, inside)[..., 0, 1], (9 / (9 + 1)) ** 0.5)
     assert np.allclose(part[..., 0, 1], 0.5**0.5)
     assert np.allclose(part[..., 0, 0], 1.0)
 
