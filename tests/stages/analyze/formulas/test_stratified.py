@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
@@ -35,6 +35,7 @@ CELLS = st.tuples(
 )
 
 
+@example([5.0, 10.0, 16.0, 3.0, 16.0], True)  # their shares add up to a little more than 1
 @given(st.lists(st.floats(0.1, 100), min_size=1, max_size=12), st.booleans())
 def test_effective_trials__of_what_is_all_right_or_all_wrong_have_a_rate_of_one_or_zero(weights, right):
     cells = np.array([cell(64, 0, 64 * right)] * len(weights), dtype=float)
