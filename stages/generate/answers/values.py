@@ -193,7 +193,7 @@ def first_line(tail: str, longest: int = places.SEGMENT) -> str:
     if newline and line.rstrip(" *_").endswith(":"):
         line = f"{line} {following.lstrip().partition(chr(10))[0]}"
     if len(line) > longest:  # a word is not cut
-        line = f"{line[:longest]}{tail[longest:].split(maxsplit=1)[0]}"
+        line = line[:longest] + re.split(r"\s", tail[longest:], maxsplit=1)[0]
     return line.strip(" \t\n")
 
 
