@@ -74,6 +74,21 @@ def test_parse_config__wrong_assertions_are_told_at_their_place(task, field, fra
     assert fragment in line
 
 
+def test_parse_config__each_wrong_assertion_of_each_task_is_told():
+    tasks = (
+        "{arithmetic: {params: {length: 4}, assertions: [{type: contans}, {type: json_valid}, {type: contains}]}, "
+        "sort: {params: {length: 4}, assertions: [{type: tools_called, values: [a]}]}}"
+    )
+    found = problems(text(models=MODELS, tasks=tasks))
+
+    fields = [line.split(": ")[1] for line in found]
+    assert fields == [
+        "tasks.arithmetic.assertions[0].type",
+        "tasks.arithmetic.assertions[2].value",
+        "tasks.sort.assertions[0]",
+    ]
+
+
 @pytest.mark.parametrize(
     "declared",
     [
