@@ -9,6 +9,7 @@ import pytest
 from evalcube.deploy.clusters import ClusterError, Connection
 from evalcube.deploy.clusters.asking import PendingAnswer, ask_each
 from evalcube.storage.errors import StorageError
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -92,6 +93,23 @@ def test_ask_each__is_one_question_where_all_answer(loop):
 @pytest.mark.parametrize("how", ["hangs", "ends"])
 def test_ask_each__has_the_answers_of_the_others(loop, how):
     assert ask(Client(loop, **{how: ["b"]})) == {"a": 7, "c": 7}
+
+
+def test_question__calls_whoever_waits_once_it_is_answered(loop):
+    called, gate = threading.Event(), asyncio.Event()
+
+    async def wait():
+        await gate.wait()
+        return 5
+
+    question = PendingAnswer(Client(loop), wait())
+    question.when_done(called.set)
+    assert not question.done
+    loop.call_soon_threadsafe(gate.set)
+
+    assert question.answer(PATIENCE) == 5
+    assert called.wait(PATIENCE)
+    assert question.done
 
 
 def test_question__is_given_up_after_its_time(loop):

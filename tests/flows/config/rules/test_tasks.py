@@ -78,6 +78,17 @@ def test_manifold__params_alone_are_one_point_and_labels_are_free() -> None:
     assert config.manifold("long")[0] == "arithmetic"
 
 
+def test_parse_config__tells_the_mistakes_of_all_tasks() -> None:
+    wrong = "{params: {length: -1}}"
+    tasks = f"nope: {wrong}\n  sort: {wrong}\n  nine: {{task: nonesuch, params: {{}}}}\n  boolean: {wrong}"
+    found = problems(text(tasks=tasks))
+
+    fields = [line.split(": ")[1] for line in found]
+    assert fields == [
+        "tasks.nope", "tasks.sort.params.length", "tasks.nine.task", "tasks.boolean.params.length"
+    ]  # fmt: skip
+
+
 def test_from_mapping__round_trip_of_every_form() -> None:
     config = parse_config(
         text(

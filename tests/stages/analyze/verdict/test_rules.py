@@ -12,7 +12,14 @@ from evalcube.stages.analyze.verdict.composite import check_layers, layer_means
 from evalcube.stages.analyze.verdict.measures import Holdout, Saturation, reach
 from evalcube.stages.analyze.verdict.paired import Interval
 from evalcube.stages.analyze.verdict.result import ROLL_UP, Decision
-from evalcube.stages.analyze.verdict.rules import Evidence, Thresholds, decide_pair, next_step, worst
+from evalcube.stages.analyze.verdict.rules import (
+    Evidence,
+    Thresholds,
+    decide_pair,
+    difference_text,
+    next_step,
+    worst,
+)
 
 
 def interval(low, high, pairs=30):
@@ -127,6 +134,20 @@ def test_decide_pair__where_clusters_are_drawn_so_many_of_them_are_needed():
         assert decide_pair(replace(CLEAN, composite=composite)).branch == branch
     found = decide_pair(replace(CLEAN, layers={}, composite=replace(few, low=-0.2)))
     assert "96 complete pairs; below 20" in found.reasons[1], found
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (interval(0.2, 0.6, 0), "no question has a composite of both variants"),
+        (interval(0.2, 0.6, 1), "+0.40 [+0.20, +0.60] at 95%, 1 pair"),
+        (interval(-0.6, -0.2, 24), "-0.40 [-0.60, -0.20] at 95%, 24 pairs"),
+        (interval(-math.inf, 0.6, 2), "too few pairs (2) for an interval at 95%"),
+        (interval(0.2, math.inf, 2), "too few pairs (2) for an interval at 95%"),
+    ],
+)
+def test_difference_text__has_an_interval_where_there_is_one(found, said):
+    assert said in difference_text(found).replace("\u2212", "-")
 
 
 def test_decide_pair__limits_can_be_declared():
