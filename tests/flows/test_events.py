@@ -36,6 +36,11 @@ def test_announcer__calls_one_subscriber_at_a_time_whichever_threads_tell():
     assert sorted(heard) == list(range(8))
 
 
+def test_noted__has_what_a_server_said_where_it_said_something():
+    assert str(Noted("it ended")) == "it ended"
+    assert str(Noted("it ended", "no memory")) == "it ended: no memory"
+
+
 @pytest.mark.parametrize("wrong", [print, "print", [print, None], {"a": print}, 7])
 def test_announcer__refuses_what_cannot_be_called(wrong):
     with pytest.raises(WrongTypeError, match=r"`subscribers`: .* is no list of functions.*Give a list"):

@@ -8,6 +8,7 @@ from evalcube.deploy.simulator.profile import REASONING, Profile
 from evalcube.deploy.simulator.reply import (
     CHARS_PER_TOKEN,
     IGNORANCE,
+    calls_in,
     completion,
     draws,
     filler_slice,
@@ -216,3 +217,21 @@ def test_prompt_tokens__counts_texts_and_parts():
 
     assert prompt_tokens([{"content": "x" * 40}]) == prompt_tokens([{"content": parts}]) == 14
     assert prompt_tokens([{"content": None}]) == 4
+
+
+@pytest.mark.parametrize(
+    ("answer", "count"),
+    [
+        ('[{"name": "a", "arguments": {}}]', 1),
+        ('[{"name": "a", "arguments": {}}, {"name": "b", "arguments": {"x": 1}}]', 2),
+        ('[{"name": "a"}]', 0),
+        ('[{"arguments": {}}]', 0),
+        ('[{"name": "a", "arguments": {}}, {"name": 5, "arguments": {}}]', 0),
+        ('[{"name": "a", "arguments": []}]', 0),
+        ('[{"name": "a"', 0),
+        ("[5]", 0),
+        ("none", 0),
+    ],
+)
+def test_calls_in__are_those_with_a_name_and_arguments(answer, count):
+    assert len(calls_in(answer)) == count

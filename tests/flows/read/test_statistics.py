@@ -43,6 +43,15 @@ def moments(cube):
     return cluster_moments(Cube.open(cube).dataset()["status"].to_numpy())[..., 2:]
 
 
+def test_leaderboard__draws_the_same_numbers_for_everybody_who_names_no_seed(swept):
+    board = leaderboard(swept / "once.zarr", draws=50)
+
+    assert (board.seed, board.confidence, board.version) == (0, 0.95, "auto")
+    assert board.rows == leaderboard(swept / "once.zarr", seed=0, draws=50).rows
+    assert board.rows != leaderboard(swept / "once.zarr", seed=1, draws=50).rows
+    assert leaderboard(swept / "once.zarr").draws == 2000
+
+
 def test_counters__are_those_of_whole_questions(swept):
     for name, chunk in (("cube.zarr", 1), ("once.zarr", 3)):
         cube = Cube.open(swept / name)

@@ -151,6 +151,17 @@ def test_extend__keeps_what_was_there_and_receipts_stay_true(tmp_path):
         assert stored_problems(cube, one)[0] == dict.fromkeys(VARIABLES, "is gone")
 
 
+@pytest.mark.parametrize("models", [3, 30])
+def test_extend__makes_arrays_in_the_chunks_of_a_new_cube(tmp_path, models):
+    cube = recorded(tmp_path / "c.zarr")
+    sizes = {"model": models, "task": 4, "params": 5}
+    grown(cube, sizes=sizes, coordinates=labels(models, 4, 5, ("easy", "hard", "extreme")))
+    new = make_cube(tmp_path / "new.zarr", sizes={**SMALL, **sizes})
+
+    for name in ("counters", "planned_trials", "planned_repeats"):
+        assert cube.group.chunks(name) == new.group.chunks(name), name
+
+
 def test_extend__plain_xarray_reads_it(tmp_path):
     cube = recorded(tmp_path / "c.zarr")
     grown(cube)
