@@ -1,5 +1,7 @@
 """The weights of points, from the cube's description."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -8,7 +10,7 @@ from evalcube.flows.config.load import from_mapping
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.growth import Recorded, grown
 from evalcube.flows.plan.plan import Plan
-from evalcube.flows.read.design import _cached_shares, with_design
+from evalcube.flows.read.design import _cached_shares, _with_data_sets, with_design
 from tests.flows.read.merged.generated import Recipe, make_cube
 from tests.flows.support import sweep_config
 
@@ -40,6 +42,19 @@ def dataset(plan):
         },
         attrs={"spec": spec},
     )
+
+
+def test_with_design__says_which_tasks_ask_the_rows_of_data_sets(plan):
+    names = zip(plan.task_names, ("dataset", "lm-eval:sums"), strict=True)
+    spec = SimpleNamespace(tasks=[SimpleNamespace(label=label, name=name) for label, name in names])
+    ds = dataset(plan)
+
+    assert with_design(ds)["data_set"].values.tolist() == [False, False]
+    assert _with_data_sets(spec, ds)["data_set"].values.tolist() == [True, True]
+    del spec.tasks[0]
+    assert _with_data_sets(spec, ds)["data_set"].values.tolist() == [False, True]
+    bare = ds.drop_vars("task")
+    assert _with_data_sets(spec, bare) is bare
 
 
 def test_build_plan__writes_what_the_first_plan_gives_each_point(plan):
