@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from evalcube.flows.cli.output import complain, show_json
+from evalcube.flows.cli.output import complain, number, show_json
 from evalcube.flows.errors import SweepError
 from evalcube.flows.read.report import report
 from tests.flows.support import (
@@ -306,3 +306,30 @@ def test_commands__refuse_python_without_assertions_in_a_line(small_sweep):
     assert done.returncode == 2
     assert done.stderr.startswith("evalcube: Python: runs")
     assert done.stderr.count("\n") == 1
+
+
+def test_show_json__names_its_schema_and_has_no_nan(capsys):
+    show_json({"a": float("nan"), "b": "é"}, "thing")
+    first = capsys.readouterr().out
+    show_json({"schema": "evalcube.own", "schema_version": 3, "a": [1.0, float("inf")]}, "thing")
+    second = capsys.readouterr().out
+    show_json([1])
+
+    assert json.loads(first) == {"schema": "evalcube.thing", "schema_version": 1, "a": None, "b": "é"}
+    assert first.isascii()
+    assert json.loads(second) == {"schema": "evalcube.own", "schema_version": 3, "a": [1.0, None]}
+    assert capsys.readouterr().out == "[\n  1\n]\n"
+
+
+def test_number__has_two_decimals_and_perhaps_a_sign():
+    assert [number(value) for value in (1.005, -0.5, float("nan"))] == ["1.00", "-0.50", "-"]
+    assert [number(value, sign=True) for value in (0.5, 0.0, float("nan"))] == ["+0.50", "+0.00", "-"]
+
+
+def test_complain__bounds_each_line(capsys):
+    complain("a\x1b\n" + "x" * 100_000)
+
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "evalcube: a⟨U+001B⟩"
+    assert second.endswith("x…")
+    assert len(second) < 20_000
