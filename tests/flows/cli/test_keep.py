@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from evalcube.flows.cli import output
 from evalcube.flows.cli.keep import cache_commands as commands
+from evalcube.flows.cli.keep import data_commands
 from evalcube.flows.errors import SweepError
 from evalcube.flows.events import Announcer
 from evalcube.flows.keep.cache import References, request_keys
@@ -18,6 +19,7 @@ from evalcube.flows.read.reader import Reader
 from evalcube.storage.cache.cache import DirectoryCache, open_cache
 from evalcube.storage.errors import StorageError
 from tests.flows.support import evalcube, refused, simulator_stats, sweep_config, write_config
+from tests.hub import GSM, jsonl
 from tests.simulator.managed import Simulator
 from tests.storage.support.cache_stores import SECRET, DirectoryPlace, RedisPlace, redis_server
 
@@ -287,3 +289,28 @@ def test_command_line__exit_codes_and_messages(place):
     assert (code, json.loads(output)["damaged"]) == (1, 1)
     assert "--repair" in errors
     refused(evalcube("cache", "gc", "cache", cwd=place), "with --keep")
+
+
+def test_data__lists_what_is_here_with_the_commit_that_was_meant(hub):
+    def call_data(*arguments):
+        return (
+            CliRunner()
+            .invoke(data_commands, arguments, catch_exceptions=False, env={"COLUMNS": "200"})
+            .stdout
+        )
+
+    hub.add("acme/sums", {"test.jsonl": jsonl(GSM)})
+    address = "hf://acme/sums?split=test"
+    assert "nothing was fetched to" in call_data("list")
+    fetched = json.loads(call_data("fetch", address, "--json"))["data"]
+    told = call_data("fetch", address)
+
+    (row,) = json.loads(call_data("list", "--json"))["data"]
+    words = call_data("list").split()
+    assert (row["asked"], len(row["commit"]), len(fetched)) == (address, 40, 1)
+    assert words[words.index(address) + 1] == row["commit"][:12]
+    assert f"{len(GSM)} rows" in told
+    assert "licence mit" in told
+    assert "to pin it" in told
+    pinned = call_data("fetch", told.partition(": ")[0])
+    assert "to pin it" not in pinned

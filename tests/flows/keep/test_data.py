@@ -58,19 +58,6 @@ def test_fetch_data__takes_configs_suites_and_addresses(sums, tmp_path, monkeypa
     assert [row["rows"] for row in data_here()] == [40, 31]
 
 
-@pytest.mark.usefixtures("sums")
-def test_list__shows_what_is_here_with_the_commit_that_was_meant():
-    assert "nothing was fetched to" in call("list")
-    fetch_data([SUMS])
-
-    (row,) = call("list", "--json")["data"]
-    words = call("list").split()
-
-    assert row["asked"] == SUMS
-    assert words[words.index(SUMS) + 1] == row["commit"][:12]
-    assert len(row["commit"]) == 40
-
-
 def test_addresses__follow_tasks_to_their_suites(monkeypatch):
     params = {"file": ["hf://o/n", "x.csv"], "fewshot": {"from": {"file": "hf://o/m"}}}
     sections = {

@@ -1,5 +1,7 @@
 """Who may take part in a run, before its start and later."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from evalcube.deploy.clusters import ClusterError
@@ -241,3 +243,38 @@ def test_first__of_a_cluster_whose_workers_all_left_says_so(monkeypatch):
 
     with pytest.raises(ClusterError, match="all had gone"):
         Members(Carried(), "run").first(["a"], list)
+
+
+@pytest.mark.parametrize(
+    ("addresses", "far"),
+    [
+        (["tcp://127.0.0.1:5", "tls://localhost:5", "inproc://10.0.0.9/1", "tcp://[::1]:5"], ""),
+        (["tcp://here:5", "tcp://10.0.0.1:5"], ""),
+        (["tcp://127.0.0.1:5", "tcp://10.0.0.2:5"], "tcp://10.0.0.2:5"),
+        ([], ""),
+    ],
+)
+def test_refuse_far_workers__where_a_model_is_served_here_alone(monkeypatch, addresses, far):
+    monkeypatch.setattr(preflight.socket, "gethostname", lambda: "here")
+    monkeypatch.setattr(preflight.socket, "gethostbyname", lambda _: "10.0.0.1")
+    here, there = (
+        SimpleNamespace(name="a", endpoint="sim:"),
+        SimpleNamespace(name="b", endpoint="https://h/v1"),
+    )
+    monkeypatch.setattr(preflight, "is_managed", lambda model: model is here)
+
+    preflight.refuse_far_workers([there], addresses)
+    if far:
+        with pytest.raises(SweepError, match=f"models.a..*worker {far} is elsewhere"):
+            preflight.refuse_far_workers([there, here], addresses)
+    else:
+        preflight.refuse_far_workers([there, here], addresses)
+
+
+def test_own_address__of_a_host_without_one_is_empty(monkeypatch):
+    def unknown(_):
+        raise OSError("no such name")
+
+    monkeypatch.setattr(preflight.socket, "gethostbyname", unknown)
+
+    assert preflight._own_address() == ""
