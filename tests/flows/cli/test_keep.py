@@ -312,5 +312,3 @@ def test_data__lists_what_is_here_with_the_commit_that_was_meant(hub):
     assert f"{len(GSM)} rows" in told
     assert "licence mit" in told
     assert "to pin it" in told
-    pinned = call_data("fetch", told.partition(": ")[0])
-    assert "to pin it" not in pinned
