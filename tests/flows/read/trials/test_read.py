@@ -419,3 +419,18 @@ def test_to_dataframe__has_the_same_rows_without_arrow(swept, monkeypatch):
 
     assert without.columns.tolist() == with_arrow.columns.tolist()
     assert without.astype(str).equals(with_arrow.astype(str))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"reader": "theirs"}, {"reader": "theirs", "where": ["trial=0"]}, {"where": ["disagree=true"]}],
+)
+def test_trials__of_a_second_reader_that_there_is_not_are_refused(swept, options):
+    with pytest.raises(SweepError, match="no task here has a second reader"):
+        trials(swept / "cube.zarr", **options)
+
+
+@pytest.mark.parametrize("options", [{"offset": -1}, {"limit": -1}, {"limit": 1.5}, {"reader": "mine"}])
+def test_trials__refuse_numbers_and_readers_that_mean_nothing(swept, options):
+    with pytest.raises(SweepError, match=f"`{next(iter(options))}`"):
+        trials(swept / "cube.zarr", **options)
