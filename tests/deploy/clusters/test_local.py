@@ -3,10 +3,11 @@
 import os
 import threading
 
+import dask
 import psutil
 import pytest
 
-from evalcube.deploy.clusters import ThisProcess
+from evalcube.deploy.clusters import LocalProcesses, ThisProcess
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
@@ -39,3 +40,21 @@ def test_this_process__gives_workers_no_limit_of_memory_that_would_pause_them():
         found = client.run(lambda dask_worker: dask_worker.memory_manager.memory_limit)
 
     assert list(found.values()) == [None]
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_local_processes__fork_workers_where_there_is_what_forks_them(monkeypatch, begun):
+    monkeypatch.setattr("evalcube.deploy.clusters.local.fork_server.begin", lambda: begun)
+    before = dask.config.get("distributed.worker.multiprocessing-method", None)
+
+    with LocalProcesses()._setting_up():
+        assert (dask.config.get("distributed.worker.multiprocessing-method") == "forkserver") == begun
+    assert dask.config.get("distributed.worker.multiprocessing-method", None) == before
+
+
+def test_local_processes__are_one_for_each_core_and_eight_at_most(monkeypatch):
+    assert LocalProcesses(workers=3)._count == 3
+    for cores, workers in ((1, 1), (8, 8), (9, 8)):
+        monkeypatch.setattr("evalcube.deploy.clusters.local.CPU_COUNT", cores)
+        assert LocalProcesses()._count == workers
+    assert LocalProcesses()._trouble(OSError("no memory")).startswith("8 local worker processes")

@@ -2,7 +2,9 @@
 
 import pytest
 
+from evalcube.flows.config.limits import BatchSetting, ConnectionSearch, Limits, Precision, Spend
 from evalcube.flows.config.load import parse_config
+from evalcube.flows.errors import ConfigError
 from tests.flows.config.sources import problems, text
 
 PRICED = '- {name: a, endpoint: "sim:", prices: {prompt: 0, completion: 2.0}}'
@@ -88,3 +90,58 @@ def test_paid__is_by_the_way_in_which_a_model_is_asked(prices, batch, expected):
 )
 def test_problems__of_rates_and_bounds(sections, expected):
     assert problems(text(**sections)) == [expected]
+
+
+def takes(section, **fields):
+    try:
+        section(**fields)
+    except ConfigError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("section", "field", "fine", "wrong"),
+    [
+        (Limits, "connections", [1, 4096, "auto", {"most": 1}], [0, 4097, True, 1.5, "all"]),
+        (Limits, "requests_per_minute", [0.1, 1e7], [0.09, 1.1e7]),
+        (Limits, "tokens_per_minute", [1, 1e12], [0.9, 1.1e12]),
+        (Limits, "timeout", [0.001, 86_400], [0, 86_401]),
+        (Limits, "retries", [0, 100], [-1, 101, 1.5]),
+        (Limits, "patience", [0, 86_400], [-1, 86_401]),
+        (BatchSetting, "requests", [1, 1_000_000], [0, 1_000_001]),
+        (ConnectionSearch, "start", [1, 256], [0, 257]),
+        (Spend, "tokens", [1, 1e15], [0.5, 2e15]),
+        (Spend, "usd", [0.001, 1e9], [0, 2e9]),
+    ],
+)
+def test_bounds__are_those_of_the_documentation(section, field, fine, wrong):
+    assert [value for value in fine if not takes(section, **{field: value})] == []
+    assert [value for value in wrong if takes(section, **{field: value})] == []
+
+
+@pytest.mark.parametrize(
+    ("connections", "first", "most", "declared"),
+    [
+        ("auto", 16, 256, None),
+        (7, None, 7, 7),
+        ({"most": 8}, 4, 8, None),
+        ({"most": 1}, 1, 1, None),
+        ({"most": 100}, 16, 100, None),
+        ({"start": 8, "most": 8}, 8, 8, None),
+        ({"start": 100}, 100, 256, None),
+    ],
+)
+def test_connections__are_looked_for_from_half_of_the_most(connections, first, most, declared):
+    limits = Limits(connections=connections)
+
+    assert (limits.most, limits.declared) == (most, declared)
+    assert (limits.endpoint["connections"], limits.endpoint["start"]) == (most, first)
+
+
+def test_limits__have_room_and_something_to_bound():
+    assert not takes(ConnectionSearch, start=9, most=8)
+    assert not takes(Spend)
+    assert takes(Precision, base=8, target=0.499, max=8)
+    for wrong in ({"base": 9}, {"target": 0.5}, {"target": 0}, {"base": 0, "max": 1}, {"max": 10**7 + 1}):
+        assert not takes(Precision, **{"base": 8, "target": 0.1, "max": 8, **wrong})

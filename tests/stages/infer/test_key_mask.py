@@ -104,3 +104,18 @@ def test_clean__leaves_what_is_no_secret(text):
 @pytest.mark.parametrize("key", [None, "none", "EMPTY"])
 def test_clean__a_placeholder_is_no_secret(key):
     assert clean(KeyMask(key), b"there are none: EMPTY") == b"there are none: EMPTY"
+
+
+FORMS = (KEY, KEY[:16], KEY[20:29], SECRET.encode().hex(), "".join(f"\\u{ord(c):04x}" for c in KEY[:40]))
+
+
+@pytest.mark.parametrize("form", FORMS, ids=["whole", "head", "part", "hex", "escaped"])
+@pytest.mark.parametrize("step", [64, 97])
+def test_clean__takes_a_key_out_wherever_a_step_ends_in_it(monkeypatch, form, step):
+    mask = KeyMask(KEY)
+    bodies = [b"." * before + form.encode() + b"." * 150 for before in range(step + 1)]
+    whole = [clean(mask, body) for body in bodies]
+    monkeypatch.setattr("evalcube.stages.infer.keys._STEP_BYTES", step)
+
+    assert [clean(mask, body) for body in bodies] == whole
+    assert all(MASK in body for body in whole)
