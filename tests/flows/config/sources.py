@@ -1,5 +1,7 @@
 """Configs as text, for tests of how they are read."""
 
+from collections.abc import Callable
+
 import pytest
 
 from evalcube.flows.config.load import parse_config
@@ -22,6 +24,14 @@ def problems(source: str) -> list[str]:
     with pytest.raises(ConfigError) as caught:
         parse_config(source, "c.yaml")
     return str(caught.value).splitlines()
+
+
+def takes(section: Callable[..., object], **fields: object) -> bool:
+    try:
+        section(**fields)
+    except ConfigError:
+        return False
+    return True
 
 
 FULL = """\

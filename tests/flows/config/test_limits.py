@@ -4,8 +4,7 @@ import pytest
 
 from evalcube.flows.config.limits import BatchSetting, ConnectionSearch, Limits, Precision, Spend
 from evalcube.flows.config.load import parse_config
-from evalcube.flows.errors import ConfigError
-from tests.flows.config.sources import problems, text
+from tests.flows.config.sources import problems, takes, text
 
 PRICED = '- {name: a, endpoint: "sim:", prices: {prompt: 0, completion: 2.0}}'
 
@@ -90,14 +89,6 @@ def test_paid__is_by_the_way_in_which_a_model_is_asked(prices, batch, expected):
 )
 def test_problems__of_rates_and_bounds(sections, expected):
     assert problems(text(**sections)) == [expected]
-
-
-def takes(section, **fields):
-    try:
-        section(**fields)
-    except ConfigError:
-        return False
-    return True
 
 
 @pytest.mark.parametrize(
