@@ -308,3 +308,22 @@ def test_render__table_and_line_say_which_numbers_are_recorded(live, heads, line
     head, text = file.getvalue().splitlines()[0], " ".join(file.getvalue().split())
     assert re.split(r"\s{2,}", head.strip())[2::2] == list(heads)
     assert line in text
+
+
+def test_line__says_only_what_there_is_to_say():
+    document = {"trials": 100, "done": 40, "complete": False, "running": None, "live": None, "spent": None}
+    document |= {"damaged": 0, "damaged_lines": 0}
+    broken = {"damaged": 2, "damaged_lines": 3, "spent": {"usd": 0.5}, "running": "a run is working"}
+
+    assert _line(document) == "40 of 100 trials done"
+    assert _line(document | {"spent": {"usd": 0.0}}) == "40 of 100 trials done"
+    assert _line(document, watched=True) == "40 of 100 trials done; no run is working on it now"
+    assert _line(document | {"complete": True}, watched=True) == "40 of 100 trials done"
+    assert _line(document | broken, watched=True).split("; ") == [
+        "40 of 100 trials done",
+        "2 regions damaged: the next run restores them from the cache",
+        "3 lines of the ledger damaged: run the sweep again",
+        "no request is repeated",
+        "0.50 USD spent",
+        "a run is working",
+    ]
