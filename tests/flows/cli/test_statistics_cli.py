@@ -222,6 +222,10 @@ COMMANDS = {
 }
 
 
+VERSIONS = {"leaderboard": 3, "ranking": 4, "table": 2, "clip": 2}
+"""Of the documents whose keys have changed their meaning."""
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_commands__fit_the_terminal_and_have_two_forms(cube, name, monkeypatch):
     words = COMMANDS[name]
@@ -232,7 +236,9 @@ def test_commands__fit_the_terminal_and_have_two_forms(cube, name, monkeypatch):
     assert "strong" in shown
     assert max(map(len, shown.splitlines())) <= 80
     assert "nan" not in shown
-    assert json.dumps(document(*words), allow_nan=False)
+    told = document(*words)
+    assert json.dumps(told, allow_nan=False)
+    assert told["schema_version"] == VERSIONS.get(told["schema"].removeprefix("evalcube."), 1)
 
 
 MISTAKES = {

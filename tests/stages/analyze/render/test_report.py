@@ -235,6 +235,18 @@ def test_render_report__without_difficulty_without_trials_and_without_models():
     assert Page(render_report(none, leaderboard(none, draws=5), facts={})).broken == []
 
 
+def test_render_report__draws_each_task_but_those_of_one_difficulty():
+    ds = dataset(PROFILES[:2], tasks=3)
+    ds["difficulty"][0] = 4.0
+
+    page = render_report(ds, leaderboard(ds, draws=5), facts=FACTS)
+
+    first, *others = ds["task"].values.tolist()
+    assert f"Measured at one difficulty only, and not drawn: {first}." in page
+    titles = re.findall(r'<svg[^>]*aria-label="([^"]*)"', page)
+    assert [task for task in (first, *others) if any(task in title for title in titles)] == others
+
+
 def test_render_report__lazy_dataset_gives_the_same():
     ds = dataset()
     board = leaderboard(ds, draws=5)
