@@ -38,14 +38,22 @@ def sync_path(path: Path | str) -> None:
 
 def sync_paths(paths: Iterable[Path | str]) -> None:
     """`sync_path` for many, several at a time, so that they share the file system's commits."""
+    pending = iter(
+        [*paths]
+    )  # of a list, whose iterator threads may share; a task for each would take longer than it
+
+    def sync(_: int) -> None:
+        for path in pending:
+            sync_path(path)
+
     with ThreadPoolExecutor(SYNC_THREADS) as pool:
-        for _ in pool.map(sync_path, paths):
+        for _ in pool.map(sync, range(SYNC_THREADS)):
             pass
 
 
 def sync_tree(root: Path) -> None:
     """Wait until everything below `root`, and `root` itself, is on disk."""
-    sync_paths([root, *root.rglob("*")])
+    sync_paths(os.path.join(folder, name) for folder, _, names in os.walk(root) for name in ("", *names))
 
 
 def share(path: Path | str, descriptor: int | None = None) -> None:
