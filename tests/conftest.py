@@ -3,6 +3,7 @@
 import atexit
 import gc
 import os
+import pickle
 import shutil
 import signal
 import socketserver
@@ -55,10 +56,32 @@ gc.disable()  # while tests are collected, all that is made stays
 
 
 def pytest_collection_finish():
-    """Have the garbage collector leave alone what stays to the end."""
-    gc.collect()
+    """Have the garbage collector leave alone what stays to the end, and empty cubes be made once."""
     gc.freeze()
     gc.enable()
+    if layout := sys.modules.get("evalcube.storage.cube.layout"):
+        layout._build = _build_once(layout._build)
+
+
+def _build_once(build):
+    """Have zarr make each empty cube once: most tests begin with one, and many with the same."""
+    made = {}
+
+    def build_or_copy(store, **design):
+        objects = made.setdefault(pickle.dumps(design), {})
+        if not objects:
+            build(MemoryStore(objects), **design)
+
+        async def put():
+            for key, content in objects.items():
+                await store.set(key, content)
+
+        sync(put())
+
+    from zarr.core.sync import sync
+    from zarr.storage import MemoryStore
+
+    return build_or_copy
 
 
 @pytest.hookimpl(wrapper=True)

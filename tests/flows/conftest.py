@@ -8,8 +8,9 @@ from tests.flows.support import evalcube, reset, sweep_config, write_config
 from tests.simulator.managed import Simulator
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _shared_cluster_ends():
+    """Few modules need worker processes, and those that wait for tasks cost as much as a test in a few seconds."""
     yield
     PROCESSES.close()
 
