@@ -53,7 +53,7 @@ def sync_paths(paths: Iterable[Path | str]) -> None:
 
 def sync_tree(root: Path) -> None:
     """Wait until everything below `root`, and `root` itself, is on disk."""
-    sync_paths(os.path.join(folder, name) for folder, _, names in os.walk(root) for name in ("", *names))
+    sync_paths(f"{folder}/{name}" for folder, _, names in os.walk(root) for name in ("", *names))
 
 
 def share(path: Path | str, descriptor: int | None = None) -> None:
