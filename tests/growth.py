@@ -9,6 +9,8 @@ TIMES = 8
 """How much longer the longer one of two inputs is."""
 _LIMIT = 3 * TIMES
 """The most by which the work may grow: three times what is proportional, and less than half of what is quadratic."""
+_LEAST = 0.001
+"""Seconds; what takes no time at all is not measured."""
 _ATTEMPTS = 6
 
 
@@ -26,8 +28,11 @@ def grows_in_proportion(work: Callable[[int], object], size: int) -> bool:
     for _ in range(
         _ATTEMPTS
     ):  # the least of several times is what the work takes; the rest is other processes
-        small, large = min(small, _seconds(work, size // TIMES)), min(large, _seconds(work, size))
-        if large <= _LIMIT * max(small, 0.001):  # what takes no time at all is not measured
+        large = min(large, _seconds(work, size))
+        if large <= _LIMIT * _LEAST:
+            return True
+        small = min(small, _seconds(work, size // TIMES))
+        if large <= _LIMIT * small:
             return True
     return False
 
