@@ -38,17 +38,10 @@ def sync_path(path: Path | str) -> None:
 
 def sync_paths(paths: Iterable[Path | str]) -> None:
     """`sync_path` for many, several at a time, so that they share the file system's commits."""
-    pending = iter(
-        [*paths]
-    )  # of a list, whose iterator threads may share; a task for each would take longer than it
-
-    def sync(_: int) -> None:
-        for path in pending:
-            sync_path(path)
-
+    # A task for each path would cost more than the path; threads may share a list's iterator.
+    pending = iter([*paths])
     with ThreadPoolExecutor(SYNC_THREADS) as pool:
-        for _ in pool.map(sync, range(SYNC_THREADS)):
-            pass
+        list(pool.map(lambda _: [*map(sync_path, pending)], range(SYNC_THREADS)))
 
 
 def sync_tree(root: Path) -> None:
