@@ -58,7 +58,8 @@ gc.disable()  # while tests are collected, all that is made stays
 def pytest_collection_finish():
     """Have the garbage collector leave alone what stays to the end, and empty cubes be made once."""
     gc.freeze()
-    gc.set_threshold(20_000)  # with Python's 700, a tenth of what tests take goes into looking through all there is
+    # With Python's 700, a twelfth of what tests take goes into looking through all there is.
+    gc.set_threshold(20_000)
     gc.enable()
     if layout := sys.modules.get("evalcube.storage.cube.layout"):
         layout._build = _build_once(layout._build)

@@ -149,15 +149,12 @@ def test_report__without_scripts_has_all_and_its_links_lead_to_trials(chromium, 
     context.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1400])
-def test_report__fits_with_what_the_script_adds(chromium, report, width, scheme):
-    context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-    context.set_default_timeout(1000 * PATIENCE)
-    page = context.new_page()
-
-    page.goto(report)
+def test_report__fits_with_what_the_script_adds(page, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    page.reload()
     page.locator(".pick summary").click()
 
-    assert page.evaluate("document.documentElement.scrollWidth") == width
-    context.close()
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        assert page.evaluate("document.documentElement.scrollWidth") == width
