@@ -17,7 +17,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from tests.docs.pages import ROOT, Block
-from tests.flows.support import evalcube
+from tests.flows.support import evalcube, one_simulator
 from tests.waiting import PATIENCE, wait_until
 
 _SHELL = re.compile(r"[|&;<>$`*?~(){}]")
@@ -157,7 +157,12 @@ class Reader:
         if self.binaries is not None:
             return self._shell(block, f"python - <<'END'\n{block.text}\nEND\n")
         output = io.StringIO()
-        with chdir(self.folder), patch.dict(os.environ, self.environment), redirect_stdout(output):
+        with (
+            chdir(self.folder),
+            patch.dict(os.environ, self.environment),
+            redirect_stdout(output),
+            one_simulator(),
+        ):
             if not block.text.startswith(">>>"):
                 exec(compile(block.text, str(block), "exec"), self.names)  # noqa: S102 - our own pages
                 return output.getvalue()

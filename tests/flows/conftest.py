@@ -4,7 +4,7 @@ import pytest
 
 from tests.flows.judging import judged_config
 from tests.flows.shared_cluster import PROCESSES
-from tests.flows.support import evalcube, reset, sweep_config, write_config
+from tests.flows.support import evalcube, one_simulator, reset, sweep_config, write_config
 from tests.simulator.managed import Simulator
 
 
@@ -25,6 +25,13 @@ def _served():
 def simulator(_served):
     reset(_served)
     return _served
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    """For modules whose runs ask ``sim:``: they start no server each."""
+    with one_simulator():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -170,6 +170,11 @@ def simulated():
     return server.__enter__()
 
 
+def one_simulator():
+    """A context in which runs of this process ask the server that is there, and start none for themselves."""
+    return patch("evalcube.flows.run.servers.Simulator", lambda: nullcontext(simulated()))
+
+
 def evalcube(*arguments, cwd, columns=200):
     """Run the command line in this process: (exit code, standard output, standard error).
 
@@ -183,7 +188,7 @@ def evalcube(*arguments, cwd, columns=200):
             "evalcube.flows.run.cluster.LocalProcesses",
             lambda workers: SHARED if workers == 1 else PROCESSES,
         ),
-        patch("evalcube.flows.run.servers.Simulator", lambda: nullcontext(simulated())),
+        one_simulator(),
     ):
         code = cli._run(SimpleNamespace(failure=None))
         sys.stdout.flush()

@@ -10,7 +10,7 @@ import xarray as xr
 import evalcube as ec
 from tests.flows.support import sweep_config
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("simulated")]
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from evalcube.flows.run.sweep import run
 from evalcube.stages.analyze.render.table_specs import points
 from evalcube.storage.cube.cube import Cube
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("simulated")]
 
 POLICY = {"critical": [{"noninferior": 10}], "advisory": [{"superior": 0}]}
 ABILITIES = {"old": 4, "new": 4, "broken": 1}
