@@ -11,9 +11,8 @@ import xarray as xr
 
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.directory.creation import temporary_beside
-from evalcube.storage.errors import (
-    NotWritableError,
-)
+from evalcube.storage.errors import NotWritableError
+from evalcube.storage.files import sync_tree
 
 pytestmark = pytest.mark.long
 
@@ -96,3 +95,17 @@ def test_create__sweeps_what_a_dead_process_left(tmp_path, workers):
     workers.make_cube(tmp_path / "c.zarr")
 
     assert [path.name for path in tmp_path.iterdir()] == ["c.zarr"]
+
+
+def test_sync_tree__has_each_file_and_folder_on_disk_once(tmp_path, monkeypatch):
+    for number in range(9):
+        (tmp_path / f"{number}/deep").mkdir(parents=True)
+        (tmp_path / f"{number}/deep/file").write_text("x")
+    synced = []
+    monkeypatch.setattr(
+        "os.fsync", lambda descriptor: synced.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+    )
+
+    sync_tree(tmp_path)
+
+    assert sorted(synced) == sorted(map(str, [tmp_path, *tmp_path.rglob("*")]))
