@@ -88,13 +88,13 @@ def truth_value(text: str) -> str | None:
 
 
 _LABEL = re.compile(
-    r"(?<![\w.+-])(?<![0-9]\s)(?<!N/)(?<!\w['’])(?:(?P<called>(?i:option|choice|letter|number|alternative)(?i:\s{1,3}is"
+    r"(?<![\w.+-])(?<![0-9+]\s)(?<!N/)(?<!\w['’])(?:(?P<called>(?i:option|choice|letter|number|alternative)(?i:\s{1,3}is"
     r"|\s?:)?\s{1,3}[(\[\"'`*]{0,4})(?P<named>[A-Za-z]|[0-9]{1,3})(?![\w'’])|(?P<open>[(\[])(?P<inside>[A-Za-z]"
-    r"|[0-9]{1,3})[)\]]|(?P<upper>[A-Z]|[0-9]{1,3})(?!['’]?\w|[.,][0-9]|[+#]|-[A-Z]\b)|(?P<lower>[a-z])(?=[)\].:][*_`]{0,2}\s"
+    r"|[0-9]{1,3})[)\]]|(?P<upper>[A-Z]|[0-9]{1,3})(?!['’]?\w|[.,][0-9]|\s?[+#]|-[A-Z]\b)|(?P<lower>[a-z])(?=[)\].:][*_`]{0,2}\s"
     r"|[\s*_`\"').\]]{0,6}(?:\n|\Z)))"
 )
 _ARTICLE = re.compile(
-    r"\s{1,3}(?!(?:and|or|because|since|as|is|was|not|instead|rather|by|but|fits|works|it)\b)[a-z]"
+    r"\s{1,3}(?!(?:and|or|because|since|as|is|was|not|instead|rather|by|but|fits|works|remains|must|can|it)\b)[a-z]"
 )
 """What follows a label that is a word or a number of its sentence, as "A lamp" has."""
 _ITS_TEXT = re.compile(r"[\s)\].:*_`\"'“\u2013\u2014=(-]{1,8}\Z")
@@ -159,7 +159,8 @@ class _OptionReader(Form):
             if named and _ITS_TEXT.fullmatch(line, last.end, mention.start):
                 # a sentence that begins with the option's text is a reason, whatever it denies
                 reason = "." in line[last.end - 1 : mention.start] and words.DENIED.match(line, mention.end)
-                merged[-1] = last if reason else last._replace(end=mention.end, weak=False)
+                value = last.value if mention.value == last.value else None
+                merged[-1] = last if reason else last._replace(end=mention.end, value=value, weak=False)
             else:
                 merged.append(mention)
         return merged

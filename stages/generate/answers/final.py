@@ -96,7 +96,7 @@ def instead(tail: str, value: str, mentions: Sequence[Mention], *, free: bool = 
 def _withdrawn(sentence: _Sentence, value: str, topic: str | None) -> bool:
     """Whether a sentence takes the answer back, and not another value that it or the one before it talks about."""
     for cue in words.WITHDRAWS.finditer(sentence.text):
-        if words.SUPPOSES.search(sentence.text[: cue.start()]):
+        if words.SUPPOSES.search(words.CUT.split(sentence.text[: cue.start()])[-1]):
             continue
         before = [m.value for m in sentence.mentions if m.end <= cue.start() and not m.weak]
         if not cue["pronoun"] or (before[-1] if before else topic) == value:

@@ -52,7 +52,7 @@ def digits_of_words(word: str) -> str:
 # ---- one way of writing
 
 _LATEX_FRACTION = re.compile(
-    r"\\[dtc]?frac\s?(?:\{\s?([0-9]{1,400})\s?\}\s?\{\s?([0-9]{1,400})\s?\}|([0-9])\s?([0-9]))"
+    r"([-+]?)\\[dtc]?frac\s?(?:\{\s?([0-9]{1,400})\s?\}\s?\{\s?([0-9]{1,400})\s?\}|([0-9])\s?([0-9]))"
 )
 _POWER_OF_TEN = re.compile(
     r"(?<=[0-9])\s?(?:[×x*·]|\\times|\\cdot)\s?10(?:(?:\^|\*\*)(?:\{([-+]?[0-9]{1,3})\}|([-+]?[0-9]{1,3}))(?![0-9])"
@@ -70,7 +70,8 @@ def plain_numbers(text: str) -> str:
     text = normalise(text if text.isascii() else _VULGAR.sub(_fraction, text))
     if "\\" in text:
         text = _LATEX_FRACTION.sub(
-            lambda match: f" {match[1] or match[3]}/{match[2] or match[4]}", text.replace("\\%", "%")
+            lambda match: f"{match[1]}{'' if match[1] else ' '}{match[2] or match[4]}/{match[3] or match[5]}",
+            text.replace("\\%", "%"),
         ).replace("\\$", "$")
     text = _DEGREES.sub(" ", text) if "^" in text or "\\" in text or not text.isascii() else text
     return _POWER_OF_TEN.sub(lambda match: f"e{(match[1] or match[2] or match[3]).translate(_RAISED)}", text)
@@ -118,7 +119,7 @@ _NO_NUMBER_AFTER_WORDS = cue(
 Words are looked for apart, as most numbers have none before them."""
 _NO_NUMBER_AFTER = cue(
     r"!(?!\[)|[√∛π∞²³¹⁰⁴-⁹⁺⁻₀-₉∶]|\s?(?:分[之の]|又|[兆조])|\s?(?:\\(?!text|quad|approx|right|circ|end)[a-z]+|\^|\*\*(?=[0-9({])|[±∓]|\+/?-)"
-    r"|\s?%?\s?[-+*/×·÷~〜][\s$]?(?:[0-9(\\]|[b-hj-z](?![\w'’-]))|\+|\s?(?:%\s?%|[≤≥≠]|[<>]=?\s?\.?\w{1,4}\b(?![>/])"
+    r"|\s?%?\s?[-+*/×·÷~〜][\s$]?(?:[0-9(\\]|[b-hj-z](?![\w'’-]))|\s?\+|\s?(?:%\s?%|[≤≥≠]|[<>]=?\s?\.?\w{1,4}\b(?![>/])"
     r"|(?:%|percent)\sof\s[0-9])|_\{?[0-9]|[:/][0-9A-Za-z]|[.,'’′][0-9]|[0-9]|\s?(?:\.\.\.?|…)\s?[0-9]|\([0-9a-z]"
     r"|(?!<units_that_touch>(?![A-Za-z]))[A-Za-zα-ω]"
     r"|\s?<bounds_behind>|\.?[ -](?:<after_no_number>|<month_names>|<months>|(?-i:[xyzniM])|(?:out )?of [0-9])(?!\w)"

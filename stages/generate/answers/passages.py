@@ -21,7 +21,7 @@ from typing import NamedTuple
 from unicodedata import decimal
 
 from evalcube.stages.generate.answers.cues import phrases
-from evalcube.stages.generate.answers.wording import CONDITION, HEDGE, SAYS_NOTHING, cue
+from evalcube.stages.generate.answers.wording import CONDITION, CONFIRMS, HEDGE, SAYS_NOTHING, cue
 
 SEGMENT = 300
 """Characters of an answer of one line that are read."""
@@ -59,8 +59,8 @@ _PLAIN = (
     dict.fromkeys("\u2010\u2011\u2012\u2013\u2212\ufe63", "-")
     | {chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
     | dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u2061\u2062\u2063\ufe0f", "")
-    | dict(zip("\u3000\r\u2028\u2029、।「」", ' \n\n\n,.""', strict=True))
-    | {"\u2047": "??", "。": ". "}
+    | dict(zip("\u3000\r\u2028\u2029।「」", ' \n\n\n.""', strict=True))
+    | {"\u2047": "??", "。": ". ", "、": ", "}
 )
 """Minus signs, full-width forms, line ends and invisible characters."""
 _ODD = re.compile(f"[{''.join(map(re.escape, _PLAIN))}]")  # ten times as fast as str.translate
@@ -152,7 +152,8 @@ _MARK = re.compile(
 )
 _FOREIGN = cue(
     r"(?:\b<foreign_answers>\b(?: (?!(?:n[ãa]o|non|nicht|niet) )\w{3,12}){0,2}?\s{0,2}"
-    r"(?:\*\*)?\s{0,2}(?P<said><foreign_is>\b)?|<answers_of_scripts>(?:\*\*)?\s{0,2}(?P<links><is_of_scripts>)?)"
+    r"(?:\*\*)?\s{0,2}(?P<said><foreign_is>\b)?"
+    r"|<answers_of_scripts>(?: \w{3,12})?(?:\*\*)?\s{0,2}(?P<links><is_of_scripts>)?)"
     r"\s{0,2}(?(said):?|(?(links):?|(?:[:=]|[-\u2014]\s|\*\*:?|\n)))"
 )
 """Marks of answers in other languages, which are looked for where there is none in English."""
@@ -163,6 +164,8 @@ _AFTER_ASKED = cue(
     r"s?[*_`\"'\])>~ \t]{0,8}(?:\((?:final|[a-z]{2,20})\)[*_ \t]{0,4})?(?:=>|[:=|]|-{1,3}>?(?![0-9])"
     r"|[\u2014\u2192\u21d2\u27f6\u279c]|$|\n)[*_ \t\u2192\u21d2]{0,8}(?:is\b:?)?"
 )
+_QUOTED = re.compile(r"[^\n]*\w[^\n]*\s[\"'`“‘]")
+"""What stands before a mark that the line quotes, from its prompt or from somebody else."""
 _MARK_ITSELF = re.compile(r"(?:Answer|ANSWER)[*_]{0,3}:")
 """The asked form to the letter, which may stand within a line too."""
 _AFTER_SAID = cue(
@@ -205,12 +208,15 @@ def passages(text: str) -> Iterator[Passage]:
             yield _passage(text, rank, start, kind)
 
 
+_OPTION = r"[ \t]{{0,4}}(?:Option )?\(?{}[).,、:][^\n]{{0,300}}"
 _NEXT_QUESTION = re.compile(
     r"\n[ \t#*]{0,8}(?:Question|Problem|Exercise|Q|Human|User|Instructions?|Example|Options|Choices)(?: ?[0-9]{1,3})?"
     r"[*_ ]{0,4}[:.]"
-    r"|\n[ \t]{0,4}\(?A[).,、:][^\n]{0,300}\n{1,2}[ \t]{0,4}\(?B[).,、:]"
+    rf"|\n{_OPTION.format('A')}\n{{1,2}}{_OPTION.format('B')}"
 )
 """Where a reply begins to ask by itself: a section of prompts, or a list of options."""
+_OPTIONS = re.compile(rf"(?:\A|\n){_OPTION.format('A')}(?:\n{{1,2}}{_OPTION.format('[B-Z]')}){{1,26}}\s*\Z")
+"""A list of options at the end."""
 
 
 def without_next_question(text: str) -> str:
@@ -221,6 +227,8 @@ def without_next_question(text: str) -> str:
     >>> without_next_question("The answer is B.\n\nQuestion: And now?\nA. x\nB. y\nAnswer: A")
     'The answer is B.\n'
     """
+    if (options := _OPTIONS.search(text)) and not CONFIRMS.search(options[0]):
+        text = text[: options.start()]  # which state nothing
     asks = _NEXT_QUESTION.search(text)
     begin = min((start for _, start, _ in _places(text) if start), default=-1) if asks else -1
     while begin >= 0 and asks and (asks.start() <= begin or not text[begin : asks.start()].strip(" *_\n:")):
@@ -257,6 +265,8 @@ def _place(text: str, mark: re.Match[str]) -> _Place | None:
     begins = (line > 0 or at <= _HEAD) and _BEFORE.fullmatch(before) is not None
     if kind == "short":
         return (Rank.ASKED, end, "") if begins else None
+    if _QUOTED.fullmatch(before):
+        return None
     spot = _subject(text, at, end)
     if spot is None and (begins or _MARK_ITSELF.match(text, at) or _TABLE.match(text, end)):
         after = _AFTER_ASKED.match(text, end)
@@ -325,6 +335,12 @@ def in_box(tail: str) -> str:
     r"""What stands before the brace that closes a \boxed."""
     end = end_of_brackets(tail, 0, _BRACES, depth=1)
     return tail.split("\n", 1)[0] if end is None else tail[: end - 1]
+
+
+def is_cut(passage: Passage) -> bool:
+    """Whether a reply ends within a box."""
+    tail = passage.text
+    return passage.boxed and "\n" not in tail and end_of_brackets(tail, 0, _BRACES, depth=1) is None
 
 
 _BRACES = re.compile("[{}]")

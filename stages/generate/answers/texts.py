@@ -54,7 +54,7 @@ def without_markup(line: str) -> str:
     """A line without mark-up around it and without a full stop at its end."""
     line = line.strip()
     while True:
-        stripped = line.strip(" \t*_`").removesuffix(".").strip(" \t*_`")
+        stripped = re.sub(r"(?<!\.)\.\Z", "", line.strip(" \t*_`")).strip(" \t*_`")
         if stripped == line:
             return line
         line = stripped
@@ -216,6 +216,10 @@ _REMARK = words.cue(
 """What may follow an answer on its line and leaves it as it is."""
 
 
+_OPEN = re.compile(r"(?:\?|,\s?(?:\.\.\.|…))\Z")
+"""What ends a text that asks, or goes on."""
+
+
 def same_text(answer: str, reference: str, exact: frozenset[str]) -> bool:
     """Whether two texts are the same when both are folded, or are so without what surrounds the answer.
 
@@ -226,7 +230,7 @@ def same_text(answer: str, reference: str, exact: frozenset[str]) -> bool:
     """
     wanted = fold(reference, exact)
     asks = places.normalise(reference).endswith("?")
-    return any(fold(form, exact) == wanted and (asks or form[-1:] != "?") for form in _forms(answer))
+    return any(fold(form, exact) == wanted and (asks or not _OPEN.search(form)) for form in _forms(answer))
 
 
 def _forms(answer: str) -> Iterator[str]:

@@ -63,9 +63,7 @@ class Form(ABC):
         first, gap, tail = text.strip().partition("\n\n")
         head = whole(first, self) if gap and not first.endswith(("...", "\u2026")) else None
         if head and ", " not in head:  # a list may be the question's
-            tail = tail[-places.TAIL :]
-            later = instead(tail, head, self.later(tail, head))
-            return head if later is None else later
+            return _kept_or_corrected(tail, head, self)
         return at_end(text, self)
 
 
@@ -109,6 +107,9 @@ def read_final(text: str, form: Form) -> str | None:
     """As `read_value`, of a text that is normalised already."""
     text = places.without_next_question(text)
     marked = list(places.passages(text))
+    if any(map(places.is_cut, marked)):
+        note("box, tag or field", form.name, read=False)
+        return None
     passage, value = next(((p, v) for p in marked if (v := form.in_place(p)) is not None), (None, None))
     if passage is None or value is None:
         cut = any(_EMPTY.match(p.text) and ":" in text[p.start - 4 : p.start] for p in marked)
@@ -116,16 +117,26 @@ def read_final(text: str, form: Form) -> str | None:
         note("reply's end" if unmarked or marked else "no place", form.name, read=unmarked is not None)
         return unmarked
     begin = _end_of(text, passage, value, form)
-    later = _contradiction(text, marked, (passage, value, begin), form)
-    if later is None and begin < len(text):
-        tail = text[begin:][-places.TAIL :]
-        if _OR_ELSE.match(tail) and value not in [m.value for m in form.later(tail[:_HEAD], value)]:
-            later = REFUSED
-        elif value or form.free or words.TURNS.search(tail):
-            later = instead(tail, value, form.later(tail, value), free=form.free)
-    final = value if later is None else later
-    note("correction" if later else passage.rank.value, form.name, read=bool(final))
+    final, tail = _contradiction(text, marked, (passage, value, begin), form), text[begin:]
+    if (
+        final is None
+        and _OR_ELSE.match(tail)
+        and value not in [m.value for m in form.later(tail[:_HEAD], value)]
+    ):
+        final = REFUSED
+    elif final is None:
+        final = (
+            _kept_or_corrected(tail, value, form) if value or form.free or words.TURNS.search(tail) else value
+        )
+    note("correction" if final and final != value else passage.rank.value, form.name, read=bool(final))
     return final or None
+
+
+def _kept_or_corrected(tail: str, value: str, form: Form) -> str:
+    """The value that a reply ends up with after one; `REFUSED` if it takes it back."""
+    tail = tail[-places.TAIL :]
+    later = instead(tail, value, form.later(tail, value), free=form.free)
+    return value if later is None else later
 
 
 _EMPTY = re.compile(r"[\s*_`]*(?:<[^<>\n]{0,80}>[\s*_`.]*)?\Z")
@@ -161,17 +172,19 @@ def _contradiction(
     ranks = {first.rank}
     for passage in marked:
         before = passage.start < first.start
-        led = text[max(0, passage.start - _HEAD) : passage.start].rpartition("\n")[2].split()
-        if passage.rank in ranks or (before and passage.rank is not Rank.SAID and len(led) > 2):
-            continue
-        if before and "\n" not in text[passage.start : first.start]:
-            continue
+        between = text[slice(*((passage.start, first.start) if before else (begin, passage.start)))]
+        beside = "\n" not in between.strip()
+        if not (beside and passage.rank is first.rank is Rank.MARKED):
+            led = text[max(0, passage.start - _HEAD) : passage.start].rpartition("\n")[2].split()
+            if passage.rank in ranks or (
+                before and (beside or (passage.rank is not Rank.SAID and len(led) > 2))
+            ):
+                continue
         rival = form.in_place(passage)
         if rival is not None:
             ranks.add(passage.rank)
             if rival and rival.casefold() != value.casefold():
-                between = (passage.start, first.start) if before else (begin, passage.start)
-                if not any(cue.search(text, *between) for cue in (words.TURNS, words.REDOES)):
+                if not any(cue.search(between) for cue in (words.TURNS, words.REDOES)):
                     return REFUSED
                 return None if before else rival
     return None
@@ -238,7 +251,8 @@ def at_end(text: str, form: Form) -> str | None:
     for line in places.last_lines(text):
         for part in (line, *places.bold_passages(line), words.RESULT.split(line)[-1]):
             if (value := whole(part, form)) is not None:
-                return None if words.BROKEN_OFF.search(text[-_HEAD:]) else value
+                final = _kept_or_corrected(text[text.rfind(part) + len(part) :], value, form)
+                return None if words.BROKEN_OFF.search(text[-_HEAD:]) else final or None
         near = line if len(line) <= form.longest else line[line.rfind(" ", 0, -form.longest) + 1 :]
         mentions = form.mentions(near)
         if mentions or form.labels:
@@ -286,6 +300,10 @@ def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str 
         if chosen is None:
             refused = refused or (any(not m.weak for m in inside) and not affirmed)
             chosen = _stated_value(line[:high], low, affirmed, form, last=last)
+            ends = high == len(line) or places.CHATTER.match(line, high)
+            if chosen is None and last and form.counts_things and ends and words.CONCLUDES.match(line, low):
+                strong = [m for m in inside if not m.weak]
+                chosen = next((m for m in strong if m in affirmed), None) if len(strong) == 1 else None
             if chosen is None and loose:
                 strong = [m for m in affirmed if not m.weak and (not form.labels or line[m.start] in "([")]
                 bracket = line.find("(", strong[0].end, high) if strong else -1
@@ -387,7 +405,8 @@ def _hedges(line: str, mentions: Sequence[Mention], form: Form) -> bool:
         joins = form.counts and not (amount or (alike and left.value) or words.is_stated(line, right.start))
         if joins and _ONE_WORD.fullmatch(gap):
             return not (words.REASON.match(gap) or words.SUBSET.match(line, right.end))
-        if alike or len(gap) > 60 or not words.GAP.fullmatch(gap):
+        calculated = left.value is None and words.is_stated(line, right.start)
+        if alike or calculated or len(gap) > 60 or not words.GAP.fullmatch(gap):
             continue
         weak = (left.weak or right.weak) and not _LINE_END.match(line, right.end)
         remark = gap.lstrip(" *_`\"')$")[:1] in ("(", ".") or words.EQUATES.search(gap)
@@ -423,6 +442,9 @@ def _stated_value(
 def _by_name(line: str, low: int, at: Mention, affirmed: Sequence[Mention]) -> bool:
     """Whether a letter is named as an option's, or ends the last clause of its sentence and is no quantity."""
     before = line[max(low, at.start - 16) : at.start]
+    lead = words.CONCLUDES.match(line, low, at.start)
+    if lead and not any(map(str.isalnum, line[lead.end() : at.start])) and _LINE_END.match(line, at.end):
+        return True
     ends = (
         at is affirmed[-1] and words.ENDS.match(line, at.end) is not None and words.is_stated(line, at.start)
     )

@@ -53,7 +53,10 @@ _SAYS = (
     r"(?:<states>|<goes> (?:on )?(?:for|with|by|at|on)|<comes> (?:down |out |up )?(?:to|as|at)"
     r"|(?:makes|leaves|renders|turns) (?:it|that|this|the (?:whole )?\w+))(?!\w)"
 )
-_STATING = rf"(?:[=≈→⇒:]|->|=>|\b(?:it|that|this)['’]s|\b{_SAYS}){_QUIET}{{0,8}}(?:<between>\s){{0,4}}{_QUIET}{{0,8}}"
+_STATING = (
+    rf"(?:[=≈→⇒:是为為は]|->|=>|\b(?:it|that|this)['’]s|\b{_SAYS})"
+    rf"{_QUIET}{{0,8}}(?:<between>\s){{0,4}}{_QUIET}{{0,8}}"
+)
 _STATED = cue(rf"{_STATING}\Z")
 STATEMENT = cue(
     rf"[^.!?\n]{{0,80}}?(?:[\u2026\u2234]|{_STATING})(?:(?:that )?(?:(?:it|this|the \w+)\s?)?{_STATING})?"
@@ -64,7 +67,8 @@ ASSERTS = cue(
 )
 """What asserts the value after it, in what follows an answer."""
 DECLINES = cue(
-    r"(?>[\W_]*)(?:i |we |it |there |that |one )?(?:(?:do|does|did|could|can|is|was|am|are)(?: ?n[o']t)|<declines>\b)"
+    r"(?>[\W_]*)(?:i(?:['’]m| am)? |we |it |there |that |one )?"
+    r"(?:(?:do|does|did|could|can|is|was|am|are)(?: ?n[o']t)|<declines>\b)"
 )
 """What a line begins with that says that there is no answer."""
 
@@ -162,7 +166,7 @@ DOUBT = cue(
     rf"|{CONDITION.pattern}|\(\?\)|[\u2717\u2718\u274c]"
 )
 """What leaves open whether a value that has no mark is the answer."""
-BROKEN_OFF = cue(r"(?:\b<unfinished>(?: then| now)?[,.\s\u2026]*|[:=][\s*_]*)\Z")
+BROKEN_OFF = cue(r"(?:\b<unfinished>(?: then| now)?(?:[,\s\u2026]|\.\.)*|[:=][\s*_$]*)\Z")
 """An end that is none."""
 CONFIRMS = cue(
     r"[\u2713\u2714\u2705]|\bno (?:mistake|error|problem)s?\b"
@@ -194,6 +198,8 @@ NEARLY_RELATES = cue(
 )
 SUBSET = re.compile(r"(?:\s\w+)?\sof (?:which|whom|them|these|those)\b")
 """What says of a value before it that it is a part of another one."""
+CONCLUDES = cue(r"\W*<conclusion>(?!\w)")
+"""What a sentence begins with that ends a solution; its only number is the answer."""
 PREMISE = cue(r"\W*(?:<reason>|<relates>)\b")
 """What a sentence begins with that names a circumstance or reason first."""
 CAUSE = cue(r"\b(?:<causes>|where|which|given)\b")

@@ -164,7 +164,7 @@ def test_integer_list__reads(text: str, expected: str | None) -> None:
 @settings(deadline=None)
 @given(text=hostile_text(), values=st.lists(st.integers(), min_size=1, max_size=8))
 def test_integer_list__explicit_last_line_wins(text: str, values: list[int]) -> None:
-    assume("boxed" not in text)  # two final forms that differ are no answer
+    assume("boxed" not in text and "nswer" not in text)  # two final forms that differ are no answer
     expected = ", ".join(map(str, values))
 
     assert integer_list(f"{text}\nAnswer: {expected}") == expected
