@@ -81,9 +81,9 @@ _JOINED = re.compile(
     rf"(?<=[A-Za-z])(?={_SCRIPT})|(?<={_SCRIPT})(?=[A-Za-z])|(?<=[0-9])(?=[\u3040-\u30ff\uac00-\ud7a3])"
 )
 """Where a script without spaces touches a letter or number."""
-_LATEX_COMMA = re.compile(r"\{,\}|\\[,!;:]")
+_LATEX_COMMA = re.compile(r"\{,\}|\\[,!;:](?!\s?\\[dtc]?frac)")
 _EMPHASIS = re.compile(r"(?<!\w)(_{1,3})([^\s_](?:[^_\n]{0,300}[^\s_])?)\1(?!\w)")
-_LATEX_SPACE = re.compile(r"\\(?:[()\[\]]|(?:q?quad|displaystyle|left|right|rm|bf|tt)\b| (?<!\\\\ ))")
+_LATEX_SPACE = re.compile(r"\\(?:[()\[\],]|(?:q?quad|displaystyle|left|right|rm|bf|tt)\b| (?<!\\\\ ))")
 
 
 def clean(text: str) -> str:
@@ -184,8 +184,8 @@ _NO_SUBJECT = cue(r"(?>[\W_]*)(?:so |and |now )?<no_subject>?")
 _LONGEST_SUBJECT = 3000
 _CLOSING_TAG = re.compile(r"</|\[/|<\|")
 _UNWRAPPED = re.compile(
-    r"[\s*_`$>\"'“‘(\[|\\]{0,12}(?:\\(?:boxed|fbox)\s{0,3}\{|<(?:[A-Za-z]{1,12}[_ -]?)?(?:answer|result|solution|output"
-    r"|final)>)"
+    r"(?:[\s*_`$>\"'“‘(\[|\\]{0,12}|\s*[^\n]{0,160}?)"
+    r"(?:\\(?:boxed|fbox)\s{0,3}\{|<(?:[A-Za-z]{1,12}[_ -]?)?(?:answer|result|solution|output|final)>)"
 )
 _TABLE = re.compile(r"[ \t|]{0,8}\n[ \t|:-]{3,}\n(?:[^\n|]*\|)*(?=[^\n|]+\|?[ \t]*(?:\n|\Z))")
 """The rest of a table's head, and its first row up to its last cell."""
@@ -265,7 +265,7 @@ def _place(text: str, mark: re.Match[str]) -> _Place | None:
     begins = (line > 0 or at <= _HEAD) and _BEFORE.fullmatch(before) is not None
     if kind == "short":
         return (Rank.ASKED, end, "") if begins else None
-    if _QUOTED.fullmatch(before):
+    if _QUOTED.fullmatch(before) or (not begins and CONDITION.search(_CLAUSE.split(before)[-1])):
         return None
     spot = _subject(text, at, end)
     if spot is None and (begins or _MARK_ITSELF.match(text, at) or _TABLE.match(text, end)):

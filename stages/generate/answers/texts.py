@@ -234,7 +234,10 @@ def same_text(answer: str, reference: str, exact: frozenset[str]) -> bool:
 
 
 def _forms(answer: str) -> Iterator[str]:
-    """An answer as it stands, and without a pair around it and a remark behind it."""
+    """What an answer states, the answer as it stands, and without a pair around it and a remark behind it."""
+    statement = None if words.DOUBT.search(answer) else words.STATEMENT.match(answer)
+    if statement and words.is_affirmed(answer, statement.end(), len(answer)):
+        yield answer[statement.end() :]
     for _ in range(4):
         yield answer
         answer = without_markup(answer)

@@ -250,7 +250,8 @@ def at_end(text: str, form: Form) -> str | None:
     """The value that the last line with one is, has in bold, or states in its last sentence that affirms one."""
     for line in places.last_lines(text):
         for part in (line, *places.bold_passages(line), words.RESULT.split(line)[-1]):
-            if (value := whole(part, form)) is not None:
+            noun = part != line and form.counts_things and _NOUN.search(part)
+            if (value := whole(part[: noun.start()] if noun else part, form)) is not None:
                 final = _kept_or_corrected(text[text.rfind(part) + len(part) :], value, form)
                 return None if words.BROKEN_OFF.search(text[-_HEAD:]) else final or None
         near = line if len(line) <= form.longest else line[line.rfind(" ", 0, -form.longest) + 1 :]
@@ -291,7 +292,8 @@ def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str 
     for low, high in reversed(spans) if last else spans:
         inside = [m for m in mentions if low <= m.start < high]
         affirmed = [m for m in inside if words.is_affirmed(line, m.start, m.end)]
-        if last and line[low:high].rstrip(" *_`\"')").endswith("?"):
+        if line[low:high].rstrip(" *_`\"')").endswith("?"):
+            refused = refused or not last
             continue
         leads = not last if form.labels else low == 0 or last
         chosen = _leading(line, low, inside, form) if leads else None
@@ -364,7 +366,8 @@ def _is_replaced(line: str, mentions: Sequence[Mention], form: Form) -> bool:
     if rival is None or not words.is_affirmed(line, rival.start, rival.end):
         return False
     gap = line[first.end : rival.start]
-    return bool(words.CHANGED.search(gap)) or (form.labels and not _APART.search(gap))
+    apart = _APART.search(gap) and not words.CONDITION.search(gap)
+    return bool(words.CHANGED.search(gap)) or (form.labels and not apart)
 
 
 def _is_one_of_several(sentence: str, low: int, chosen: Mention, mentions: Sequence[Mention]) -> bool:

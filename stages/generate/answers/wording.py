@@ -166,7 +166,9 @@ DOUBT = cue(
     rf"|{CONDITION.pattern}|\(\?\)|[\u2717\u2718\u274c]"
 )
 """What leaves open whether a value that has no mark is the answer."""
-BROKEN_OFF = cue(r"(?:\b<unfinished>(?: then| now)?(?:[,\s\u2026]|\.\.)*|[:=][\s*_$]*)\Z")
+BROKEN_OFF = cue(
+    r"(?:\b<unfinished>(?: then| now)?(?:[,\s\u2026]|\.\.)*|[:=][\s*_$]*|(?:\s[-+/÷×]|[0-9]-)\s*)\Z"
+)
 """An end that is none."""
 CONFIRMS = cue(
     r"[\u2713\u2714\u2705]|\bno (?:mistake|error|problem)s?\b"
