@@ -364,6 +364,16 @@ CHATTER = cue(
 )
 BULLET = re.compile(r"\A(?:[-*•+>]|1[.)]) (?=\S)")
 """The mark of an item in a list; a minus sign that stands apart is none where a value is asked for on its line."""
+_NEXT_ITEM = re.compile(r"\n[ \t]*(?:[-*•+]|[2-9][.)]) (?=\S)")
+
+
+def on_one_line(tail: str, joint: str) -> str:
+    """A place without what is in front of its value; of a list that begins on the next line, all items on one."""
+    inner = tail.lstrip(" \t*_`")
+    item = BULLET.match(inner.lstrip()) if inner[:1] == "\n" else None
+    return _NEXT_ITEM.sub(joint, inner.lstrip()[item.end() :]) if item else inner.lstrip(" \t\n*_`")
+
+
 _LAST_LINES = 12
 
 

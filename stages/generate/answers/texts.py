@@ -46,7 +46,7 @@ def line_of(passage: Passage) -> str:
     >>> [line_of(place) for place in passages("**Answer:** *(a, b]*. \n Done.")]
     ['(a, b]']
     """
-    line = places.BULLET.sub("", passage.text.lstrip(" \t\n\r*_`").split("\n", 1)[0], count=1)
+    line = places.BULLET.sub("", places.on_one_line(passage.text, ", ").split("\n", 1)[0], count=1)
     return without_markup(places.in_box(line) if passage.boxed else line)
 
 
@@ -172,6 +172,8 @@ def _polar(line: str) -> str | None:
 
 _BETWEEN_WORDS = re.compile(r"(?<=[^\W\d_]{2})[-\u2010-\u2015/](?=[^\W\d_]{2})")
 _STOPS = re.compile(r"(?<![0-9])[.,]|[.,](?![0-9])|[;:!?\"“”„«»…¿¡'’‘`]")
+# "3, 5 and 7" is the list "3, 5, 7".
+_LAST_ITEM = re.compile(r"(,[^,\n]{1,40}?),?\s(?:and|&)\s(?=[^,\n]{1,40}\Z)")
 _ARTICLE = re.compile(r"\b(?:the|an|a)\s+(?=[^\W\d_])", re.IGNORECASE)
 
 
@@ -199,7 +201,8 @@ def _less(line: str, exact: frozenset[str]) -> str:
     if "case" not in exact:
         line = line.casefold()
     if "punctuation" not in exact:
-        line = _STOPS.sub("", _BETWEEN_WORDS.sub(" ", line.replace("**", "")))
+        line = _LAST_ITEM.sub(r"\1 ", _BETWEEN_WORDS.sub(" ", line.replace("**", "")))
+        line = _STOPS.sub("", line)
     if "articles" not in exact:
         line = _ARTICLE.sub("", line)
     if "whitespace" not in exact:

@@ -190,18 +190,12 @@ def _contradiction(
     return None
 
 
-_NEXT_ITEM = re.compile(r"\n[ \t]*(?:[-*•+]|[2-9][.)]) (?=\S)")
-
-
 def first_line(tail: str, longest: int = places.SEGMENT) -> str:
     """The first line that says something, cut to so many characters and a whole word.
 
     A line that ends with a colon goes on with the next one, and an item of a list with the others.
     """
-    inner = tail.lstrip(" \t*_`")
-    tail = inner.lstrip(" \t\n*_`")
-    item = places.BULLET.match(tail) if inner[:1] == "\n" else None
-    tail = _NEXT_ITEM.sub(" and ", tail[item.end() :]) if item else tail
+    tail = places.on_one_line(tail, " and ")
     line, newline, following = tail[: longest + 1].partition("\n")
     if newline and line.rstrip(" *_").endswith(":"):
         line = f"{line} {following.lstrip().partition(chr(10))[0]}"
