@@ -97,7 +97,7 @@ _ARTICLE = re.compile(
     r"\s{1,3}(?!(?:and|or|to|because|since|as|is|was|not|instead|rather|by|but|fits|works|remains|must|can|it)\b)[a-z]"
 )
 """What follows a label that is a word or a number of its sentence, as "A lamp" has."""
-_ITS_TEXT = re.compile(r"[\s)\].:*_`\"'“\u2013\u2014=(-]{1,8}\Z")
+_ITS_TEXT = re.compile(r"[\s)\].:,*_`\"'“\u2013\u2014=(-]{1,8}(?:(?:the|an?)\s)?\Z")
 _LONGEST = 2000
 """Characters of options, altogether, up to which a mention in running text is searched for."""
 

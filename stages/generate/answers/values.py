@@ -294,18 +294,12 @@ def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str 
         if last and chosen and not (_LINE_END.match(line, chosen.end) or _noun(line, chosen, form)):
             chosen = None
         if chosen is None:
-            refused = refused or (any(not m.weak for m in inside) and not affirmed)
+            strong = [m for m in inside if not m.weak]
+            refused = refused or (strong != [] and not affirmed)
             chosen = _stated_value(line[:high], low, affirmed, form, last=last)
-            ends = high == len(line) or places.CHATTER.match(line, high)
-            if chosen is None and last and form.counts_things and ends and words.CONCLUDES.match(line, low):
-                strong = [m for m in inside if not m.weak]
-                chosen = next((m for m in strong if m in affirmed), None) if len(strong) == 1 else None
-            if chosen is None and loose:
-                strong = [m for m in affirmed if not m.weak and (not form.labels or line[m.start] in "([")]
-                bracket = line.find("(", strong[0].end, high) if strong else -1
-                strong = [m for m in strong if bracket < 0 or m.start < bracket]
-                heads = [m for m in strong if not words.NEARLY_RELATES.search(line[low : m.start])]
-                chosen = next(reversed(heads or strong), None)
+            if chosen is None and last and form.counts_things and strong:
+                return None  # the text does not end up with what an earlier sentence says
+            chosen = chosen or (_loose_value(line[:high], low, affirmed, form) if loose else None)
             if chosen is not None and loose and words.DOUBT.search(line):
                 return REFUSED
         if chosen is not None:
@@ -429,11 +423,22 @@ def _stated_value(
         )
     ]
     if not candidates:
-        return None
+        strong = [m for m in affirmed if not m.weak]
+        concludes = last and form.counts_things and words.CONCLUDES.match(line, low)
+        return strong[0] if concludes and len(strong) == 1 else None
     reason = words.REASON.search(line, low)
     bracket = line.find(" (", candidates[0].end) if form.counts else -1
     ends = (reason.start() if reason else -1, bracket, len(line))
     return [m for m in candidates if m.end <= min(end for end in ends if end >= candidates[0].end)][-1]
+
+
+def _loose_value(line: str, low: int, affirmed: Sequence[Mention], form: Form) -> Mention | None:
+    """The last value of a sentence on an answer line that is no circumstance, nor in a bracket behind another one."""
+    strong = [m for m in affirmed if not m.weak and (not form.labels or line[m.start] in "([")]
+    bracket = line.find("(", strong[0].end) if strong else -1
+    strong = [m for m in strong if bracket < 0 or m.start < bracket]
+    heads = [m for m in strong if not words.NEARLY_RELATES.search(line[low : m.start])]
+    return next(reversed(heads or strong), None)
 
 
 def _by_name(line: str, low: int, at: Mention, affirmed: Sequence[Mention]) -> bool:
