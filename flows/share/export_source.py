@@ -136,9 +136,7 @@ class Source:
     def scores(self, row: Row) -> dict[str, float]:
         """The results that a trial is part of: `ACCURACY` where there is a right answer, and the layers that it has."""
         accuracy = (
-            {ACCURACY: float(row["status"] == "correct")}
-            if row["cell_id"] in self._graded_cells
-            else {}
+            {ACCURACY: float(row["status"] == "correct")} if row["cell_id"] in self._graded_cells else {}
         )
         return accuracy | {name: row[name] for name in LAYERS if row[name] is not None}
 

@@ -105,8 +105,7 @@ _LONGEST = 2000
 def read_choice(text: str, labels: Sequence[str], options: Sequence[str]) -> str | None:
     r"""The label of the option that a reply chooses; None if it chooses none, or hedges between two.
 
-    An answer may give the label, the label and the option, or the option's text. A label counts more than a
-    text that belongs to another one.
+    An answer may give the label, the option's text, or both, if they belong together.
 
     Examples
     --------

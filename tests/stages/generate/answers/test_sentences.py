@@ -153,3 +153,109 @@ def test_same_text__passes_over_asides_alone(answer: str, reference: str, right:
 )
 def test_read_declared__takes_the_word_that_answers_a_question(reply: str, answer: str | None) -> None:
     assert read_declared(reply, "auto", "", ["No"], Comparison()) == answer
+
+
+@pytest.mark.parametrize(
+    ("reply", "number"),
+    [
+        ("3 + 4 = 7 apples.\nTherefore, she earned $45.", "45"),
+        ("Por lo tanto, el precio es de 45 euros.", "45"),
+        ("Il totale è 45.", "45"),
+        ("合計は45円です。", "45"),
+        ("So the total comes to $58.40. Hope this helps!", "58.4"),
+        ("So she spent 13 dollars. That leaves her 7 of 20.", None),  # what it ends up with is another number
+        ("So he needs 5 buses for 45 students.", None),
+        ("She needs 45 more minutes.", None),  # concludes nothing
+        ("It takes 12 workers **4 days** to finish.", "4"),
+        ("We get 42.\n\n**42**\n\nThat can't be right.", None),
+        ("I'm sorry, it cannot be solved. The distance is 240 km.", None),
+        ("The first has 12, the second 18. Now we add 12 + 18 +", None),
+        ("We get 20 for the first part.\n\nFor the second part we need", None),
+    ],
+)
+def test_read_number__at_the_end_takes_the_only_number_of_a_conclusion(
+    reply: str, number: str | None
+) -> None:
+    assert read_number(reply) == number
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        (r"\boxed{x = -\frac{7}{4}}", "-1.75"),
+        (r"$3\,\tfrac{1}{8}$ m", "3.125"),
+        ("d = v·t = 12 m/s × 8 s = 96 m", "96"),
+        ("12 + the number of guests", None),
+        ("half a dozen, i.e. 6", "6"),
+        ("3、5", None),
+        ("3.1 hours? It could also be 3.5.", None),
+    ],
+)
+def test_read_number__reads_signs_and_expressions_whole(text: str, number: str | None) -> None:
+    assert read_number(f"Answer: {text}") == number
+
+
+@pytest.mark.parametrize(
+    ("reply", "number"),
+    [
+        ("**Final Answer**\n\nThe final answer is $\\boxed{-16}$. I hope it is correct.", "-16"),
+        ("The total is 490.\n\nAnswer: \\boxed{5", None),
+        ("\\boxed{12} if n is even, and \\boxed{15} if n is odd", None),
+        ("\\boxed{12}\n\nNow with the discount:\n\n\\boxed{15}", "15"),
+        ("Answer: 45\n\nThe discount applies before tax, so this is wrong.", None),
+        ("Answer: 12\nOops, that is the number of legs.", None),
+        ("If he keeps the goats, Answer: 15. If he sells them, Answer: 9.", None),
+    ],
+)
+def test_read_number__takes_one_box_that_is_closed_and_stands(reply: str, number: str | None) -> None:
+    assert read_number(reply) == number
+
+
+@pytest.mark.parametrize(
+    ("reply", "label"),
+    [
+        ("Answer: B (tin)", "B"),
+        ("Answer: B (zinc)", None),
+        ("I would choose B, the tin.", "B"),
+        ("A. iron\nB. tin\nC. zinc\nD. lead", None),
+        ("We have to think about:\n\nA) what melts\nB) what bends", None),
+        ("A) iron ✗\nB) tin ✓", "B"),
+        ("Not A, not B, not D. So C.", "C"),
+        ("After elimination, only B remains.", "B"),
+        ("A, B and D can all be ruled out, which leaves C as the right option.", "C"),
+        ("Answer: A + B", None),
+        ("Answer: C + O2 → CO2", None),
+        ("Answer: D-block elements", None),
+        ("Answer: None of the options A to D is correct.", None),
+        ("Answer: (A) if it is hot, (C) if it is cold", None),
+        ('Your friend chose "Answer: C". That is a wrong choice. Try again!', None),
+        ("الإجابة الصحيحة هي: A", "A"),
+    ],
+)
+def test_read_choice__takes_no_label_of_a_list_a_formula_or_another_text(
+    reply: str, label: str | None
+) -> None:
+    assert read_choice(reply, "ABCD", OPTIONS) == label
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference", "right"),
+    [
+        ("3, 5 and 7", "3, 5, 7", True),
+        ("3, 5, and 7", "3, 5 & 7", True),
+        ("red and green", "red, green", False),  # may be one thing
+        ("3, 5, 7, ...", "3, 5, 7", False),
+        ("Paris...", "Paris", True),
+        ("The capital of Kenya is Nairobi", "Nairobi", True),
+        ("It is not Nairobi", "Nairobi", False),
+        ("答案不是鲁迅", "鲁迅", False),
+    ],
+)
+def test_same_text__compares_lists_and_what_a_sentence_states(
+    answer: str, reference: str, right: bool
+) -> None:
+    assert same_text(answer, reference, frozenset()) is right
+
+
+def test_read_text__reads_all_items_of_a_list() -> None:
+    assert read_declared("Answer:\n* 10\n* 20\n* 30", "auto", "", [], Comparison()) == "10, 20, 30"
