@@ -24,7 +24,7 @@ _DATE = regex.compile(
     rf"|(?P<m>{_MONTH})\s{{0,3}}(?:the\s)?(?P<d>{_DAY})(?:st|nd|rd|th)?,?\s{{0,3}}(?P<y>[0-9]{{4}})"
     rf"|(?P<d>{_DAY})(?:st|nd|rd|th|er|\.|º)?[\s-]{{0,3}}(?:(?:day\s)?of\s|de\s)?(?P<m>{_MONTH}),?[\s-]{{0,3}}(?:de\s|of\s)?(?P<y>[0-9]{{4}})"
     rf"|(?P<y>[0-9]{{4}}),?\s{{1,3}}(?P<m>{_MONTH})\s{{1,3}}(?P<d>{_DAY})"
-    rf")(?![\w/]|[-.][0-9])",
+    rf")(?![\w/]|[-.][0-9]|\.[a-z])",
     regex.IGNORECASE,
 )
 _NUMBERS: dict[str, int] = {}

@@ -76,7 +76,7 @@ def instead(tail: str, value: str, mentions: Sequence[Mention], *, free: bool = 
         opened = opened and role is None and not explained and not confirmed
         if role == "replaces" or (role == "stated" and (hard or redone)):
             stands = claimed
-        elif role == "stands":
+        elif role == "stands" and (stands != REFUSED or _ends_with(sentence, value)):
             stands = value
         elif role in ("stated", "open"):
             stated = unexplained or (position == 0 and not explained)
@@ -91,6 +91,11 @@ def instead(tail: str, value: str, mentions: Sequence[Mention], *, free: bool = 
     if opened and stands == value:
         return REFUSED
     return None if stands == value else stands
+
+
+def _ends_with(sentence: _Sentence, value: str) -> bool:
+    """Whether a clause of a sentence ends with a value."""
+    return any(m.value == value and words.ENDS.match(sentence.text, m.end) for m in sentence.mentions)
 
 
 def _withdrawn(sentence: _Sentence, value: str, topic: str | None) -> bool:

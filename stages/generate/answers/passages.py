@@ -164,7 +164,7 @@ _AFTER_ASKED = cue(
     r"s?[*_`\"'\])>~ \t]{0,8}(?:\((?:final|[a-z]{2,20})\)[*_ \t]{0,4})?(?:=>|[:=|]|-{1,3}>?(?![0-9])"
     r"|[\u2014\u2192\u21d2\u27f6\u279c]|$|\n)[*_ \t\u2192\u21d2]{0,8}(?:is\b:?)?"
 )
-_QUOTED = re.compile(r"[^\n]*\w[^\n]*\s[\"'`“‘]")
+_QUOTED = re.compile(r"[^\n]*\w[^\n]*\s[\"'`“‘][^\"'`”’]*")
 """What stands before a mark that the line quotes, from its prompt or from somebody else."""
 _MARK_ITSELF = re.compile(r"(?:Answer|ANSWER)[*_]{0,3}:")
 """The asked form to the letter, which may stand within a line too."""
@@ -360,7 +360,7 @@ def end_of_brackets(text: str, at: int, brackets: re.Pattern[str], depth: int = 
 _FENCED = re.compile(r"```[\w+-]{0,12}[ \t]*\n((?:(?!```)(?>[^\n]*)\n){1,200}?)[ \t]*```")
 _BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*|__([^_\n]{1,200})__")
 CHATTER = cue(
-    r"(?>[\W_]*)(?:i )?(?:<chatter>|i(?: am|'m) (?:\w+ )?(?:confident|sure|certain)(?! (?:that|it)))\b"
+    r"(?>[\W_]*)(?:i )?(?:<chatter>|i(?: am|'m) (?:(?!not\b)\w+ )?(?:confident|sure|certain)(?! (?:that|it)))\b"
 )
 BULLET = re.compile(r"\A(?:[-*•+>]|1[.)]) (?=\S)")
 """The mark of an item in a list; a minus sign that stands apart is none where a value is asked for on its line."""

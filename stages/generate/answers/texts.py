@@ -173,7 +173,7 @@ def _polar(line: str) -> str | None:
 _BETWEEN_WORDS = re.compile(r"(?<=[^\W\d_]{2})[-\u2010-\u2015/](?=[^\W\d_]{2})")
 _STOPS = re.compile(r"(?<![0-9])[.,]|[.,](?![0-9])|[;:!?\"“”„«»…¿¡'’‘`]")
 # "3, 5 and 7" is the list "3, 5, 7".
-_LAST_ITEM = re.compile(r"(,[^,\n]{1,40}?),?\s(?:and|&)\s(?=[^,\n]{1,40}\Z)")
+_LAST_ITEM = re.compile(r"(,[^,\n]{1,40}?),?\s(?:and|&|und|et|y|e|и)\s(?=[^,\n]{1,40}\Z)")
 _ARTICLE = re.compile(r"\b(?:the|an|a)\s+(?=[^\W\d_])", re.IGNORECASE)
 
 

@@ -164,6 +164,10 @@ def _end_of(text: str, passage: Passage, value: str, form: Form) -> int:
     return start + (ends[0] if ends else stop.end() if stop else len(near))
 
 
+_LISTED = re.compile(r"[^\n]{1,40}\s*\n[^\n]{1,40}\s*")
+"""An answer line's value and the mark of another one below."""
+
+
 def _contradiction(
     text: str, marked: Sequence[Passage], stands: tuple[Passage, str, int], form: Form
 ) -> str | None:
@@ -174,7 +178,8 @@ def _contradiction(
         before = passage.start < first.start
         between = text[slice(*((passage.start, first.start) if before else (begin, passage.start)))]
         beside = "\n" not in between.strip()
-        if not (beside and passage.rank is first.rank is Rank.MARKED):
+        listed = beside if passage.rank is Rank.MARKED else not form.free and _LISTED.fullmatch(between)
+        if not (listed and passage.rank is first.rank is not Rank.SAID):
             led = text[max(0, passage.start - _HEAD) : passage.start].rpartition("\n")[2].split()
             if passage.rank in ranks or (
                 before and (beside or (passage.rank is not Rank.SAID and len(led) > 2))
@@ -208,6 +213,7 @@ def first_line(tail: str, longest: int = places.SEGMENT) -> str:
 
 _NOUN = re.compile(r"\s(?!of\b|or\b|and\b|not\b)[A-Za-zµ][\w²³/]{0,19}(?:\s[a-z]{2,20})?(?=[\s*_.!]*$)")
 _SENTENCE = re.compile(r"(?<=[.!?])[\"'`*)]{0,3}\s+(?=[A-Z(\"'*`])")
+_STOP_OR_LINE = re.compile(r"\n|(?<=[.!?]) (?=[A-Z])")
 _STOP = re.compile(r"[.;]\s")
 _ITEM = re.compile(r"\(?1[.)]\s+(?=\S)")
 """The number of the first item in a list, which may be its only one."""
@@ -243,11 +249,14 @@ def whole(line: str, form: Form) -> str | None:
 def at_end(text: str, form: Form) -> str | None:
     """The value that the last line with one is, has in bold, or states in its last sentence that affirms one."""
     for line in places.last_lines(text):
-        for part in (line, *places.bold_passages(line), words.RESULT.split(line)[-1]):
+        row = line.startswith("|")  # of a table, which states nothing but in bold
+        for part in (*([] if row else [line]), *places.bold_passages(line), words.RESULT.split(line)[-1]):
             noun = part != line and form.counts_things and _NOUN.search(part)
             if (value := whole(part[: noun.start()] if noun else part, form)) is not None:
                 final = _kept_or_corrected(text[text.rfind(part) + len(part) :], value, form)
                 return None if words.BROKEN_OFF.search(text[-_HEAD:]) else final or None
+        if row:
+            return None
         near = line if len(line) <= form.longest else line[line.rfind(" ", 0, -form.longest) + 1 :]
         mentions = form.mentions(near)
         if mentions or form.labels:
@@ -256,7 +265,11 @@ def at_end(text: str, form: Form) -> str | None:
             stated = [m for m in mentions if m.value == value or not value]
             if not value or any(map(words.DECLINES.match, _SENTENCE.split(near[: mentions[0].start])[:-1])):
                 return None
-            tail = (part for part in text[text.rfind(near) :].split("\n") if not places.CHATTER.match(part))
+            tail = (
+                part
+                for part in _STOP_OR_LINE.split(text[text.rfind(near) :])
+                if not places.CHATTER.match(part)
+            )
             return None if _is_doubtful("\n".join(tail), mentions, stated[0]) else value
     return None
 
@@ -279,7 +292,8 @@ def _is_doubtful(tail: str, mentions: Sequence[Mention], at: Mention) -> bool:
 def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str | None:
     """The value that one line gives; None if it has none, `REFUSED` if it denies or hedges."""
     mentions = form.mentions(line)
-    if not last and words.DECLINES.match(line) and (not mentions or _STOP.search(line, 0, mentions[0].start)):
+    named = [m for m in mentions if not form.counts_things or words.is_stated(line, m.start)]
+    if not last and words.DECLINES.match(line) and (not named or _STOP.search(line, 0, named[0].start)):
         return REFUSED
     spans = list(pairwise([0, *(cut.end() for cut in _SENTENCE.finditer(line)), len(line)]))
     refused = False

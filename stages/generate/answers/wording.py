@@ -164,6 +164,7 @@ CONDITION = cue(r"\b<condition>\b")
 DOUBT = cue(
     rf"(?!(?<=\bi )said\b|(?<=at )said){HEDGE.pattern}|\b(?:<doubt>|would(?! <would_state>\b))\b"
     rf"|{CONDITION.pattern}|\(\?\)|[\u2717\u2718\u274c]"
+    r"|可能|也许|或许|无法|不确定|かもしれ|たぶん|아마|(?:\A|[.!?]\s)(?:next|now|then),? (?:we|i) (?:need|must|have)\b"
 )
 """What leaves open whether a value that has no mark is the answer."""
 BROKEN_OFF = cue(

@@ -30,7 +30,7 @@ _ENCLOSED = re.compile(
 """A formula with a pair of delimiters around it."""
 _SAYS_MORE = cue(r"(?![\s.,;(]*<explains>(?!\w)).*(?:[0-9$\\=+]|\bor\b)")
 """What makes the rest of a line more than words about its formula."""
-_BRACKET = re.compile(r"\s\([^()]*\)\s*\.?\Z")
+_BRACKET = re.compile(r"\s\((?=[^()]*[A-Za-z.]{2}\s)[^()]*\)\s*\.?\Z")
 _SENTENCE = re.compile(
     r"(?<=[\w)}\]$])[.,;]?\s+(?=(?:This|That|It|We|I|Because|Since|because|since|as|where)\s)|(?<=\w\w)\.\s+(?=[A-Z])"
 )
@@ -94,7 +94,7 @@ def _formula_of(text: str) -> str | None:
         return REFUSED
     if enclosed and not _SAYS_MORE.match(_BRACKET.sub("", _SENTENCE.split(line)[0])):
         return next(filter(None, enclosed.groups())).strip() or None
-    line = _SENTENCE.split(text.partition("\n")[0])[0]
+    line = _BRACKET.sub("", _SENTENCE.split(text.partition("\n")[0])[0])
     line = line.strip().removesuffix("**").rstrip(" .").removesuffix("**").strip()
     for mark in "`*_":
         line = line.strip(mark) if line.count(mark) % 2 or line[:1] == line[-1:] == mark else line
