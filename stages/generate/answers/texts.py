@@ -150,6 +150,19 @@ def read_text(text: str, comparison: object = None, *, most_words: int | None = 
     return read_final(places.normalise(text), TextForm(most_words))
 
 
+def stated_in(answer: str, accepted: Sequence[str], exact: frozenset[str]) -> str:
+    """What an answer states as a sentence, if that is accepted; else the answer."""
+    statement = None if words.DOUBT.search(answer) else words.STATEMENT.match(answer)
+    if (
+        _STOP.search(answer)
+        or statement is None
+        or not words.is_affirmed(answer, statement.end(), len(answer))
+    ):
+        return answer
+    stated = answer[statement.end() :]
+    return stated if any(same_text(stated, reference, exact) for reference in accepted) else answer
+
+
 def _words_of_line(line: str, *, stated: bool = False) -> str | None:
     """The words of a line; behind a statement, without what only leads to them."""
     line = line.rstrip("|").strip()
@@ -237,10 +250,7 @@ def same_text(answer: str, reference: str, exact: frozenset[str]) -> bool:
 
 
 def _forms(answer: str) -> Iterator[str]:
-    """What an answer states, the answer as it stands, and without a pair around it and a remark behind it."""
-    statement = None if words.DOUBT.search(answer) else words.STATEMENT.match(answer)
-    if statement and words.is_affirmed(answer, statement.end(), len(answer)):
-        yield answer[statement.end() :]
+    """An answer as it stands, and without a pair around it and a remark behind it."""
     for _ in range(4):
         yield answer
         answer = without_markup(answer)

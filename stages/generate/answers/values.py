@@ -164,10 +164,6 @@ def _end_of(text: str, passage: Passage, value: str, form: Form) -> int:
     return start + (ends[0] if ends else stop.end() if stop else len(near))
 
 
-_LISTED = re.compile(r"[^\n]{1,40}\s*\n[^\n]{1,40}\s*")
-"""An answer line's value and the mark of another one below."""
-
-
 def _contradiction(
     text: str, marked: Sequence[Passage], stands: tuple[Passage, str, int], form: Form
 ) -> str | None:
@@ -178,8 +174,7 @@ def _contradiction(
         before = passage.start < first.start
         between = text[slice(*((passage.start, first.start) if before else (begin, passage.start)))]
         beside = "\n" not in between.strip()
-        listed = beside if passage.rank is Rank.MARKED else not form.free and _LISTED.fullmatch(between)
-        if not (listed and passage.rank is first.rank is not Rank.SAID):
+        if not (beside and passage.rank is first.rank is Rank.MARKED):
             led = text[max(0, passage.start - _HEAD) : passage.start].rpartition("\n")[2].split()
             if passage.rank in ranks or (
                 before and (beside or (passage.rank is not Rank.SAID and len(led) > 2))

@@ -15,6 +15,7 @@ from evalcube.stages.generate.answers.texts import (
     place_of_answer,
     read_text,
     same_text,
+    stated_in,
     without_markup,
 )
 from evalcube.stages.generate.answers.ways import note
@@ -73,7 +74,8 @@ def read_declared(
 ) -> str | None:
     """The answer in a reply; of those that are only looked for, the accepted one. None if there is none."""
     if match == "auto":
-        return read_text(text, most_words=max([_FEW_WORDS, *(len(answer.split()) for answer in accepted)]))
+        line = read_text(text, most_words=max([_FEW_WORDS, *(len(answer.split()) for answer in accepted)]))
+        return line and stated_in(line, accepted, comparison.exact)
     if match == "math":
         from evalcube.stages.generate.foreign.maths import read_math
 
