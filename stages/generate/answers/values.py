@@ -193,12 +193,10 @@ def _contradiction(
 def first_line(tail: str, longest: int = places.SEGMENT) -> str:
     """The first line that says something, cut to so many characters and a whole word.
 
-    A line that ends with a colon goes on with the next one, and an item of a list with the others.
+    An item of a list goes on with the others.
     """
     tail = places.on_one_line(tail, " and ")
-    line, newline, following = tail[: longest + 1].partition("\n")
-    if newline and line.rstrip(" *_").endswith(":"):
-        line = f"{line} {following.lstrip().partition(chr(10))[0]}"
+    line = tail[: longest + 1].split("\n", 1)[0]
     if len(line) > longest:  # a word is not cut
         line = line[:longest] + re.split(r"\s", tail[longest:], maxsplit=1)[0]
     return line.strip(" \t\n")
