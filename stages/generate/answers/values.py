@@ -118,18 +118,18 @@ def read_final(text: str, form: Form) -> str | None:
         return unmarked
     begin = _end_of(text, passage, value, form)
     final, tail = _contradiction(text, marked, (passage, value, begin), form), text[begin:]
-    if (
-        final is None
-        and _OR_ELSE.match(tail)
-        and value not in [m.value for m in form.later(tail[:_HEAD], value)]
-    ):
+    if final is None and _offers_another(tail, value, form):
         final = REFUSED
-    elif final is None:
-        final = (
-            _kept_or_corrected(tail, value, form) if value or form.free or words.TURNS.search(tail) else value
-        )
+    elif final is None and (value or form.free or words.TURNS.search(tail)):
+        final = _kept_or_corrected(tail, value, form)
+    final = value if final is None else final
     note("correction" if final and final != value else passage.rank.value, form.name, read=bool(final))
     return final or None
+
+
+def _offers_another(tail: str, value: str, form: Form) -> bool:
+    """Whether an answer goes on with "or" and another value."""
+    return bool(_OR_ELSE.match(tail)) and value not in [m.value for m in form.later(tail[:_HEAD], value)]
 
 
 def _kept_or_corrected(tail: str, value: str, form: Form) -> str:
@@ -151,17 +151,14 @@ _LINE = 6000
 
 
 def _end_of(text: str, passage: Passage, value: str, form: Form) -> int:
-    """Where a value ends in its place; without a value, or where it is not written so, where the sentence ends."""
+    """Where a value ends in its place; where the place ends if the value is not written so."""
     start = max(passage.start, text.find(passage.text[:_HEAD], passage.start))
     if passage.rank is Rank.MARKED:
         inner = places.in_box(passage.text) if passage.boxed else passage.text
         return _SHUT.match(text, start + len(inner.partition("\n")[0])).end()  # type: ignore[union-attr]
     near = text[start : start + _LINE]
     ends = [m.end for m in form.mentions(near) if m.value == value or not value]
-    if form.free and value in near:
-        ends = [near.find(value) + len(value)]
-    stop = words.SENTENCE_END.search(near) if not ends else None
-    return start + (ends[0] if ends else stop.end() if stop else len(near))
+    return start + (ends[0] if ends else near.find(value) + len(value) if value in near else len(near))
 
 
 def _contradiction(
