@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from evalcube.stages.infer.endpoint import Endpoint, InferenceError
 
+_BACKSLASHES = re.compile(rb"(?:\\\\)*")
 _LONGEST_KEY = 16_384
 """Bytes; tokens of identity providers have a few thousand."""
 _COMMAND_SECONDS = 30.0
@@ -306,6 +307,9 @@ class KeyMask:
             return parts
         masked = np.zeros(len(text), np.bool_)
         masked[: ends[-1]] = np.repeat(unescaped, np.diff(ends, prepend=0))
+        for start in np.flatnonzero(np.diff(masked.view(np.int8), prepend=0) == 1):
+            pairs = _BACKSLASHES.match(text, start).end()  # type: ignore[union-attr]  # it may be empty
+            masked[start:pairs] = False  # two in a row are a backslash of the text before
         return masked | parts if self._escapable and parts is not None else masked
 
     def _find_plain(self, text: Bytes) -> Flags | None:

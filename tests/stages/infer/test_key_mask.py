@@ -81,6 +81,8 @@ def test_clean__takes_the_key_out_at_the_very_beginning_and_end(form):
 
 @given(st.text(max_size=40), st.text(max_size=40))
 @example("n", "\n")
+@example("\\", "")
+@example("\\\\n", "\\")
 def test_clean__what_is_json_stays_json(before, after):
     body = json.dumps({"a": f"{before}\n{KEY}{after}", "b": f'{before}n{SECRET[1:]}"{after}'}).encode()
 
