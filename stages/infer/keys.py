@@ -308,7 +308,7 @@ class KeyMask:
         masked = np.zeros(len(text), np.bool_)
         masked[: ends[-1]] = np.repeat(unescaped, np.diff(ends, prepend=0))
         for start in np.flatnonzero(np.diff(masked.view(np.int8), prepend=0) == 1):
-            pairs = _BACKSLASHES.match(text, start).end()  # type: ignore[union-attr]  # it may be empty
+            pairs = _BACKSLASHES.match(text, int(start)).end()  # type: ignore[union-attr]  # it may be empty
             masked[start:pairs] = False  # two in a row are a backslash of the text before
         return masked | parts if self._escapable and parts is not None else masked
 
