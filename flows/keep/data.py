@@ -26,7 +26,7 @@ def fetch_data(
     records = []
     for address in wanted:
         record = (shelf.find(str(address)) if address.is_pinned else None) or fetch(address)
-        tell(record)
+        tell(replace(record, asked=str(address)))  # however it was asked for before
         records.append(record)
     return records
 

@@ -75,7 +75,9 @@ class Interval:
     @property
     def amount(self) -> str:
         """The same in words."""
-        return f"{self.pairs} pairs" + (f" in {self.clusters} clusters" if self.clusters else "")
+        return f"{self.pairs} pair{'s' * (self.pairs != 1)}" + (
+            f" in {self.clusters} clusters" if self.clusters else ""
+        )
 
     @property
     def significant(self) -> bool:

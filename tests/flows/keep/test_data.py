@@ -89,6 +89,9 @@ def test_fetch_data__asks_again_what_a_name_means_and_sends_nothing_twice(sums):
 
     assert (first.rows, second.rows) == (31, 40)
     assert shelf.find(first.address) == first
+    told = []
+    fetch_data([first.address], told.append)
+    assert [record.is_pinned for record in told] == [True]  # though it was asked for by its name at first
     assert shelf.find(SUMS) == second
 
 

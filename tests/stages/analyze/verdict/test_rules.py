@@ -142,6 +142,7 @@ def test_decide_pair__where_clusters_are_drawn_so_many_of_them_are_needed():
         (interval(0.2, 0.6, 0), "no question has a composite of both variants"),
         (interval(0.2, 0.6, 1), "+0.40 [+0.20, +0.60] at 95%, 1 pair"),
         (interval(-0.6, -0.2, 24), "-0.40 [-0.60, -0.20] at 95%, 24 pairs"),
+        (interval(-0.6, -0.2, 1), "-0.40 [-0.60, -0.20] at 95%, 1 pair"),
         (interval(-math.inf, 0.6, 2), "too few pairs (2) for an interval at 95%"),
         (interval(0.2, math.inf, 2), "too few pairs (2) for an interval at 95%"),
     ],
