@@ -11,12 +11,12 @@ from evalcube.stages.generate.answers.final import Mention
 from evalcube.stages.generate.answers.values import PatternForm, read_value
 
 _NAMES = entries()["month_names"]
-"""Of twelve months each, in six languages."""
+"""Of twelve months each, in seven languages."""
 MONTHS = _NAMES[:12]
 _MONTH = r"[^\W\d_]{3,10}\.?"
 _DAY = r"[0-3]?[0-9]"
 _DATE = regex.compile(
-    rf"(?<![\w./-])(?<!after )(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day,?\s{{1,3}})?(?:"
+    rf"(?<![A-Za-z0-9_./-])(?<!after )(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day,?\s{{1,3}})?(?:"
     rf"(?P<y>[0-9]{{4}})[-/.](?P<m>[01]?[0-9])[-/.](?P<d>{_DAY})(?:T[0-9:.]{{1,16}}Z?)?"
     rf"|(?P<y>[12][0-9]{{3}})(?P<m>[01][0-9])(?P<d>[0-3][0-9])"
     rf"|(?P<y>[0-9]{{4}})\s?[年년]\s?(?P<m>[01]?[0-9])\s?[月월]\s?(?P<d>{_DAY})\s?[日일号]?"
@@ -56,7 +56,7 @@ _DATES = PatternForm(_DATE, _date, counts=True)
 def last_date(text: str) -> str | None:
     """The date a text ends up with, as YYYY-MM-DD; None if there is none, or if it may be either of two.
 
-    Read are ISO dates, with or without separators, dates with the month's name in either order and in six languages,
+    Read are ISO dates, with or without separators, dates with the month's name in either order and in seven languages,
     Chinese, Japanese and Korean ones, and numeric dates with the year last: with dots the day comes first, else they
     are read where only one order of day and month is possible.
 

@@ -436,11 +436,17 @@ def _stated_value(
     return [m for m in candidates if m.end <= min(end for end in ends if end >= candidates[0].end)][-1]
 
 
+_NAMED = re.compile(r"\W*[A-Za-z]*(?:[A-Z][a-z]|[a-z][A-Z])\w*\s")
+"""A name that a number belongs to, as in "Apollo 11"."""
+
+
 def _loose_value(line: str, low: int, affirmed: Sequence[Mention], form: Form) -> Mention | None:
     """The last value of a sentence on an answer line that is no circumstance, nor in a bracket behind another one."""
     strong = [m for m in affirmed if not m.weak and (not form.labels or line[m.start] in "([")]
     bracket = line.find("(", strong[0].end) if strong else -1
     strong = [m for m in strong if bracket < 0 or m.start < bracket]
+    if form.counts_things and len(strong) == 1 and _NAMED.fullmatch(line, low, strong[0].start):
+        return None
     heads = [m for m in strong if not words.NEARLY_RELATES.search(line[low : m.start])]
     return next(reversed(heads or strong), None)
 

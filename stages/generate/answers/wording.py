@@ -46,7 +46,7 @@ _UNSURE = cue(
 )
 _OPEN_END = cue(
     r"[\s\"'`*)$]{0,4}(?:(?:,\s?)?or <open_end>\b|\s?\?|,? (?:right|correct|no|isn['’]t it)\?"
-    r"|,? if (?!(?:i|my|the|you)\b)[^.,\n]{1,40},\s|(?:,\s?)?(?:maybe|perhaps|possibly)\b"
+    r"|,? if (?:(?!(?:i|my|the|you)\b)[^.,\n]{1,40},\s|[^.\n]{1,80}\botherwise\b)|(?:,\s?)?(?:maybe|perhaps|possibly)\b"
     r"|\s(?:would|might|could) (?:be|have)\b(?! (?:the|my) \w*\s?answer)|\s?(?:±|\+/-|か(?!ら)|または|もしくは))"
 )
 _SAYS = (
