@@ -358,6 +358,14 @@ def end_of_brackets(text: str, at: int, brackets: re.Pattern[str], depth: int = 
 # ---- places without a mark
 
 _FENCED = re.compile(r"```[\w+-]{0,12}[ \t]*\n((?:(?!```)(?>[^\n]*)\n){1,200}?)[ \t]*```")
+_CODE = re.compile(r"```[\w+-]{0,12}[ \t]*\n(?:(?!```)[^\n]*\n){2,200}?[ \t]*```")
+
+
+def without_code(text: str) -> str:
+    """A text without fenced blocks of two lines and more, whose lines are no sentences."""
+    return _CODE.sub("", text) if "```" in text else text
+
+
 _BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*|__([^_\n]{1,200})__")
 CHATTER = cue(
     r"(?>[\W_]*)(?:i )?(?:<chatter>|i(?: am|'m) (?:(?!not\b)\w+ )?(?:confident|sure|certain)(?! (?:that|it)))\b"

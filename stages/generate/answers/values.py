@@ -215,6 +215,7 @@ _LEFT_SIDE = re.compile(
 _SUM_RESULT = re.compile(
     r"(?:[=≈⇒→]|\b(?:is|gives?|makes?|equals?|yields?|totals?|leaves?))[\s\"'`*_$(]{0,6}$", re.IGNORECASE
 )
+_BRACKETED = re.compile(r"\([^()]*\)")
 _APART = re.compile(rf"[.;(\n]|{words.REASON.pattern}", re.IGNORECASE)
 _CLAUSE = re.compile(r"[,;](?![0-9])\s?(?:and\s|or\s)?|\s(?:and|und|et|y(?!\s?=)|и|[&/\u2014\u2013-])\s")
 _CALCULATED = re.compile(r"(?<![\w(])[0-9][^=]*[=≈][\s$*]*\Z")
@@ -236,11 +237,19 @@ def whole(line: str, form: Form) -> str | None:
     return only.value if bare and words.is_affirmed(line, only.start, only.end) else None
 
 
+_NUMBERED = re.compile(r"\A[0-9]{1,2}[.)] (?=[^\W\d])")
+
+
 def at_end(text: str, form: Form) -> str | None:
     """The value that the last line with one is, has in bold, or states in its last sentence that affirms one."""
-    for line in places.last_lines(text):
+    for line in places.last_lines(places.without_code(text)):
+        if form.counts_things:
+            line = _NUMBERED.sub("", line)  # noqa: PLW2901 - of a list
         row = line.startswith("|")  # of a table, which states nothing but in bold
         for part in (*([] if row else [line]), *places.bold_passages(line), words.RESULT.split(line)[-1]):
+            start = line.rfind(part)
+            if part != line and not words.is_affirmed(line, start, start + len(part)):
+                continue
             noun = part != line and form.counts_things and _NOUN.search(part)
             if (value := whole(part[: noun.start()] if noun else part, form)) is not None:
                 final = _kept_or_corrected(text[text.rfind(part) + len(part) :], value, form)
@@ -357,7 +366,7 @@ def _is_replaced(line: str, mentions: Sequence[Mention], form: Form) -> bool:
         return True
     if rival is None or not words.is_affirmed(line, rival.start, rival.end):
         return False
-    gap = line[first.end : rival.start]
+    gap = _BRACKETED.sub("", line[first.end : rival.start])
     apart = _APART.search(gap) and not words.CONDITION.search(gap)
     return bool(words.CHANGED.search(gap)) or (form.labels and not apart)
 

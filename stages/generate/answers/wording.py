@@ -40,7 +40,7 @@ DENIED = cue(
     r"|(?<![.!])(?<![.!]\s)[^.\n(]{0,40}\bbut (?:it|that|this)(?:['’]s| is| was)?[^.\n]{0,12}\b<wrong>\b)"
 )
 _UNSURE = cue(
-    r"\b(?:<unsure>|(?<!adds )(?<!add )up to)[\s\"'`*$(\\:]{0,4}(?:the |a )?[\s\"'`*$(\\]{0,4}\Z"
+    r"\b(?:<unsure>|(?<!adds )(?<!add )up to)[\s\"'`*$(\\:]{0,4}(?:it(?:['’]s| is) )?(?:the |a )?[\s\"'`*$(\\]{0,4}\Z"
     r"|\b(?:<vague> (?:\w{3,9} )?(?<!only )<guesses>|<unsettled>)(?: <be>)?[\s\"'`*$(\\:]{1,4}\Z"
     r"|\b(?:<supposing>|(?<![\w’'] )say)\b[^.!?;,\n]{0,30}?[\s\"'`*$(\\:]{1,4}\Z"
 )
@@ -148,6 +148,7 @@ WITHDRAWS = cue(
     r"| (?:was|am|['’]m) (?:wrong|mistaken|off)\b(?! about (?!this|that))"
     r"|<having>{0,4} (?:<errs> (?:an?|my|the) (?:\w+ )?<faults>|<mistook>)\b)"
     r"|<withdrawals>\b|\Anot (?:quite |really |at all )?(?:right|correct|true)\b)"
+    r"|\A\W*(?:(?:actually|wait|oh|hmm),? )?no\W*\Z"
     r"|不对|不對|错了|錯了|間違い|[\u2717\u2718\u274c]"
 )
 """What takes back what stands before it; a pronoun stands for the value that was named last."""
@@ -201,7 +202,7 @@ NEARLY_RELATES = cue(
 )
 SUBSET = re.compile(r"(?:\s\w+)?\sof (?:which|whom|them|these|those)\b")
 """What says of a value before it that it is a part of another one."""
-CONCLUDES = cue(r"\W*<conclusion>(?!\w)")
+CONCLUDES = cue(r"\W*<conclusion>(?!\w)|[^\n]{0,200}\b(?:in total|altogether|in all)\b")
 """What a sentence begins with that ends a solution; its only number is the answer."""
 PREMISE = cue(r"\W*(?:<reason>|<relates>)\b")
 """What a sentence begins with that names a circumstance or reason first."""

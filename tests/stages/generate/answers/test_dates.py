@@ -41,6 +41,10 @@ from evalcube.stages.generate.answers.dates import MONTHS, last_date
         ("5 jui 2021", None),
         ("5 Marchy 2021", None),
         ("13/13/2020", None),
+        ("12 апреля 1961 года", "1961-04-12"),
+        ("它倒塌的日期是1989年11月9日。", "1989-11-09"),
+        ("file 2020-05-01.log holds it", None),
+        ("no later than 2022-06-30", None),
     ],
 )
 def test_last_date__reads(text, value):
