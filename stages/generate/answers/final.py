@@ -2,7 +2,8 @@
 
 The last mark of an answer gives a value (`passages`). What follows is read sentence by sentence: each takes the answer
 back, states it again, states another value, or only talks about values, as reasons do. Another value is the answer
-where a cue of a correction goes with it; two final forms that differ without one are no answer. `wording` has the cues.
+where a cue of a correction goes with it; two final forms that differ without one are no answer. Nor are two values in
+a line, unless one is a step to the other one, its circumstance or reason. `wording` has the cues.
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from evalcube.stages.generate.answers import wording as words
 from evalcube.stages.generate.answers.passages import CHATTER, OTHER_TOPIC
+
+if TYPE_CHECKING:
+    from evalcube.stages.generate.answers.values import Form
 
 REFUSED = ""
 """What a place gives that denies a value, hedges between two, or says that there is none: the search ends there."""
@@ -211,3 +215,78 @@ def _said_outright(sentence: str, at: Mention) -> bool:
         return True
     alone = not any(map(str.isalnum, words.TURNS.sub("", before)))
     return (alone or words.ASSERTS.search(before) is not None) and not any(map(str.isalnum, after))
+
+
+# ---- two values beside each other
+
+SUM_RESULT = re.compile(
+    r"(?:[=≈⇒→]|\b(?:is|gives?|makes?|equals?|yields?|totals?|leaves?))[\s\"'`*_$(]{0,6}$", re.IGNORECASE
+)
+_BRACKETED = re.compile(r"\([^()]*\)")
+_APART = re.compile(rf"[.;(\n]|{words.REASON.pattern}", re.IGNORECASE)
+_CLAUSE = re.compile(r"[,;](?![0-9])\s?(?:and\s|or\s)?|\s(?:and|und|et|y(?!\s?=)|и|[&/\u2014\u2013-])\s")
+_CALCULATED = re.compile(r"(?<![\w(])[0-9][^=]*[=≈][\s$*]*\Z")
+LINE_END = re.compile(r"(?>[^\w?]*)$")
+
+
+def is_replaced(line: str, mentions: Sequence[Mention], form: Form) -> bool:
+    """Whether another value that follows the first one takes its place; of two letters in a sentence, none counts."""
+    first = mentions[0]
+    rival = next((m for m in mentions if m.value not in (None, first.value)), None)
+    if rival is not None and words.SHARES.match(line, rival.end):
+        return True
+    if rival is None or not words.is_affirmed(line, rival.start, rival.end):
+        return False
+    gap = _BRACKETED.sub("", line[first.end : rival.start])
+    apart = _APART.search(gap) and not words.CONDITION.search(gap)
+    return bool(words.CHANGED.search(gap)) or (form.labels and not apart)
+
+
+def is_one_of_several(sentence: str, low: int, chosen: Mention, mentions: Sequence[Mention]) -> bool:
+    """Whether a number beside that of a sentence is no circumstance, reason or step to it."""
+    start, end = chosen.start - low, chosen.end - low
+    premise = words.PREMISE.match(sentence) or _CALCULATED.search(_CLAUSE.split(sentence[:start])[-1])
+    explained: object = False
+    for rival in mentions:
+        at, after = rival.start - low, rival.end - low
+        if rival.weak or rival.value in (None, chosen.value) or not words.is_affirmed(sentence, at, after):
+            continue
+        gap = sentence[end:at] or sentence[after:start]
+        apart, relates = _CLAUSE.search(gap), words.NEARLY_RELATES
+        if at < start:
+            explained = premise or not apart or words.RESULTS.search(sentence, after)
+        else:
+            joined = explained and sentence[:at].endswith((", ", " and ")) and sentence[at].isdigit()
+            relates, reason = (words.RELATES, words.CAUSE) if apart else (relates, words.REASON)
+            explained = joined or gap.count("(") > gap.count(")") or reason.search(gap)
+            step = not apart and SUM_RESULT.search(gap)
+            explained = explained or step or words.SUBSET.match(sentence, after)
+        explained = explained or relates.search(_CLAUSE.split(sentence[:at])[-1])
+        if not explained:
+            return True
+    return False
+
+
+_ONE_WORD = re.compile(r"\s?[^\W\d_]{1,15}(?:\(|,?\s?(?:(?:and|und|et|y|и)\s)?)")
+"""What makes a range, a choice or one quantity of two numbers, in whatever language."""
+
+
+def hedges(line: str, mentions: Sequence[Mention], form: Form) -> bool:
+    """Whether two neighbours of different value are alternatives of each other, or a pair where one is due."""
+    for left, right in pairwise(mentions):
+        gap = line[left.end : right.start]
+        alike = left.value == right.value
+        amount = line[left.start] in "$€£¥₹" and words.RELATES.search(gap)  # $520 in 13 weeks
+        joins = form.counts and not (amount or (alike and left.value) or words.is_stated(line, right.start))
+        if joins and _ONE_WORD.fullmatch(gap):
+            return not (words.REASON.match(gap) or words.SUBSET.match(line, right.end))
+        calculated = left.value is None and words.is_stated(line, right.start)
+        if alike or calculated or len(gap) > 60 or not words.GAP.fullmatch(gap):
+            continue
+        weak = (left.weak or right.weak) and not LINE_END.match(line, right.end)
+        remark = gap.lstrip(" *_`\"')$")[:1] in ("(", ".") or words.EQUATES.search(gap)
+        either = words.ALTERNATIVE.search(gap) or not (weak or remark)
+        denied = any(words.denied_before(line, m.start) for m in (left, right))
+        if either and not (denied or words.DENIED.match(line, right.end)):
+            return True
+    return False

@@ -14,7 +14,16 @@ from itertools import pairwise
 
 from evalcube.stages.generate.answers import passages as places
 from evalcube.stages.generate.answers import wording as words
-from evalcube.stages.generate.answers.final import REFUSED, Mention, instead
+from evalcube.stages.generate.answers.final import (
+    LINE_END,
+    REFUSED,
+    SUM_RESULT,
+    Mention,
+    hedges,
+    instead,
+    is_one_of_several,
+    is_replaced,
+)
 from evalcube.stages.generate.answers.passages import Passage, Rank
 from evalcube.stages.generate.answers.ways import note
 
@@ -212,15 +221,7 @@ _LEFT_SIDE = re.compile(
     r"|[^.;:,(\n]{0,80}?\b(?:(?:make|give|equal|yield|leave)s?|totals)\s[\s$*]{0,6}[0-9]"
 )
 """The rest of an expression before an equals sign, which is none in "5 for x = 3"."""
-_SUM_RESULT = re.compile(
-    r"(?:[=≈⇒→]|\b(?:is|gives?|makes?|equals?|yields?|totals?|leaves?))[\s\"'`*_$(]{0,6}$", re.IGNORECASE
-)
-_BRACKETED = re.compile(r"\([^()]*\)")
-_APART = re.compile(rf"[.;(\n]|{words.REASON.pattern}", re.IGNORECASE)
-_CLAUSE = re.compile(r"[,;](?![0-9])\s?(?:and\s|or\s)?|\s(?:and|und|et|y(?!\s?=)|и|[&/\u2014\u2013-])\s")
-_CALCULATED = re.compile(r"(?<![\w(])[0-9][^=]*[=≈][\s$*]*\Z")
 _STOPS = re.compile(r"[.!)\]*_`$\"']\s*\Z")
-_LINE_END = re.compile(r"(?>[^\w?]*)$")
 
 
 def whole(line: str, form: Form) -> str | None:
@@ -304,7 +305,7 @@ def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str 
             continue
         leads = not last if form.labels else low == 0 or last
         chosen = _leading(line, low, inside, form) if leads else None
-        if last and chosen and not (_LINE_END.match(line, chosen.end) or _noun(line, chosen, form)):
+        if last and chosen and not (LINE_END.match(line, chosen.end) or _noun(line, chosen, form)):
             chosen = None
         if chosen is None:
             strong = [m for m in inside if not m.weak]
@@ -320,9 +321,9 @@ def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str 
             near = mentions[max(0, position - 1) : position + 2]
             open_end = (
                 chosen.value is None
-                or _hedges(line, near, form)
-                or _is_replaced(line, mentions[position:], form)
-                or (form.counts and not last and _is_one_of_several(line[low:high], low, chosen, inside))
+                or hedges(line, near, form)
+                or is_replaced(line, mentions[position:], form)
+                or (form.counts and not last and is_one_of_several(line[low:high], low, chosen, inside))
             )
             return REFUSED if open_end else chosen.value
     return REFUSED if refused else None
@@ -344,7 +345,7 @@ def _leading(line: str, low: int, mentions: Sequence[Mention], form: Form) -> Me
     calculates = form.counts and (first.value is None or expression)
     if not calculates and not (joins and joins.match(line, first.end)):
         return first
-    results = [m for m in mentions if _SUM_RESULT.search(line[max(0, m.start - 24) : m.start])]
+    results = [m for m in mentions if SUM_RESULT.search(line[max(0, m.start - 24) : m.start])]
     return results[-1] if results else first._replace(value=None)
 
 
@@ -356,69 +357,6 @@ def _ends(line: str, at: Mention, form: Form) -> bool:
 def _noun(line: str, at: Mention, form: Form) -> bool:
     """Whether a line ends with a noun after a number."""
     return form.counts_things and _NOUN.match(line, at.end) is not None
-
-
-def _is_replaced(line: str, mentions: Sequence[Mention], form: Form) -> bool:
-    """Whether another value that follows the first one takes its place; of two letters in a sentence, none counts."""
-    first = mentions[0]
-    rival = next((m for m in mentions if m.value not in (None, first.value)), None)
-    if rival is not None and words.SHARES.match(line, rival.end):
-        return True
-    if rival is None or not words.is_affirmed(line, rival.start, rival.end):
-        return False
-    gap = _BRACKETED.sub("", line[first.end : rival.start])
-    apart = _APART.search(gap) and not words.CONDITION.search(gap)
-    return bool(words.CHANGED.search(gap)) or (form.labels and not apart)
-
-
-def _is_one_of_several(sentence: str, low: int, chosen: Mention, mentions: Sequence[Mention]) -> bool:
-    """Whether a number beside that of a sentence is no circumstance, reason or step to it."""
-    start, end = chosen.start - low, chosen.end - low
-    premise = words.PREMISE.match(sentence) or _CALCULATED.search(_CLAUSE.split(sentence[:start])[-1])
-    explained: object = False
-    for rival in mentions:
-        at, after = rival.start - low, rival.end - low
-        if rival.weak or rival.value in (None, chosen.value) or not words.is_affirmed(sentence, at, after):
-            continue
-        gap = sentence[end:at] or sentence[after:start]
-        apart, relates = _CLAUSE.search(gap), words.NEARLY_RELATES
-        if at < start:
-            explained = premise or not apart or words.RESULTS.search(sentence, after)
-        else:
-            joined = explained and sentence[:at].endswith((", ", " and ")) and sentence[at].isdigit()
-            relates, reason = (words.RELATES, words.CAUSE) if apart else (relates, words.REASON)
-            explained = joined or gap.count("(") > gap.count(")") or reason.search(gap)
-            step = not apart and _SUM_RESULT.search(gap)
-            explained = explained or step or words.SUBSET.match(sentence, after)
-        explained = explained or relates.search(_CLAUSE.split(sentence[:at])[-1])
-        if not explained:
-            return True
-    return False
-
-
-_ONE_WORD = re.compile(r"\s?[^\W\d_]{1,15}(?:\(|,?\s?(?:(?:and|und|et|y|и)\s)?)")
-"""What makes a range, a choice or one quantity of two numbers, in whatever language."""
-
-
-def _hedges(line: str, mentions: Sequence[Mention], form: Form) -> bool:
-    """Whether two neighbours of different value are alternatives of each other, or a pair where one is due."""
-    for left, right in pairwise(mentions):
-        gap = line[left.end : right.start]
-        alike = left.value == right.value
-        amount = line[left.start] in "$€£¥₹" and words.RELATES.search(gap)  # $520 in 13 weeks
-        joins = form.counts and not (amount or (alike and left.value) or words.is_stated(line, right.start))
-        if joins and _ONE_WORD.fullmatch(gap):
-            return not (words.REASON.match(gap) or words.SUBSET.match(line, right.end))
-        calculated = left.value is None and words.is_stated(line, right.start)
-        if alike or calculated or len(gap) > 60 or not words.GAP.fullmatch(gap):
-            continue
-        weak = (left.weak or right.weak) and not _LINE_END.match(line, right.end)
-        remark = gap.lstrip(" *_`\"')$")[:1] in ("(", ".") or words.EQUATES.search(gap)
-        either = words.ALTERNATIVE.search(gap) or not (weak or remark)
-        denied = any(words.denied_before(line, m.start) for m in (left, right))
-        if either and not (denied or words.DENIED.match(line, right.end)):
-            return True
-    return False
 
 
 def _stated_value(
@@ -464,7 +402,7 @@ def _by_name(line: str, low: int, at: Mention, affirmed: Sequence[Mention]) -> b
     """Whether a letter is named as an option's, or ends the last clause of its sentence and is no quantity."""
     before = line[max(low, at.start - 16) : at.start]
     lead = words.CONCLUDES.match(line, low, at.start)
-    if lead and not any(map(str.isalnum, line[lead.end() : at.start])) and _LINE_END.match(line, at.end):
+    if lead and not any(map(str.isalnum, line[lead.end() : at.start])) and LINE_END.match(line, at.end):
         return True
     ends = (
         at is affirmed[-1] and words.ENDS.match(line, at.end) is not None and words.is_stated(line, at.start)

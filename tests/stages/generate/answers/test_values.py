@@ -26,7 +26,6 @@ def test_read_value__of_two_places_is_refused_unless_one_is_a_step_or_corrected(
     ("tail", "longest", "line"),
     [
         ("  **a b**\nc", 60, "a b**"),
-        ("The answer:\n 7\n8", 60, "The answer: 7"),
         ("\n- a\n- b", 60, "a and b"),
         ("abc def ghi", 6, "abc def"),
         ("abc def ghi", 7, "abc def"),
