@@ -2,8 +2,8 @@
 
     python -m benchmarks.answers [--replies FILE]
 
-Forms are those of the tests, right and wrong ones, for each kind. FILE has real replies, one JSON object a line with
-``reply``, ``kind`` (choice, number, math), ``options`` and ``reference``. A layer that moves nothing on either can go.
+Forms are those of authors who had not seen the readers (`tests/data/forms.jsonl`). FILE has real replies, one JSON
+object a line with ``reply``, ``kind`` (choice, number, math), ``options`` and ``reference``. A layer that moves nothing on either can go.
 """
 
 from __future__ import annotations
@@ -20,49 +20,13 @@ from types import ModuleType
 from typing import Any
 
 from evalcube.stages.generate.answers.choices import read_choice
-from evalcube.stages.generate.dataset.kinds import READERS, is_right
-from evalcube.stages.generate.dataset.params import Comparison
+from evalcube.stages.generate.dataset.kinds import READERS
 from evalcube.stages.process.reading import split_reasoning
-from tests.stages.generate.answers.formats import ASIDE, INVALID, NATURAL, OPEN, RETRACTED, STRUCK
-from tests.stages.generate.answers.test_later import GAPS, MARKS, STANDS, TAKEN_BACK
+from tests.stages.generate.answers.blind import is_read, load_forms, states_a_value
 
 ROOM = "evalcube.stages.generate.answers"
 MODULES = ("wording", "passages", "final", "values", "texts", "choices", "numbers", "documents")
 NEVER = re.compile(r"(?!)")
-OPTIONS = ["red", "42", "a lamp", "apple"]
-VALUES = (
-    ("number", "24", "31"),
-    ("text", "Paris", "Rome"),
-    ("text", "the Treaty of Utrecht", "Peace of Westphalia"),
-    ("json", '{"a": [1]}', '{"a": [2]}'),
-    ("choice", "B", "C"),
-    ("choice", "red", "a lamp"),
-)
-
-Case = tuple[Callable[[], str | None], str, bool]
-"""What is read, a name of it, and whether what is read should be right; for a real reply this is not known."""
-
-
-def read(kind: str, text: str, answer: str) -> bool:
-    """Whether an answer is read in a text."""
-    if kind == "choice":
-        return read_choice(text, "ABCD", OPTIONS) == read_choice(f"Answer: {answer}", "ABCD", OPTIONS)
-    found = READERS[kind](text)
-    return found is not None and is_right(kind, found, answer, Comparison())
-
-
-def forms() -> Iterator[tuple[str, str, str, bool]]:
-    """Kind, text, answer, and whether the text gives it."""
-    for kind, answer, other in VALUES:
-        right = [form.format(answer, answer, other=other) for form in (*NATURAL, *RETRACTED, *STRUCK, *ASIDE)]
-        wrong = [form.format(answer, answer, other=other) for form in (*INVALID, *OPEN)]
-        wrong += [form.format(other, other, other=answer) for form in (*RETRACTED, *STRUCK)]
-        for mark in MARKS:
-            for gap in GAPS:
-                right += [(mark + gap + form).format(a=answer, b=other) for form in STANDS]
-                wrong += [(mark + gap + form).format(a=answer, b=other) for form in TAKEN_BACK]
-        yield from ((kind, text, answer, True) for text in right)
-        yield from ((kind, text, answer, False) for text in wrong)
 
 
 def real(path: Path) -> Iterator[Callable[[], str | None]]:
@@ -96,16 +60,18 @@ def main() -> None:
     parser.add_argument("--only", default="", help="part of the names of layers")
     parser.add_argument("--every", type=int, default=1, help="take each so manieth form and reply alone")
     arguments = parser.parse_args()
-    texts = list(forms())[:: arguments.every]
+    forms = load_forms()[:: arguments.every]
+    right = [states_a_value(form) for form in forms]
     replies = list(real(arguments.replies))[:: arguments.every] if arguments.replies else []
     begun = time.process_time()
     known = [reply() for reply in replies]
     spent = time.process_time() - begun
-    base = [read(kind, text, answer) for kind, text, answer, _ in texts]
-    rights = sum(right for *_, right in texts)
-    missed = sum(right and not got for got, (*_, right) in zip(base, texts, strict=True))
-    passed = sum(got and not right for got, (*_, right) in zip(base, texts, strict=True))
-    print(f"forms: {rights} right ones, {missed} missed; {len(texts) - rights} wrong ones, {passed} passed")
+    base = [is_read(form) for form in forms]
+    missed = sum(states and not read for read, states in zip(base, right, strict=True))
+    passed = sum(read is False and not states for read, states in zip(base, right, strict=True))
+    print(
+        f"forms: {sum(right)} right ones, {missed} missed; {len(forms) - sum(right)} wrong ones, {passed} passed"
+    )
     if replies:
         print(f"replies: {len(replies)}, {1e3 * spent / len(replies):.2f} ms of CPU each")
     print("Without a layer: replies read otherwise, right forms lost, wrong ones let in")
@@ -117,14 +83,11 @@ def main() -> None:
             setattr(module, name, NEVER)
         try:
             moved = sum(reply() != value for reply, value in zip(replies, known, strict=True))
-            got = [read(kind, text, answer) for kind, text, answer, _ in texts]
-            lost = sum(
-                right and before and not now
-                for now, before, (*_, right) in zip(got, base, texts, strict=True)
-            )
+            now = [is_read(form) for form in forms]
+            rows = list(zip(now, base, right, strict=True))
+            lost = sum(states and before is True and after is not True for after, before, states in rows)
             let_in = sum(
-                now and not before and not right
-                for now, before, (*_, right) in zip(got, base, texts, strict=True)
+                not states and after is False and before is not False for after, before, states in rows
             )
             print(f"{layer:34} {moved:8} {lost:6} {let_in:6}", flush=True)
         except (AttributeError, TypeError, ValueError, re.error) as error:
