@@ -3,7 +3,8 @@
     python -m benchmarks.answers [--replies FILE]
 
 Forms are those of authors who had not seen the readers (`tests/data/forms.jsonl`). FILE has real replies, one JSON
-object a line with ``reply``, ``kind`` (choice, number, math), ``options`` and ``reference``. A layer that moves nothing on either can go.
+object a line with ``reply``, ``kind`` (choice, number, math), ``options`` and ``reference``. A layer that moves nothing
+on either can go.
 """
 
 from __future__ import annotations
