@@ -164,8 +164,8 @@ _AFTER_ASKED = cue(
     r"s?[*_`\"'\])>~ \t]{0,8}(?:\((?:final|[a-z]{2,20})\)[*_ \t]{0,4})?(?:=>|[:=|]|-{1,3}>?(?![0-9])"
     r"|[\u2014\u2192\u21d2\u27f6\u279c]|$|\n)[*_ \t\u2192\u21d2]{0,8}(?:is\b:?)?"
 )
-_QUOTED = re.compile(r"[^\n]*\w[^\n]*\s[\"'`“‘][^\"'`”’]*")
-"""What stands before a mark that the line quotes, from its prompt or from somebody else."""
+_QUOTED = re.compile(r"\s[\"'`“‘][^\"'`”’]*\Z")
+"""What stands before a mark that the line quotes, from its prompt or from somebody else, behind other words."""
 _MARK_ITSELF = re.compile(r"(?:Answer|ANSWER)[*_]{0,3}:")
 """The asked form to the letter, which may stand within a line too."""
 _AFTER_SAID = cue(
@@ -215,7 +215,7 @@ _NEXT_QUESTION = re.compile(
     rf"|\n{_OPTION.format('A')}\n{{1,2}}{_OPTION.format('B')}"
 )
 """Where a reply begins to ask by itself: a section of prompts, or a list of options."""
-_OPTIONS = re.compile(rf"(?:\A|\n){_OPTION.format('A')}(?:\n{{1,2}}{_OPTION.format('[B-Z]')}){{1,26}}\s*\Z")
+_OPTIONS = re.compile(rf"(?:\A|\n){_OPTION.format('A')}(?:\n{{1,2}}{_OPTION.format('[B-Z]')}){{1,26}}\Z")
 """A list of options at the end."""
 
 
@@ -227,7 +227,8 @@ def without_next_question(text: str) -> str:
     >>> without_next_question("The answer is B.\n\nQuestion: And now?\nA. x\nB. y\nAnswer: A")
     'The answer is B.\n'
     """
-    if (options := _OPTIONS.search(text)) and not CONFIRMS.search(options[0]):
+    end = len(text.rstrip())
+    if (options := _OPTIONS.search(text, max(0, end - 2 * TAIL), end)) and not CONFIRMS.search(options[0]):
         text = text[: options.start()]  # which state nothing
     asks = _NEXT_QUESTION.search(text)
     begin = min((start for _, start, _ in _places(text) if start), default=-1) if asks else -1
@@ -265,7 +266,9 @@ def _place(text: str, mark: re.Match[str]) -> _Place | None:
     begins = (line > 0 or at <= _HEAD) and _BEFORE.fullmatch(before) is not None
     if kind == "short":
         return (Rank.ASKED, end, "") if begins else None
-    if _QUOTED.fullmatch(before) or (not begins and CONDITION.search(_CLAUSE.split(before)[-1])):
+    word = re.search(r"\w", before)
+    quoted = word and _QUOTED.search(before, word.end())
+    if quoted or (not begins and CONDITION.search(_CLAUSE.split(before)[-1])):
         return None
     spot = _subject(text, at, end)
     if spot is None and (begins or _MARK_ITSELF.match(text, at) or _TABLE.match(text, end)):
@@ -362,8 +365,8 @@ _CODE = re.compile(r"```[\w+-]{0,12}[ \t]*\n(?:(?!```)[^\n]*\n){2,200}?[ \t]*```
 
 
 def without_code(text: str) -> str:
-    """A text without fenced blocks of two lines and more, whose lines are no sentences."""
-    return _CODE.sub("", text) if "```" in text else text
+    """The end of a text without fenced blocks of two lines and more, whose lines are no sentences."""
+    return _CODE.sub("", text[-4 * TAIL :]) if "```" in text else text
 
 
 _BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*|__([^_\n]{1,200})__")

@@ -254,7 +254,7 @@ def at_end(text: str, form: Form) -> str | None:
             noun = part != line and form.counts_things and _NOUN.search(part)
             if (value := whole(part[: noun.start()] if noun else part, form)) is not None:
                 final = _kept_or_corrected(text[text.rfind(part) + len(part) :], value, form)
-                return None if words.BROKEN_OFF.search(text[-_HEAD:]) else final or None
+                return None if words.breaks_off(text) else final or None
         if row:
             return None
         near = line if len(line) <= form.longest else line[line.rfind(" ", 0, -form.longest) + 1 :]
@@ -284,7 +284,7 @@ def _is_doubtful(tail: str, mentions: Sequence[Mention], at: Mention) -> bool:
     opened = words.REOPENS.search(tail, begin)
     return (
         words.DOUBT.search(tail, begin) is not None
-        or words.BROKEN_OFF.search(tail[-_HEAD:]) is not None
+        or words.breaks_off(tail)
         or (opened is not None and words.CONFIRMS.search(tail, opened.end()) is None)
     )
 

@@ -97,6 +97,11 @@ def is_stated(line: str, start: int) -> bool:
     return _STATED.search(line[max(0, start - 48) : start]) is not None
 
 
+def breaks_off(text: str) -> bool:
+    """Whether a text ends in the middle of a sentence."""
+    return BROKEN_OFF.search(text[-60:]) is not None
+
+
 NAMES = cue(r"\b<called>[\s*_:`\"'(\[]{1,6}\Z")
 """What names a letter as an option's."""
 
