@@ -27,8 +27,8 @@ def _epilog(own: Mapping[int, str]) -> str:
 
 
 _SWEEP = {
-    1: "the sweep ended with transport errors left, run it again to resume",
-    130: "stopped by Ctrl-C, by `evalcube stop` or by the config's bound on spending (`spend`); run it again to resume",
+    1: "the sweep ended with transport errors left",
+    130: "stopped by Ctrl-C, `evalcube stop` or the bound under `spend`. After 1 or 130, run it again to resume",
 }
 OWN_CODES = {
     "run": _SWEEP,

@@ -50,13 +50,13 @@ def gate(
     policy
         YAML file with a section `policy`; it may be the sweep's config.
     cubes : [CUBE] [CUBE] [CONTROL] [TREATMENT]
-        One cube with both variants, or the control's and the treatment's, or none with --run; then their labels or
-        numbers, if cubes have more evaluations.
+        One cube with both variants, or the control's cube and the treatment's, or no cube with --run; then the labels
+        or numbers of the two variants, if a cube has other evaluations, too.
     treatment
         The variant that might replace the control.
     config : CONFIG
         Run this sweep as far as the decision needs: look at 40, 55, 70, 85 and 100% of its trials, and stop once the
-        decision is certain or, even with all trials, unlikely.
+        decision is certain, or unlikely even with all trials.
     to_the_end
         With --run: stop early only if the decision is certain.
     """
@@ -157,8 +157,8 @@ def verdict(
     more : [CUBE]... [TREATMENT]
         More cubes, read as if merged; then further treatments.
     treatments
-        A variant that might replace the control; may be given again. Default: all others if the config declares this
-        control, else none.
+        A variant that might replace the control; may be given again. Default: all other variants if the config declares
+        the same control, else none.
     threshold
         Mean score that each layer must reach.
     trivial
@@ -170,9 +170,9 @@ def verdict(
     missing
         Largest share of a variant's scores that may be missing; default: 0.1.
     holdout
-        Share of the questions, such as 0.3, to hold out: a gain on the others must not be smaller on these.
+        Share of the questions to hold out, such as 0.3: a gain must not be smaller on them than on the other questions.
     tasks
-        Name of a task; may be given again.
+        Compare only on this task; may be given again.
     """
     from evalcube.flows.read.verdict import cube_verdict
 

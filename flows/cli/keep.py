@@ -83,7 +83,7 @@ def gc(
     yes: Annotated[bool, typer.Option("--yes")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Delete the entries that none of the cubes references; let no sweep of another cube run meanwhile.
+    """Delete the entries that no cube named with --keep references; let no sweep of another cube run meanwhile.
 
     Parameters
     ----------
@@ -334,8 +334,8 @@ def fetch(targets: list[str], as_json: options.Json = False) -> None:
 
     Parameters
     ----------
-    targets : SUITE|CONFIG|hf://…
-        What names the data sets: suites, configs, or addresses.
+    targets : SUITE|CONFIG|ADDRESS
+        Suites or configs that use the data sets, or addresses of data sets, such as hf://openai/gsm8k?split=test.
     """
     from evalcube.flows.keep.data import fetch_data, record_fields
 

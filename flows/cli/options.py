@@ -42,7 +42,7 @@ AskedTrials = Annotated[
         "--trials",
         "--limit",
         metavar="[A:]B",
-        help="Ask only trials A to B - 1 of each cell now, counted from 0; B becomes each cell's planned number. "
+        help="Ask only trials A to B - 1 of each cell now, counted from 0; B becomes the planned number of each cell. "
         "The first 100 of a data set are a random sample of its rows.",
     ),
 ]
@@ -109,7 +109,8 @@ def _shared() -> None:
         auto: ReasonScore, or the rate of --mode if there are few trials. v1 (from upper bounds) or v2 (from measured
         rates): always that version of ReasonScore.
     weigh
-        What has equal weight: tasks (their points by their trials in the first plan), points, or trials.
+        What has equal weight: tasks (within a task, points weigh by their planned trials in the cube's first run),
+        points, or trials.
     by
         What to group by: model, task, tier, a facet, a parameter such as param_length, difficulty; several with commas.
     by_task
@@ -157,7 +158,8 @@ def _shared() -> None:
         Where workers run: local, a scheduler's address, or a YAML file that describes a cluster; default: the
         config's.
     workers
-        Local worker processes; default: none for few trials, else one per core, at most eight.
+        Local worker processes; default: none (the command's own process works) if at most 100,000 trials
+        are left, else one per core, at most eight.
     """
 
 

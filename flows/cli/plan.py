@@ -223,12 +223,13 @@ def plan(
     check
         Instead of the plan, check each worker as a run does before its first request.
     detect : POINTS
-        Instead of the plan, show how many questions detect a difference of POINTS percentage points between two models.
+        Instead of the plan, show how many questions detect a difference of POINTS percentage points between two
+        models.
     power
         With --detect: probability of detecting the difference; default: 0.8.
     against : CUBE|SHARE
-        With --detect: a cube with two models' answers, or the share of questions that only one of them gets right;
-        default: the sweep's own cube, else 0.2.
+        With --detect: how often two models disagree, as a cube with the answers of both or as the share of questions
+        that only one of them gets right; default: the sweep's own cube, else 0.2.
     """
     from dataclasses import asdict
 

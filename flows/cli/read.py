@@ -40,8 +40,8 @@ def leaderboard(
         Order the rows by this column, the best first: score/token, tokens, USD/1000, a tier, ...; default: score or,
         with few trials, C_P.
     weigh : WHAT
-        What has equal weight: tasks (a task's points are weighted by their trials in the first plan), or all
-        trials (accuracy over all trials, as in papers).
+        What has equal weight: tasks (within a task, points weigh by their planned trials in the cube's first run), or
+        all trials (accuracy over all trials, as in papers).
     plot : FILE.svg
         Also draw what the leaderboard ranks by, with its intervals.
     """
@@ -222,11 +222,11 @@ def explore(
     Parameters
     ----------
     host : ADDRESS
-        Address to listen on; at any but this machine's own, the page asks for a token.
+        Address to listen on; the page asks for a token if other machines can reach it.
     port
         Port to listen on; 0 takes a free one.
     token
-        Ask for a token even on this machine, such as one with other users.
+        Ask for a token even at 127.0.0.1, for example because the machine has other users.
     browser
         Open it in a browser.
     """

@@ -243,7 +243,7 @@ def import_command(
 
     Parameters
     ----------
-    logs : LOG...
+    logs : LOG
         Logs: .eval and .json of Inspect, samples_*.jsonl of lm-eval, JSONL of your own; or directories of logs.
     into : CUBE
         Address of the new cube; it must not exist yet.

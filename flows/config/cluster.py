@@ -79,7 +79,8 @@ class SlurmSection(Section):
     prologue
         Shell lines before the run starts, such as [module load python, source keys.sh].
     command
-        Command of evalcube on the nodes, such as `apptainer exec image.sif evalcube`; default: this Python's.
+        Command of evalcube on the nodes, such as `apptainer exec image.sif evalcube`; default: that of the
+        Python that submits.
     """
 
     options: Many[Line] = optional(())

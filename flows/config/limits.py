@@ -138,7 +138,7 @@ Batch = Annotated[BatchSetting | None, BeforeValidator(_setting)]
 
 
 class Precision(Section):
-    """As many trials per cell as it needs: `base` more per round until the interval is narrow enough.
+    """As many trials as each cell needs: `base` more per round until its interval is narrow enough.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ class ReaderConfig(Section):
         Instead of pattern: a function (reply, context), as an entry point of the group evalcube.graders or
         module:function.
     name
-        Its name in results; default: theirs, or the grader's name.
+        Its name in results; default: the word `theirs`, or the grader's name.
     """
 
     pattern: Pattern | None = None
@@ -226,9 +226,9 @@ class Recipe(Section):
     rows
         Number of questions.
     licence
-        Of the rows; empty: as `evalcube data list` shows.
+        Licence of the rows; if empty, the one that `evalcube data list` shows.
     revision
-        Source of the pinned commit; empty: the newest at the first fetch.
+        Where the pinned commit comes from; if empty, the newest commit at the first fetch is used.
     sources
         What the recipe follows or departs from.
     """
@@ -259,7 +259,7 @@ class TaskConfig(Section):
         What a good answer is, for the judges.
     reader
         A second reader of each reply: {name: strict-match, pattern: "#### ([0-9]+)"}, or the name of a
-        function as for a data set's grader.
+        function, as for `grader` of a data set.
     recipe
         Origin of a suite's task.
     """

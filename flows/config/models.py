@@ -45,7 +45,7 @@ class Prices(Section):
     cached
         USD per million prompt tokens that the endpoint had in its cache; default: as `prompt`.
     batch
-        Factor for these prices in batches, such as 0.5; default: they are the prices of batches.
+        Factor for these prices in batches, such as 0.5; default: the prices above are taken to be those of batches.
     """
 
     prompt: Number = Field(default=0.0, ge=0, le=1_000_000)
@@ -120,7 +120,8 @@ class Model(Section):
     model
         Sent as "model" in each request; default: the name.
     revision
-        Any text, such as weights, quantisation or engine. Part of its identity and of cache keys; never sent.
+        Any text that names the version, such as weights, quantisation or engine. Part of the model's identity and of
+        cache keys; never sent.
     api
         API of the endpoint; see docs/endpoints.md.
     stream
@@ -240,7 +241,7 @@ class Sweep(Section):
     cache
         Path or URL of the response cache.
     spend
-        Where the sweep stops: {tokens: 2000000}, {usd: 20} or both.
+        Amount at which the sweep stops: {tokens: 2000000}, {usd: 20} or both.
     cluster
         Where it runs; default: this machine.
     models
@@ -256,11 +257,11 @@ class Sweep(Section):
     density
         Values of each grid axis: normal (all), lowdef (first, middle, last), corner (ends).
     tasks
-        Task name, or a label with task: NAME -> its points.
+        Name of a task (or any label, with task: NAME below it) -> its points.
     judges
         Models that rate answers by the tasks' rubrics.
     composite
-        Weights of the layers, and the variant in use.
+        Weights of the layers, and the variant that others are compared with.
     policy
         When a treatment may replace the control, for `evalcube gate`.
     views

@@ -83,7 +83,7 @@ class Serve(Section):
     env
         Further environment variables; nothing secret.
     env_from
-        Environment variable -> NAME of the run's variable with the value, for secrets.
+        Environment variable of the server -> NAME of the run's environment variable that holds its value; for secrets.
     """
 
     preset: PresetName | None = None

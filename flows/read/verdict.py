@@ -323,7 +323,7 @@ class _Data:
                 "`compare` and `gate`, which pair answers one by one"
             )
         if self.grown:
-            notes.append("more was asked than in the first plan, so this cube counts as looked at before")
+            notes.append("more was asked than the first run planned, so this cube counts as looked at before")
         repeated = int(((self.array("duplicate") == 1) & self._mask).sum())
         if repeated:
             notes.append(

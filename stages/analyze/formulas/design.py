@@ -29,7 +29,7 @@ Weigh = Literal["tasks", "points", "trials"]
 """What has the same weight in a mean: each task, with points in it as in the base design; each point; each trial."""
 
 WEIGHING: dict[str, str] = {
-    "tasks": "tasks have equal weight; a task's points are weighted by their trials in the first plan",
+    "tasks": "tasks have equal weight; a task's points are weighted by their planned trials in the cube's first run",
     "points": "all points have equal weight",
     "trials": "all trials have equal weight",
 }

@@ -96,7 +96,7 @@ class Pair:
     @property
     def weighing(self) -> str:
         """How points and tasks weigh, in words."""
-        end = f"; in {', '.join(self.alike)}, points have equal weight, as the two first plans contradict each other"
+        end = f"; in {', '.join(self.alike)}, points have equal weight, as the two first runs planned them differently"
         return WEIGHING[self.weigh] + (end if self.alike else "")
 
 

@@ -228,7 +228,7 @@ def cautions(rows: Sequence[Row], left_out: str, apart: Sequence[str]) -> tuple[
         )
     if apart:
         notes.append(
-            f"The first plans of rows contradict in {', '.join(apart)}: each row's points are weighted by its own."
+            f"First runs planned the points of {', '.join(apart)} differently: each row's are weighted by its own."
         )
     return tuple(notes)
 

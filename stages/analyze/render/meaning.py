@@ -80,7 +80,7 @@ PROFILES = (
 
 LAYERS = (
     ("a point", "accuracy without guesses, how sure it is with so few trials, and truncation"),
-    ("a task", "its points, weighted by their trials in the first plan, however many were added"),
+    ("a task", "its points, weighted by the trials that the first run planned, even if more were added"),
     ("a tier", "balance: a geometric mean, which one failing task pulls down"),
     ("the score", "scaling: the plain mean of the tiers, so that no failure counts twice"),
     ("score per token", "efficiency: what the quality costs"),

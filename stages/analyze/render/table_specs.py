@@ -35,7 +35,7 @@ _EXPLAINS = {_ONLY: "first only", _ALONE: "95%"}
 
 _TESTS = "those of tasks are adjusted for their number"
 
-_E = "e: e-value for a difference, valid however often you look; significant at 5% if e ≥ 20 (one of N rows: 20 × N)."
+_E = "e: e-value for a difference, valid however often you look; significant at 5% if ≥ 20 (best of N rows: 20 × N)."
 
 _BAYESIAN = (
     "_ci: Bayesian, drawn to even rates; with few samples far from the metric where rates are near 0 or 1."
@@ -239,7 +239,7 @@ def metric_spec(
     notes = (f"Part of the cube ({selection}).",) if selection else ()
     notes = (
         *notes,
-        _QUESTIONS.format(", weighted by their trials in the first plan" if weighed else ""),
+        _QUESTIONS.format(", weighted by their planned trials in the cube's first run" if weighed else ""),
         *more,
     )
     if any(name.endswith("_ci") for name in names):

@@ -27,7 +27,7 @@ class BooleanParams(TaskParams):
 
     length: int = param(8, 3, 40, "Truth values in the expression; more operations.")
     max_depth: int = param(0, 0, 8, "Levels of nested brackets, at most length - 2; more to keep in mind.")
-    prob_not: float = param(0.3, 0, 1, "Chance of a not before each operand; each is one more operation.")
+    prob_not: float = param(0.3, 0, 1, "Chance that NOT precedes an operand; each is one more operation.")
     format: Literal["True/False", "T/F", "on/off", "1/0", "yes/no"] = Field(
         "True/False", description="Words for true and false; unusual ones are harder."
     )
@@ -57,7 +57,7 @@ class Boolean(Task[BooleanParams]):
 
     name = "boolean"
     version = 1
-    summary = "value of an expression over and, or, xor, not with nested brackets"
+    summary = "value of a boolean expression with AND, OR, XOR, NOT and nested brackets"
     guess_rule = "0.5 to 0.7, by length, max_depth and prob_not: one truth value is more frequent"
     Params = BooleanParams
 

@@ -36,8 +36,8 @@ class Haystack(Task[HaystackParams]):
 
     name = "haystack"
     version = 1
-    summary = "where in a long text one fact is stated"
-    guess_rule = "1/10: nine others stand beside the asked fact"
+    summary = "one fact that is stated in a long text"
+    guess_rule = "1/10, as nine other facts stand beside the asked one"
     Params = HaystackParams
 
     def generate(self, params: HaystackParams, stream: Stream) -> Trial:

@@ -48,7 +48,7 @@ class ObjectsParams(TaskParams):
     target_items: int = param(3, 1, 14, "Kinds of things from each target group; more numbers to add.")
     target_groups: int = param(1, 1, 4, "Groups to count together; more to watch for.")
     max_count: int = param(5, 1, 99, "Largest number of things of one kind; larger numbers to add.")
-    distractor_count: int = param(4, 0, 40, "Kinds of things from other groups; each is to be left out.")
+    distractor_count: int = param(4, 0, 40, "Kinds of things from other groups, to be left out.")
     prob_adjective: float = param(0.0, 0, 1, "Chance of an adjective before a thing; more to read.")
 
 

@@ -30,7 +30,7 @@ class SortParams(TaskParams):
         "neighbours differ in later letters.",
     )
     prob_mutation: float = param(
-        0.0, 0, 1, "Chance that a word's case is changed; upper case tempts to put the word first."
+        0.0, 0, 1, "Chance that a word's case is changed; upper case tempts a model to put the word first."
     )
     prob_duplication: float = param(
         0.0, 0, 1, "Chance that a word occurs a second time; more words to place."

@@ -146,7 +146,7 @@ class TablesParams(TaskParams):
         0,
         0,
         32_000,
-        "Estimated length of the prompt in tokens; it sets `rows`, so set only one of them.",
+        "Estimated length of the prompt in tokens; sets `rows`, so give only one.",
     )
     rows: int = param(12, 4, MOST_ROWS, "Rows of the table; more to go through.")
 

@@ -176,7 +176,7 @@ CHANGES = {
     "another version of a task's generator": lambda config: None,  # noqa: ARG005 - see `earlier`
     "a data file at another place": move_file,
     "a data file with other content": change_file,
-    "another data file under another name": another_file,
+    "a data file with other content, under another name": another_file,
     "`seed`": edit(("seed",), 7),
     "more `trials`": edit(("trials",), 9),
     "fewer `trials`": edit(("trials",), 2),

@@ -119,7 +119,7 @@ FAULTS = {
     "the content is null": ({"kind": "null_content"}, False, "answer that cannot be read", ""),
     "the content is a list of parts": ({"kind": "parts_content"}, False, "answer", ""),
     "usage is missing": ({"kind": "missing_usage"}, False, "answer", ""),
-    "NaN among the numbers": ({"kind": "nan"}, False, "answer", ""),
+    "NaN among the numbers of the reply's JSON": ({"kind": "nan"}, False, "answer", ""),
     "the same choice twice": ({"kind": "duplicate"}, False, "answer", ""),
     "tool calls that nobody asked for": ({"kind": "tool_calls"}, False, "answer that cannot be read", ""),
     "another model's name in the reply": ({"kind": "wrong_model"}, False, "answer", ""),

@@ -157,7 +157,7 @@ def test_compare__order_and_scale_of_sides_decide_nothing(ds, times):
     assert other.overall.p == pytest.approx(one.overall.p)
     assert other.overall.difference.value == pytest.approx(-one.overall.difference.value)
     assert other.alike == one.alike
-    assert ("contradict" in one.weighing) == bool(one.alike)
+    assert ("differently" in one.weighing) == bool(one.alike)
 
 
 def test_leaderboard__lost_trials_are_bounded_and_half_a_point_is_not_ranked():
