@@ -34,24 +34,24 @@ class Sampler(dict[str, Any]):
     Parameters
     ----------
     temperature
-        How much chance there is in the choice of tokens; 0 for none.
+        Randomness of the choice of tokens, from 0 (none).
     max_tokens
-        Tokens that a completion may have; models that reason need thousands.
+        Maximum number of tokens of a completion; models that reason need thousands.
     top_p
-        Share of the probability that the likeliest tokens must have, of which one is chosen.
+        Choose among the likeliest tokens that together have this share of the probability, from 0 to 1.
     top_k
-        How many of the likeliest tokens one is chosen from.
+        Choose among this many of the likeliest tokens.
     stop
-        A text, or several, at which a completion ends.
+        A text, or several in a list, at which a completion ends.
     reasoning_effort
-        How long a model may think, in its provider's words.
+        How long a model may think, in its provider's terms, such as low or high.
     **others
-        Any other parameter of the endpoint.
+        Any other parameter that the endpoint accepts.
 
     Raises
     ------
     ConfigError
-        If a parameter carries a secret or is evalcube's own, or a value is none that JSON can hold.
+        If a parameter contains a secret or is set by evalcube itself, or a value cannot be written as JSON.
 
     Examples
     --------

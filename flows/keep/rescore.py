@@ -35,13 +35,13 @@ def rescore_cube(
     Parameters
     ----------
     cube
-        The cube, all of it.
+        A cube: its address, or the result of a function that made it.
     output
-        Address of a new cube to write instead, where nothing is yet; default: into the same one.
+        Address of a new cube to write, which must not exist yet; default: the same cube is changed.
     cache
-        Address of the response cache; default: the one of this user's own run, or one beside the cube.
+        Address of the response cache; default: that of your own run, or one beside the cube.
     subscribers
-        As for `run`: called with each event.
+        Functions that are called with each event (see `evalcube.events`); default: none.
 
     Returns
     -------

@@ -53,7 +53,7 @@ def open_cube(cube: CubeLike) -> CubeDataset:
     Parameters
     ----------
     cube
-        A cube; or several in a list, which are joined by identity as `evalcube.merge` joins them, and have no address.
+        A cube; or several in a list, which are joined as `evalcube.merge` joins them and have no address.
 
     Returns
     -------

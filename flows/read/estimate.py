@@ -173,25 +173,25 @@ def estimate(
     Parameters
     ----------
     config
-        A config, a mapping of the same form, or the path of a YAML file.
+        A config: an `evalcube.Sweep`, a mapping of the same form, or the path of a YAML file.
     cube, cache
-        Address of the results and of the response cache; default: those of the config.
+        Addresses of the results and of the response cache; default: those in the config.
     only, trials
-        The part of the plan that a run is to ask, as for `evalcube.run`; default: all of it.
+        The part of the plan that a run would ask, as for `evalcube.run`; default: all of it.
     repeats
-        Times that each question is asked; default: the config's.
+        How often each question is asked; default: as the config says.
 
     Returns
     -------
     SweepEstimate
-        Cells, requests, tokens and cost of what is left, and what the cube and the cache hold already.
+        Cells, requests, tokens and cost (USD) of what is left to ask, and how much the cube and the cache have already.
 
     Raises
     ------
     ConfigError
         If the config has problems.
     SweepError
-        If the cube contradicts the config, or the part is none of the plan's.
+        If the cube contradicts the config, or `only` or `trials` is not a part of the plan.
 
     Examples
     --------

@@ -126,25 +126,26 @@ def gate(
 ) -> GateResult:
     """Decide by a policy whether a treatment may replace the control.
 
-    Truncated answers count as wrong. What is lacking is taken at its worst before a line is shown, and at its best
-    before it is refuted.
+    Truncated answers count as wrong. Missing answers are taken at their worst when a line is to be shown, and
+    at their best when it is to be refuted.
 
     Parameters
     ----------
     policy
-        What is to be shown: the path of a YAML file with a section ``policy``, that section as a mapping, or an
+        What has to be shown: the path of a YAML file with a section ``policy``, that section as a mapping, or an
         `evalcube.config.Policy`.
     cubes
-        A cube with both, or a list of the control's and the treatment's.
+        A cube with both variants, or a list of the control's cube and the treatment's.
     control, treatment
-        Their labels, names or numbers; both may be left out where a cube has two evaluations, or each of two has one.
+        The two variants, by label, model name or number (from 0). Both may be left out if the cube has just two
+        evaluations, or each of two cubes one.
     part
-        Which part of the cubes, by default all.
+        Which part of the cubes to read; default: all.
 
     Returns
     -------
     GateResult
-        The decision, GO, NO-GO or INCONCLUSIVE, and each line that it rests on.
+        The decision, GO, NO-GO or INCONCLUSIVE, and the lines of the policy that it rests on.
 
     Raises
     ------
@@ -153,7 +154,7 @@ def gate(
     StorageError
         If there is no cube, or it cannot be read.
     SweepError
-        If the two are not named clearly, a name is unknown, or the part is wrong.
+        If the two variants are not named clearly, a name is unknown, or the part is wrong.
 
     Examples
     --------

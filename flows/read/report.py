@@ -64,23 +64,24 @@ def report(
     Parameters
     ----------
     cube
-        A cube, or several. Of a dataset that is a part of its cube, that part.
+        A cube, or several in a list, read as if merged. If a dataset of `open_cube` was cut, only that part counts.
     output
-        The file to write.
+        Path of the HTML file to write.
     samples
-        Trials to show of each evaluation and task; none if the cache is not at hand.
+        Number of trials to show for each evaluation and task; none are shown without the cache.
     cache
-        Address of the response cache; default: where the sweep left it.
+        Address of the response cache; default: that of your own run, or one beside the cube.
     date
-        Shown in the report; default: today.
+        Date that the report shows; default: today.
     part
-        Which part of the cube to report on, see `evalcube.flows.read.selection.open_part`; default all of it.
+        Which part of the cube to report on, an `evalcube.Part`; default: all of it.
     version
-        Of the score, "auto", "v1" or "v2".
+        What ranks the rows: "auto", "v1" or "v2", as for `evalcube.leaderboard`.
     mode, weigh
-        How accuracies of tasks are estimated, see `evalcube.stages.analyze.labelled.aggregate.aggregate`.
+        How success rates are estimated and averaged, as for `evalcube.table`; "auto" as for `evalcube.leaderboard`.
     subscribers
-        As for `run`: called with each event; what a reader of the file should know stands in it, too.
+        Functions that are called with each event (see `evalcube.events`); default: none. The report contains the
+        warnings, too.
 
     Returns
     -------

@@ -65,7 +65,7 @@ class _Standing(NamedTuple):
 
 @known_as("evalcube.results")
 class RankingResult(Shown, _Standing):
-    """Ranks of models: `part` that was read, `ranking` of its rows, and their `board`."""
+    """Ranks of models: `part` that was read, its `ranking`, and `board`, the leaderboard that is ranked."""
 
     __slots__ = ()
 
@@ -103,7 +103,7 @@ class _Compared(NamedTuple):
 
 @known_as("evalcube.results")
 class ComparisonResult(Shown, _Compared):
-    """Paired comparisons: `part` that was read, and a `Pair` for each two evaluations."""
+    """Paired comparisons: `part` that was read, and a `Pair` for each pair of evaluations."""
 
     __slots__ = ()
 

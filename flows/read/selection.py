@@ -59,20 +59,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Part:
-    """Which part of a cube to read, and how to count it; by default, all of it."""
+    """Which part of a cube to read, and how to count its trials; by default, the whole cube."""
 
     where: Where | str = ()
-    """Conditions on coordinates; or texts such as ``task=sort`` and ``param_length=4..16``, or one of them."""
+    """Conditions that must all hold: texts such as ``task=sort`` and ``param_length=4..16``, or a mapping."""
     view: View | str | None = None
-    """A view, or the name of one of the config that the cube was made with."""
+    """A view, or the name of a view in the config with which the cube was made."""
     trials: int | None = None
-    """The number of trials of each cell that count, from the first."""
+    """Use only this many trials of each cell (one evaluation at one point), from the first; default: all."""
     unique_only: bool = False
-    """Only questions that are new in their cell."""
+    """Leave out trials that repeat an earlier question of their cell."""
     clip_tokens: int | None = None
-    """As if the limit of completion tokens had been this."""
+    """Compute as if the limit of completion tokens had been this; longer answers count as truncated."""
     reader: str = "ours"
-    """Which reading of the replies counts: "ours", or that of the second reader, "theirs", where tasks have one."""
+    """Who extracts answers from replies: "ours" (evalcube) or "theirs" (the second reader, for tasks with one)."""
 
     def __post_init__(self) -> None:
         """Refuse what is no number, no condition, or no reader, before a cube is opened."""

@@ -66,35 +66,38 @@ def leaderboard(
 
     Parameters
     ----------
-    cube, part
-        A cube, or several in a list; which part of it, by default all.
+    cube
+        A cube, or several in a list, read as if merged.
+    part
+        Which part of it to read, an `evalcube.Part`; default: all of it.
     version
-        "auto" is honest at any size: the score of what the rates may be, or the rate of `mode` where a task has few
-        trials in a tier, or where all questions are of data sets. "v1" scores upper bounds, "v2" what was measured.
+        What ranks the rows. "auto": a score drawn from the likely success rates, with an interval; or the rate of
+        `mode`, if a task has few trials in a tier or all tasks are data sets. "v1": the score from upper bounds; "v2":
+        from measured rates.
     mode
-        Estimator of the column ``rate``; "auto" is C_P, and accuracy (E_P) where all questions are of data sets.
+        Estimator of the column ``rate``, as for `table`; "auto" is C_P, or E_P if all tasks are data sets.
     seed, draws
-        Of the draws behind the intervals.
+        Seed and number of the random draws behind the intervals.
     confidence
-        Level of the intervals.
+        Confidence level of the intervals, between 0 and 1.
     sort
-        A column of the board, such as "score/token", whose best value comes first; default: what leads the board.
+        Column to order the rows by, the best value first, such as "score/token"; default: what ranks the rows.
     gold
-        File of ratings by people, see `evalcube.flows.read.gold.read_gold`: scores correct composites from 50 of a row
-        on, and answers called right or wrong the accuracy, from 100 on. Of one cube only.
+        Path of a file of ratings by people: with 50 or more scores of an evaluation they correct its composite, with
+        100 or more right-or-wrong labels its accuracy. For one cube only. Default: none.
     weigh
-        "tasks": tasks have equal weight, and a task's points are weighted by their trials in the first plan;
-        "trials": all trials have equal weight, as papers have it.
+        "tasks": tasks have equal weight; within a task, points weigh by the trials that the cube's first run planned
+        for them, however many were added. "trials": all trials have equal weight, as in papers.
 
     Returns
     -------
     LeaderboardResult
-        Rows in order of what leads the board, best first, with what they rest on and notes for the reader.
+        Rows, the best first, and notes for their reader.
 
     Raises
     ------
     StorageError, SweepError
-        If a cube cannot be read, or nothing is left; if counters contradict each other or an option is unknown.
+        If a cube cannot be read, the part is empty, counters contradict each other, or an option is unknown.
 
     Examples
     --------
@@ -172,23 +175,23 @@ def table(
     Parameters
     ----------
     cube
-        A cube, or several in a list.
+        A cube, or several in a list, read as if merged.
     part
-        Which part of it; default: all of it.
+        Which part of it to read, an `evalcube.Part`; default: all of it.
     by
-        Coordinates to group by; facets and parameters also by their plain names.
+        Names to group by: model, task, tier, a facet, or a parameter such as param_length; ``param_`` may be left out.
     mode
-        Estimator: E_I, E_P, E_O, C_I, C_P or C_O.
+        Estimator: E_I, E_P, E_O (share right) or C_I, C_P, C_O (corrected for guessing). Truncated trials are left out
+        (I), wrong (P) or right (O).
     weigh
-        "tasks": tasks have equal weight, and a task's points are weighted by their trials in the first plan, however
-        many trials were added; "points": points have equal weight; "trials": all trials have.
+        As for `leaderboard`, or "points": all points have equal weight.
     confidence
-        Level of the intervals, within 0 and 1.
+        Confidence level of the intervals, between 0 and 1.
 
     Returns
     -------
     TableResult
-        `part` that was read, and `estimates`, in memory; it unpacks into these.
+        The `part` that was read, and its `estimates`; it unpacks into these two.
 
     Raises
     ------
@@ -223,18 +226,20 @@ def rank(
 
     Parameters
     ----------
-    cube, part
-        A cube, or several in a list; which part of it, by default all.
+    cube
+        A cube, or several in a list, read as if merged.
+    part
+        Which part of it to read, an `evalcube.Part`; default: all of it.
     version
-        Of the score, "auto", "v1" or "v2".
+        What ranks the rows: "auto", "v1" or "v2", as for `leaderboard`.
     seed, draws
-        Of the draws behind the intervals.
+        Seed and number of the random draws behind the rank intervals.
 
     Returns
     -------
     RankingResult
-        `part` that was read, `ranking`: where each row stands among the others, and `board`: the rows themselves. It
-        unpacks into these.
+        The `part` that was read, its `ranking` (ranks, groups, expected wins, ratings), and `board`, the leaderboard
+        that is ranked; it unpacks into these three.
 
     Raises
     ------
@@ -267,24 +272,28 @@ def compare(
 
     Parameters
     ----------
-    cube, part
-        A cube, or several in a list; which part of it, by default all.
+    cube
+        A cube, or several in a list, read as if merged.
+    part
+        Which part of it to read, an `evalcube.Part`; default: all of it.
     models
-        Labels, model names or numbers; default all.
+        Evaluations to compare in pairs, by label, model name or number (from 0); default: all.
     repeats
-        Use the first so many repeats of each question.
-    truncated, weigh
-        See `evalcube.stages.analyze.labelled.pairing.compare_evaluations`.
+        Use only this many answers to each question, from the first; default: all.
+    truncated
+        "wrong": a truncated answer counts as wrong; "drop": trials with one are left out.
+    weigh
+        As for `leaderboard`, or "points": all points have equal weight.
 
     Returns
     -------
     ComparisonResult
-        `part` that was read, and `pairs`, a comparison for each two evaluations; it unpacks into these.
+        The `part` that was read, and `pairs`, one for each two evaluations; it unpacks into these two.
 
     Raises
     ------
     StorageError, SweepError
-        If a cube cannot be read, or nothing is left; if a model is unknown, or two have no trial in common.
+        If a cube cannot be read, the part is empty, a model is unknown, or two models have no trial in common.
 
     Examples
     --------
@@ -322,34 +331,35 @@ def metrics(
 ) -> MetricsResult:
     """Compute pass@k and other metrics of repeated answers, with intervals.
 
-    Each is the mean over tasks of the means over points, weighed by the base design, of the means over questions with
-    at least k answers.
+    Each is the mean over tasks of the means over points, weighted by the trials that the first run planned, of
+    the means over questions with at least k answers.
 
     Parameters
     ----------
     cube
-        A cube, or several in a list.
+        A cube, or several in a list, read as if merged.
     part
-        Which part of it; default: all of it.
+        Which part of it to read, an `evalcube.Part`; default: all of it.
     names
-        Of `evalcube.stages.analyze.formulas.outcomes.table.METRICS`.
+        Names of metrics, such as pass_at_k, pass_hat_k, bayes or pass_at_k_ci (a Bayesian estimate with its interval).
     k
-        Numbers of draws; default powers of two up to the number of repeats.
+        Numbers of answers drawn from those to a question; default: the powers of two up to the number of repeats.
     by
-        Coordinates to group by; facets and parameters also by their plain names.
+        Names to group by: model, task, tier, a facet, or a parameter such as param_length; ``param_`` may be left out.
     settings
         Arguments of the metrics by name, such as ``{"tau": 0.5, "confidence": 0.9, "weights": [0.5, 0.5]}``; each goes
-        to all metrics that take it, and ``confidence`` is the level of all intervals.
+        to all metrics that take it, and ``confidence`` is the confidence level of all intervals. Default: those of the
+        functions in `evalcube.stats`.
 
     Returns
     -------
     MetricsResult
-        `part` that was read, and `estimates`, in memory; it unpacks into these.
+        The `part` that was read, and its `estimates`; it unpacks into these two.
 
     Raises
     ------
     StorageError, SweepError
-        If a cube cannot be read, or nothing is left; if a metric or a setting is unknown, or k exceeds the repeats.
+        If a cube cannot be read, the part is empty, a metric or a setting is unknown, or k exceeds the repeats.
 
     Examples
     --------

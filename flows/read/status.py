@@ -72,14 +72,14 @@ def _yaml_name(name: str) -> str:
 
 
 def cube_status(cube: OneCube) -> dict[str, Any]:
-    """Return how far a sweep is, as JSON values.
+    """Return the progress of a sweep, as JSON values.
 
-    What is recorded counts; ``live`` is what a run that goes on has graded, and said a moment ago.
+    Only recorded trials count; ``live`` has the numbers that a running sweep reported a moment ago.
 
     Parameters
     ----------
     cube
-        The cube, all of it.
+        A cube: its address, or the result of a function that made it.
 
     Returns
     -------

@@ -97,39 +97,41 @@ def cube_verdict(
 ) -> CubeVerdict:
     """Compare variants of a cube on the questions that they share.
 
-    A unit is one question that all of them were to answer: (task, point, trial). Its repeats are runs, which are
-    averaged before anything is compared.
+    A unit is one question that all of them were asked: (task, point, trial). Repeats are averaged first.
 
     Parameters
     ----------
     cube
-        A cube, or several in a list, read as if merged. Of a dataset that is a part of its cube, the questions and
-        evaluations of that part.
-    control, treatments
-        Evaluations, by the model's label, the full label or the number; without a treatment, the control alone, or
-        all others where the config says that this control is in use. It may be left out then, or if there is one only.
+        A cube, or several in a list, read as if merged. If a dataset of `open_cube` was cut, only its questions and
+        evaluations count.
+    control
+        The variant in use, by its model's name, its full label or its number (from 0). May be left out if the
+        config declares it, or if there is only one variant.
+    treatments
+        Variants that might replace it, named in the same way. Default: all others if the config declares the
+        same control, else none: then the verdict is about the control alone (SOLO).
     tasks
-        Labels of tasks; default: all with assertions or a rubric.
+        Labels of the tasks to compare on; default: all that have assertions or a rubric.
     method
-        How intervals of differences are found, see `evalcube.stages.analyze.verdict.verdict`. Default: so that all
-        looks together err in 5%: by "sign-flip", or by "anytime" where more was asked than in the cube's first plan,
-        as it was looked at before, then.
+        Test of differences: "sign-flip" (valid for one look) or "anytime" (for any number of looks). Default: chosen so
+        that all looks at a growing cube err in 5% together: "anytime" if more was asked than the cube's first run
+        planned, else "sign-flip".
     threshold
-        Lowest mean that each layer must reach.
+        Lowest mean score, from 1 to 5, that each layer must reach.
     trivial
-        Smallest difference of composites that matters, above 0 and up to 4.
+        Smallest difference of composite scores that matters, above 0 and up to 4.
     weights
-        Declared weights by layer, such as {"fact": 2, "judge": 1}; a layer that is not named has none. Default: those
-        of the config, else equal weights.
+        Weights of the layers, such as {"fact": 2, "judge": 1}; a layer that is not named has none. Default: those of
+        the config, else equal weights.
     gold
-        File of ratings by people, see `evalcube.flows.read.gold.read_gold`; 50 of a variant correct its scores.
+        Path of a file of ratings by people; 50 or more of a variant correct its scores. Default: none.
     gold_variant
-        The variant whose answers were rated, where rows do not name one; default: the control.
+        The variant whose answers people rated, if rows of the file name none; default: the control.
     missing
-        Largest share of a variant's scores that may be missing, from 0 to 1; default: .1.
+        Largest share of a variant's scores that may be missing, from 0 to 1; default: 0.1.
     holdout
-        Share of the questions, above 0 and below 1, on which a gain is to hold that the others show; every so-many-th
-        is held out. Default: none.
+        Share of the questions to hold out, above 0 and below 1: a gain must not be smaller on them than on the others.
+        They are evenly spaced, always the same ones. Default: none.
 
     Returns
     -------
@@ -139,7 +141,7 @@ def cube_verdict(
     Raises
     ------
     SweepError
-        If the cube has no layers, or a name is not in it.
+        If the cube has no layer scores, or a name is not in it.
     StorageError
         If there is no cube.
 

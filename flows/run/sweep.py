@@ -87,45 +87,47 @@ def run(
     Parameters
     ----------
     config
-        A config, a mapping of the same form, or the path of a YAML file.
+        A config: an `evalcube.Sweep`, a mapping of the same form, or the path of a YAML file.
     cube, cache
-        Address of the results and of the response cache; default: those of the config.
+        Addresses of the results and of the response cache; default: those in the config.
     scheduler
-        Address of a running Dask scheduler. Default, where the config names no cluster: the Dask client that is open
-        here, else that of the variable ``DASK_SCHEDULER_ADDRESS``, else this machine.
+        Address of a running Dask scheduler, such as tcp://host:8786. Default, if the config names no cluster: that of
+        the Dask client that is open in this process, else that in the environment variable ``DASK_SCHEDULER_ADDRESS``,
+        else none: the sweep runs on this machine.
     workers
-        Number of local worker processes; default: none where few trials are left, as this process does them sooner;
+        Number of local worker processes; default: none (this process does the work) if at most 100,000 trials are left,
         else one per core, at most eight.
     cluster
-        A cluster of Dask's or a client, either of which is left open; the address of a scheduler; what a config's
-        `cluster` may be, or the path of a YAML file with such. Excludes `scheduler` and `workers`. Default: the
-        config's.
+        A Dask cluster or client, which stays open; the address of a scheduler; a value that `cluster` may have in a
+        config; or the path of a YAML file with such a value. Cannot be combined with `scheduler` or `workers`. Default:
+        as the config says.
     only
-        Which part of the plan is asked now, as texts such as ``model=gpt`` and ``task=sort,letters``, ``tier=easy``;
-        all have to hold. The rest of the plan stays pending.
+        Which part of the plan to ask now: conditions such as ``model=gpt``, ``task=sort,letters`` or ``tier=easy``, all
+        of which must hold. The rest stays pending. Default: all of the plan.
     trials
-        Which trials are asked now: ``16:32`` for 16 to 31, counted from 0, or ``16`` for the first 16. Each cell is
-        planned with as many as that reaches to.
+        Which trials of each cell to ask now, counted from 0: ``16:32`` is trials 16 to 31, ``16`` the first 16. The end
+        of the range becomes the planned number of trials of each cell. Default: as the config says.
     repeats
-        Times that each question is asked; default: the config's.
+        How often each question is asked; default: as the config says.
     grader
-        What becomes of replies in the cube that another version graded: ``current`` grades them again from the cache,
-        ``pinned`` keeps what they were given, so that two graders meet in the cube.
+        What to do with replies in the cube that another version of evalcube graded: ``current`` (default) grades them
+        again from the cache; ``pinned`` keeps their grades, so that grades of two versions are mixed.
     fresh
-        Answer nothing from the cache: replies go into a new one beside it, and into a new cube.
+        If true, use no reply from the cache: new ones go into a new cache beside it, and the cube must be a new one,
+        too.
     subscribers
-        Called with each event (see `evalcube.events`), always from one thread at a time.
-        Python's logger ``evalcube`` hears notes and the end.
+        Functions that are called with each event (see `evalcube.events`), one call at a time; default: none. Python's
+        logger ``evalcube`` also receives messages and the end of the run.
     flush_seconds
-        Regions under way are written at least this often.
+        Unfinished regions (the units of writing) are written at least this often, in seconds.
     wait
-        Seconds to wait for another run to leave the cube, such as the one of a pod that is being replaced.
+        Seconds to wait if another run is working on the cube, such as that of a pod that is being replaced; default: 0,
+        which refuses to run.
     progress
-        Whether to show how far the run is: below the cell in a notebook, else on standard error. Default: in
-        notebooks.
+        Whether to show progress: below the cell in a notebook, else on standard error. Default: only in notebooks.
     stop
-        What stops the run once it is set, in good order and from any thread, such as a dashboard's or a worker's of
-        Prefect or Airflow: the summary says `stopped`.
+        An event that stops the run cleanly when any thread sets it, such as a thread of a dashboard or of a worker of
+        Prefect or Airflow; `reason` in the summary is then ``stopped``. Default: none.
 
     Returns
     -------
@@ -139,12 +141,12 @@ def run(
     SweepError
         If the sweep cannot run as configured.
     StorageError
-        If the cube belongs to another config or is being written by another run, or on a full or read-only disk.
+        If the cube belongs to another config, another run is writing to it, or the disk is full or read-only.
     DeployError
         If the cluster or a managed server does not start.
     KeyboardInterrupt
-        After Ctrl-C, SIGTERM or SIGHUP: the run has stopped in good order, and `summary` of the exception, an
-        `evalcube.events.RunInterrupted`, says what it did. A second one ends it at once.
+        After Ctrl-C, SIGTERM or SIGHUP, once the run has stopped cleanly; the exception is an
+        `evalcube.events.RunInterrupted`, whose `summary` says what was done. A second signal stops immediately.
 
     Examples
     --------

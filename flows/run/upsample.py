@@ -258,30 +258,34 @@ def upsample(
     grader: Graders = "current",
     stop: threading.Event | None = None,
 ) -> RunSummary:
-    """Measure some cells of a sweep further.
+    """Add trials or repeats to some cells of a sweep, or to all.
 
     Parameters
     ----------
     source
-        A config in any form that `run` takes, or a cube. Who is asked for more of a cube is never the
-        cube's to say: it follows from the config that you ran it with on this machine, from `config`, or from
-        `endpoints`.
+        A config in any form that `run` takes, or a cube. A cube itself never decides which endpoints are asked: they
+        come from the config with which you ran it on this machine, from `config`, or from `endpoints`.
     trials, repeats
-        How many each selected cell has in the end; cells that have more keep them. None leaves them as they are.
+        Numbers of trials, and of answers to each question, that each selected cell then has; cells that have more keep
+        them. Default: as they are.
     precision
-        As many trials as each selected cell needs instead: ``low``, ``medium``, ``high`` or your own.
-    budget, purpose
-        Tokens or dollars to spend, such as ``2M`` or ``5USD``, where they settle the ``ranking`` or narrow the
-        ``intervals`` most; what the cube has is the guide.
+        Instead of `trials`: as many trials as each selected cell needs for ``low``, ``medium``, ``high`` or your own
+        `evalcube.config.Precision`.
+    budget
+        Instead of `trials`: the amount to spend, such as ``2M`` (tokens) or ``5USD``, on the cells where, by
+        the results so far, it helps most.
+    purpose
+        What `budget` improves: the order of the models (``ranking``, default) or the widths of ``intervals``.
     where
-        Conditions on evaluations and points, as for `Part.where`, such as ``model=small``, ``tier=hard`` or
-        ``param_length=8..``; all have to hold. Empty means all.
+        Conditions that select evaluations and points, as for `Part.where`, such as ``model=small``, ``tier=hard`` or
+        ``param_length=8..``; all must hold. Default: all cells.
     cube, cache, scheduler, workers, cluster, subscribers
         As for `run`.
     config
         The config of a cube that you did not run yourself.
     endpoints, key_envs
-        Or, by model, the address to ask and the environment variable with its key; one text for all models.
+        Instead of `config`: the address to ask, and the name of the environment variable with its API key, as mappings
+        by model; or one text for all models.
     grader, stop
         As for `run`.
 
@@ -293,8 +297,7 @@ def upsample(
     Raises
     ------
     SweepError
-        If nothing is asked for, it is not said whom to ask, a name is unknown, or the cube does not say how it
-        was made.
+        If nothing is asked for, no endpoint is known, a name is unknown, or the cube does not say how it was made.
 
     Examples
     --------

@@ -81,12 +81,12 @@ class Difference:
 def diff_cubes(first: OneCube, second: OneCube) -> Difference:
     """Compare two cubes by the identity of evaluations, points, trials and repeats.
 
-    Latencies, prices and facets are no difference either. Holds some regions in memory at a time.
+    Differences in latencies, prices and facets are ignored. Holds some regions in memory at a time.
 
     Parameters
     ----------
     first, second
-        The cubes, all of them.
+        The two cubes.
 
     Returns
     -------

@@ -82,22 +82,23 @@ def export(
     Parameters
     ----------
     cube
-        The cube, all of it; see `where`.
+        A cube: its address, or the result of a function that made it.
     output
-        The folder to write, where nothing may be.
+        The folder to write; it must not exist yet.
     where
-        Conditions on models and points, as for `Part.where`.
+        Conditions on evaluations and points, as for `Part.where`; default: all.
     cache
-        Address of the response cache; default: the one at hand. Without it there are no responses.
+        Address of the response cache; default: that of your own run, or one beside the cube. Without a cache, replies
+        are missing.
     organization
-        Who measured.
+        Name of the organization that measured.
     now
-        When it is written, seconds since the epoch; default: now.
+        Time of writing, in seconds since the epoch; default: now.
 
     Returns
     -------
     Exported
-        The files.
+        The files that were written.
 
     Raises
     ------

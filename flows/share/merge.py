@@ -91,21 +91,21 @@ def merge_cubes(
     Parameters
     ----------
     output
-        Address of the new cube; nothing may be there.
+        Address of the new cube; it must not exist yet.
     cubes
-        The cubes, all of them.
+        The cubes to merge.
     prefer
-        Whose outcome stays where two cubes have finished the same trial differently: "fail" refuses to choose, "first"
-        takes that of the cube that is named first, "newer" that which was written later.
+        If cubes have different outcomes of one trial: "fail" writes no cube, "first" keeps that of the cube named
+        first, "newer" the one written later.
     rename
-        Other names for models or tasks of one cube, each ``CUBE:LABEL=NEW``.
+        New names for models or tasks of one cube, each ``CUBE:LABEL=NEW``; default: none.
     subscribers
-        As for `run`: called with each event.
+        Functions that are called with each event (see `evalcube.events`); default: none.
 
     Returns
     -------
     Merged
-        What came together, and what contradicted.
+        What was merged, and which contradictions there were.
 
     Raises
     ------

@@ -71,19 +71,19 @@ def verify_cube(
     Parameters
     ----------
     cube
-        The cube, all of it.
+        A cube: its address, or the result of a function that made it.
     heal
-        Whether damaged regions are made again from the cache, and counters, flags, plans and labels from the regions
-        and the cube's description. No request is sent.
+        Whether to repair damage: regions from the replies in the cache, and counters, flags, plans and labels from
+        regions and the cube's description. No request is sent.
     cache
-        Address of the response cache; default: the one of this user's own run, or one beside the cube.
+        Address of the response cache; default: that of your own run, or one beside the cube.
     subscribers
-        As for `run`: called with each event.
+        Functions that are called with each event (see `evalcube.events`); default: none.
 
     Returns
     -------
     Verification
-        What is damaged, what of it was healed, and what requests the rest would cost.
+        What is damaged, what of it was repaired, and how many requests the rest needs.
 
     Raises
     ------

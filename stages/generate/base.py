@@ -20,7 +20,7 @@ from evalcube.stages.generate.stream import Stream, canonical_json, cell_id, coo
 
 
 class TaskParams(BaseModel):
-    """Base of a task's params model.
+    """Base class of a task's params.
 
     Each field declares its range (``ge``, ``le``) and, in its description, its unit and what it makes harder.
     """
@@ -38,15 +38,15 @@ class TaskParams(BaseModel):
         return value
 
     def canonical(self) -> dict[str, object]:
-        """All params as plain JSON values; defaults are included, so that a changed default makes another cell."""
+        """Return all params as plain JSON values, defaults included: so a changed default makes another cell."""
         return self.model_dump(mode="json")
 
     def identity(self) -> dict[str, object]:
-        """The params that make the trials and enter the cell's id; all of them unless a task says otherwise."""
+        """Return the params that determine the trials and the cell's id; by default, all of them."""
         return self.canonical()
 
     def drawn_by(self) -> dict[str, object]:
-        """The params that decide what chance draws; those of the identity unless a task says otherwise."""
+        """Return the params on which the random draws depend; by default, those of `identity`."""
         return self.identity()
 
     @classmethod
@@ -83,39 +83,39 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One question with its truth."""
+    """One question with its reference answer."""
 
     prompt: str
     """The question in plain English, with the answer's format stated."""
     answer: str
     """The reference answer in the form that the task's `parse` returns."""
     guess_chance: float = 0.0
-    """How often who works nothing out is right: at least one over the number of options, and 0 without any."""
+    """Probability of a right answer by guessing: at least 1 / number of options; 0 if there are no options."""
     options: tuple[str, ...] = ()
     """The finite set of possible answers; empty for write-in answers."""
     extras: Mapping[str, object] = field(default_factory=dict, hash=False)
-    """What a task adds for reading and grading replies, as plain JSON values; treat as read-only.
+    """What a task adds for reading and grading replies, as plain JSON values; do not change it.
 
-    ``tools``, functions as OpenAI's API has them, go along with the request. What is read is then the reply's text and,
-    as a last line, ``Tool calls:`` and a JSON array of all calls, each with ``name`` and ``arguments`` (a text).
-    ``turns``, each with ``role`` and ``content``, were said before the prompt.
+    ``tools``, in the format of OpenAI's API, are sent with the request. `Task.parse` then gets the reply's text with a
+    last line ``Tool calls:`` and a JSON array of all calls, each with ``name`` and ``arguments`` (a text).
+    ``turns``, each with ``role`` and ``content``, are sent before the prompt.
     """
 
     @property
     def tools(self) -> Sequence[Mapping[str, object]]:
-        """What the model may call to answer; mostly nothing."""
+        """Tools that the model may call; empty for most tasks."""
         tools = self.extras.get("tools")
         return tools if isinstance(tools, (list, tuple)) else ()
 
     @property
     def turns(self) -> Sequence[Mapping[str, str]]:
-        """What was said before the prompt; mostly nothing."""
+        """Messages that are sent before the prompt; empty for most tasks."""
         turns = self.extras.get("turns")
         return turns if isinstance(turns, (list, tuple)) else ()
 
     @property
     def cluster(self) -> int:
-        """A number above 0 that questions share whose `extras` name the same ``cluster``; 0 without a name."""
+        """A number above 0, equal for all questions whose `extras` have the same ``cluster``; 0 if they have none."""
         name = self.extras.get("cluster")
         if name is None:
             return 0
@@ -130,8 +130,8 @@ def second_paragraph(trial: Trial) -> str:
 class Task(ABC, Generic[P]):
     """A family of questions, to subclass.
 
-    An instance is shared by threads and sent to other processes, so it has no state of its own, or one that a lock
-    guards and that a copy can do without.
+    An instance is shared by threads and sent to other processes. So it has no state, or only state that is guarded by a
+    lock and that a copy does not need.
     """
 
     name: ClassVar[str]
@@ -139,9 +139,9 @@ class Task(ABC, Generic[P]):
     version: ClassVar[int]
     """Generator version; raise it whenever any prompt or answer changes."""
     summary: ClassVar[str]
-    """What is asked, in one line."""
+    """What the task asks, in one line."""
     guess_rule: ClassVar[str]
-    """How `Trial.guess_chance` comes about, in words."""
+    """How often guessing is right (`Trial.guess_chance`), in words."""
     Params: ClassVar[type[TaskParams]]
 
     @abstractmethod
@@ -151,141 +151,142 @@ class Task(ABC, Generic[P]):
         Parameters
         ----------
         params
-            Of the task's `Params`, as `resolve` returned them.
+            Params of the point, an instance of the task's `Params`, as `resolve` returned it.
         stream
-            The only source of chance: equal params and an equal stream make an equal trial.
+            The only source of randomness: equal params and an equal stream must make an equal trial.
         """
 
     @abstractmethod
     def parse(self, text: str) -> str | None:
-        """The answer that a model's text ends up with, normalised; None if there is none.
+        """Return the answer in a reply, in the form of `Trial.answer`; None if it has no answer.
 
-        Never raises and takes time in proportion to the text, whatever a model sends.
+        It must never raise an exception, and takes time in proportion to the text, whatever a model sends.
 
         Parameters
         ----------
         text
-            The reply without its reasoning trace.
+            The reply's text without its reasoning.
         """
 
     @abstractmethod
     def difficulty(self, params: P) -> float:
-        """Size of the problem in elementary steps, above 0; it grows where who errs now and then is right less often.
+        """Return the size of the problem in elementary steps, above 0; more steps give more occasions for a mistake.
 
         Parameters
         ----------
         params
-            Of the task's `Params`.
+            Params of the point, an instance of the task's `Params`.
         """
 
     def grade(self, answer: str, reference: str) -> bool:
-        """Whether a parsed answer is right; equality unless a task says otherwise.
+        """Return whether a parsed answer is right; by default, whether it equals the reference.
 
         Parameters
         ----------
         answer
-            As `parse` returned it.
+            What `parse` returned.
         reference
             The trial's `Trial.answer`.
         """
         return answer == reference
 
     def problem(self, trial: Trial) -> str:
-        """What trials share that ask the same, in other words perhaps; the prompt unless a task says otherwise.
+        """Return a text that is equal for trials that ask the same, perhaps in other words; by default, the prompt.
 
         Parameters
         ----------
         trial
-            Of this task.
+            A trial of this task.
         """
         return trial.prompt
 
     def second_reader(self, params: P) -> str:  # noqa: ARG002
-        """Name of another grader, such as a published recipe's, that `theirs` stands for; empty if there is none.
+        """Return the name of the other grader that `theirs` calls, such as a published recipe's; empty if none.
 
         Parameters
         ----------
         params
-            Of the task's `Params`.
+            Params of the point, an instance of the task's `Params`.
         """
         return ""
 
     def theirs(self, text: str, params: P, trial: Trial) -> float | None:  # noqa: ARG002
-        """How that grader reads a reply: a score from 0 to 1, of which 1 is right; None where it finds no answer.
+        """Return that grader's score of a reply, from 0 to 1 (right); None if it finds no answer.
 
-        It is asked once for each reply beside `parse_reply` and `grade_reply`, also for one that was cut or refused,
-        never raises for what a model sends, and takes bounded time.
+        It is called once for each reply, in addition to `parse_reply` and `grade_reply`, also for truncated and refused
+        ones. It must never raise an exception, whatever a model sends, and takes bounded time.
 
         Parameters
         ----------
         text
-            The reply without its reasoning trace.
+            The reply's text without its reasoning.
         params, trial
-            What was asked.
+            Params of the point, and the trial that was asked.
         """
         return None
 
     # ---- for tasks whose trials are not made up; the others leave these as they are
 
     def example(self) -> TaskParams:
-        """Params to show the task with: the defaults, where they make a whole point."""
+        """Return params for an example of the task; by default, the defaults of all params."""
         return self.Params()
 
     def resolve(self, params: P) -> TaskParams:
-        """The params with all that they refer to read and checked, so that they stand by themselves.
+        """Return the params after everything that they refer to, such as a file, has been read and checked.
 
-        It is called once for each point, when a sweep is planned, and not where trials are made.
+        It is called once for each point, when a sweep is planned, and not on workers.
 
         Parameters
         ----------
         params
-            Validated; a file that they name may be missing.
+            Validated params; a file that they name may be missing.
 
         Raises
         ------
         TaskError
-            What the params refer to is missing or wrong.
+            If something that the params refer to is missing or wrong.
         """
         return params
 
     def has_reference(self, params: P) -> bool:  # noqa: ARG002
-        """Whether there are right answers; without them trials are there for assertions and judges only.
+        """Return whether there are right answers; without them, only assertions and judges rate replies.
 
         Parameters
         ----------
         params
-            Of the task's `Params`.
+            Params of the point, an instance of the task's `Params`.
         """
         return True
 
     def size(self, params: P) -> int | None:  # noqa: ARG002
-        """Number of different trials of a cell; None if there is no end to them.
+        """Return the number of different trials of a cell; None if it is unlimited.
 
         Parameters
         ----------
         params
-            Of the task's `Params`.
+            Params of the point, an instance of the task's `Params`.
         """
         return None
 
     def generate_at(self, params: P, index: int, key: bytes, stream: Stream) -> Trial:  # noqa: ARG002
-        """Make trial `index` of a cell; a task with a `size` makes each of its trials once.
+        """Make trial `index` of a cell; a task with a `size` must make each of its trials once.
 
         Parameters
         ----------
         params
-            Of the cell.
+            Params of the point, an instance of the task's `Params`.
         index
-            From 0, below `size`.
+            Number of the trial, from 0, below `size`.
         key
-            Names what draws: task, version, seed and `TaskParams.drawn_by`. An order of all trials is derived from it.
+            Identity of the cell's draws: task, version, seed and `TaskParams.drawn_by`; an order of all trials can be
+            derived from it.
         stream
-            See `generate`; it is this trial's own.
+            Source of randomness of this trial, see `generate`.
         """
         return self.generate(params, stream)
 
     def row_id(self, params: P, index: int, key: bytes) -> str:  # noqa: ARG002
-        """What the source of the questions calls the one of trial `index`; empty where it has no names for them.
+        """Return the id that the source of the questions gives the question of trial `index`; empty if it has no ids.
 
         Parameters
         ----------
@@ -300,9 +301,9 @@ class Task(ABC, Generic[P]):
         Parameters
         ----------
         text
-            The reply without its reasoning trace.
+            The reply's text without its reasoning.
         params, trial
-            What was asked.
+            Params of the point, and the trial that was asked.
         """
         return self.parse(text)
 
@@ -312,21 +313,21 @@ class Task(ABC, Generic[P]):
         Parameters
         ----------
         answer
-            As `parse_reply` returned it.
+            What `parse_reply` returned.
         params, trial
-            What was asked.
+            Params of the point, and the trial that was asked.
         """
         return self.grade(answer, trial.answer)
 
     def fault(self, answer: str | None, params: P, trial: Trial) -> str:  # noqa: ARG002
-        """In what way an answer is wrong, in a few words that many share; empty where nothing more can be told.
+        """Return what is wrong with an answer, in a few words that other answers can share; empty if not known.
 
         Parameters
         ----------
         answer
-            As `parse_reply` returned it, None if it found none; one that is wrong.
+            A wrong answer as `parse_reply` returned it; None if it found none.
         params, trial
-            What was asked.
+            Params of the point, and the trial that was asked.
         """
         return ""
 

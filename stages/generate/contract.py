@@ -36,19 +36,20 @@ def check_task(
 ) -> None:
     """Check a task against its contract, for the tests of its package.
 
-    Its trials depend on params, seed and number alone, in any order and in any process; every right reply is accepted;
-    no reply makes it raise; guess chance and difficulty are in their range.
+    Trials must depend only on params, seed and number, in any order and process; right replies must be accepted; no
+    reply may raise an exception; guess chance and difficulty must be within their ranges.
 
     Parameters
     ----------
     task
-        An instance.
+        An instance of the task.
     params
-        Where to try it; default: its example. Call this for the ends of its params, too.
+        Params at which to check it; default: `Task.example`. Call this function for small and for large params, too.
     trials
-        Number of trials that are made.
+        Number of trials to make.
     reply
-        How a right reply to a trial is written; default: a line of thought and ``Answer: <the reference answer>``.
+        A function that returns a right reply to a trial; default: a line of thought, then ``Answer: <the reference
+        answer>``.
 
     Returns
     -------

@@ -40,7 +40,7 @@ _Arrays = dict[str, tuple[Any, tuple[str, ...]]]
 def recount(
     dataset: DatasetT, *, unique_only: bool = False, trials: int | None = None, clip_tokens: int | None = None
 ) -> DatasetT:
-    """Count a dataset's `counters` from a part of its trials.
+    """Recompute a dataset's `counters` from a part of its trials.
 
     Every chunk is counted on its own and the counts are added, so that memory holds some chunks at a time,
     however large the cube.
@@ -52,8 +52,13 @@ def recount(
         ``duplicate``, ``asked`` (task, params, trial), ``planned_trials`` and ``planned_repeats`` (model, task,
         params), without which every trial without an outcome is missing, and the prices ``price_prompt`` and
         ``price_completion`` (model) in USD per million tokens, without which nothing costs anything.
-    unique_only, trials, clip_tokens
-        See `evalcube.stages.score.counters.count_trials`.
+    unique_only
+        Leave out trials that repeat an earlier question of their cell.
+    trials
+        Use only this many trials of each cell, from the first; None means all.
+    clip_tokens
+        Compute as if the limit of completion tokens had been this: longer answers count as truncated; None means as it
+        was.
 
     Returns
     -------

@@ -195,11 +195,15 @@ def load_suite(
     Parameters
     ----------
     name
-        One of `suite_names`, or several that are asked alike.
-    models, key_envs
-        As for `evalcube.flows.config.suites.model_section`.
+        Name of a suite, such as ``quick`` or ``gsm8k``; or several names, if their suites have the same sampler and
+        template.
+    models
+        Models to measure, each ``[NAME=]ENDPOINT`` as for ``evalcube run --model``, such as ``sim:``.
+    key_envs
+        Names of environment variables with API keys: a name alone is for all http(s) endpoints,
+        ``NAME=VARIABLE`` for one model. Default: no keys.
     judges
-        Each as a model: who says what is right, of a suite that leaves it to judges.
+        Judge models, written like `models`, for suites whose answers are rated by judges; default: none.
 
     Returns
     -------
@@ -209,7 +213,7 @@ def load_suite(
     Raises
     ------
     SweepError
-        If there is no such suite, or several are not asked alike.
+        If there is no such suite, or several cannot be asked together.
     ConfigError
         If there are no models, or they are wrong.
 

@@ -70,40 +70,41 @@ def trials(
     Parameters
     ----------
     cube
-        A cube, or several. Of a dataset that is a part of its cube, the trials of that part.
+        A cube, or several in a list. If a dataset of `open_cube` was cut, only its trials count.
     where
-        Conditions on models and points, as for `Part.where`, and on single trials: ``trial``, ``repeat``, ``tokens``,
-        ``prompt_tokens``, ``reasoning_bytes``, ``compressed_bytes``, ``latency``, ``guess_chance``, ``fact``,
-        ``behavior``, ``judge``, and ``row_id``, the names of a data set's rows. ``disagree``: one of the two readers
-        finds the reply right, and the other not.
+        Conditions on evaluations and points, as for `Part.where`, and on single trials: ``trial``, ``repeat``,
+        ``tokens``, ``prompt_tokens``, ``reasoning_bytes``, ``compressed_bytes``, ``latency``, ``guess_chance``,
+        ``fact``, ``behavior``, ``judge``, and ``row_id`` (the name of a data set's row); or ``disagree``: the second
+        reader grades the reply differently. All must hold; default: all trials.
     status
-        Outcomes: correct, incorrect, answered, truncated, invalid, refused, transport, missing; default: all but the
-        last two, which are no trials.
+        Outcomes to include: correct, incorrect, answered, truncated, invalid, refused, transport, missing; default: all
+        but the last two, which are not trials.
     grep
-        Only rows with this text in one of `within`.
+        Only trials with this text in one of the texts that `within` names.
     regex
-        Only rows in which this regular expression is found. A text that it takes more than a second of CPU time on
-        counts as one without.
+        Only trials in which this regular expression matches one of these texts. A text on which it takes more than a
+        second of CPU time counts as not matching.
     within
-        Texts that are searched: prompt, response, reasoning, answer, reference.
+        Texts to search: prompt, response, reasoning, answer, reference.
     sort
-        Column to sort by, behind a ``-`` for the largest first; absent values come last. Default: as they are stored.
+        Column to sort by; with ``-`` before it, the largest value first. Missing values come last. Default: the order
+        in the cube.
     offset
-        Rows to skip.
+        Number of rows to skip.
     limit
-        Most rows.
+        Maximum number of rows; default: all.
     columns
-        Names of columns; a parameter may lack ``param_``. Default: all.
+        Names of columns; ``param_`` may be left out. Default: all.
     cache
-        Address of the response cache, or several; default: the one of this user's own run, or one beside the cube.
-        Without it what comes from replies is absent.
+        Address of the response cache, or several in a list; default: that of your own run, or one beside the cube.
+        Without a cache, texts of replies are missing.
     reader
-        Whose outcomes ``status`` is: "ours", or "theirs", those of the tasks' second readers.
+        Who extracts the answers that ``status`` is about: "ours" (evalcube) or "theirs" (the second readers).
 
     Returns
     -------
     Trials
-        Iterate over it for record batches, or ask for ``to_arrow()``, ``to_dataframe()`` or ``rows()``.
+        A table: iterate over it for Arrow record batches, or call ``to_arrow()``, ``to_dataframe()`` or ``rows()``.
 
     Raises
     ------

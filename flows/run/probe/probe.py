@@ -54,14 +54,15 @@ def probe(model: str | Path, key_envs: Sequence[str] = ()) -> ProbeResult:
     Parameters
     ----------
     model
-        ``[NAME=]ENDPOINT`` as for ``evalcube run --model``, or a config with one model.
+        The model to probe: ``[NAME=]ENDPOINT`` as for ``evalcube run --model``, or the path of a config with one model.
     key_envs
-        Each the name of an environment variable with an API key, for all http(s) endpoints, or ``NAME=VARIABLE``.
+        Names of environment variables with API keys: a name alone is for all http(s) endpoints, ``NAME=VARIABLE`` for
+        one model. Default: no key.
 
     Returns
     -------
     ProbeResult
-        Findings, and lines for a config; ``exit_code`` is 1 where the endpoint misbehaves.
+        Findings, and lines to copy into a config; ``exit_code`` is 1 if the endpoint misbehaves.
 
     Raises
     ------

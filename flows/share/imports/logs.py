@@ -159,30 +159,30 @@ def import_logs(
 ) -> ImportSummary:
     """Import the logs of other tools into a cube.
 
-    Nothing is written unless all logs that are named are found right. What is wrong in a directory is left out, and
-    said.
+    Nothing is written unless all logs that are named are valid. Invalid logs in a directory are left out and listed.
 
     Parameters
     ----------
     logs
-        Files, and directories in which all logs are meant.
+        Paths of logs, or of directories, which stand for all logs in them.
     into
-        The cube's address; nothing may be there.
+        Address of the new cube; it must not exist yet.
     cache
-        Where the replies go; default: beside the cube, with its name and the ending ``.replies``.
+        Where to put the replies; default: beside the cube, with its name and the ending ``.replies``.
     data
         Directory for the questions; default: beside the cube, with its name and the ending ``.data``.
     model, task
-        Their names, in place of the logs'.
+        Names of the model and the task, instead of the logs' own.
     score
-        Which of several scores counts, of lm-eval ``METRIC`` or ``METRIC,FILTER``; default: the log's first.
+        Which of several scores counts; for lm-eval, ``METRIC`` or ``METRIC,FILTER``. Default: the log's first.
     map
-        Names that lines of your own have for ours, such as ``prompt=question,correct=score``, or as a mapping. Of logs
-        of Inspect and lm-eval ``cluster=FIELD`` alone: a field of a sample's metadata or of a document.
+        For JSON lines of your own: your names for evalcube's fields, such as ``prompt=question,correct=score``, or a
+        mapping. For logs of Inspect and lm-eval, only ``cluster=FIELD``: the field of a sample's metadata or document
+        whose value related questions share. Default: evalcube's names.
     correct_from
-        Least score of a right answer, from 0 to 1; default: there are right and wrong answers only.
+        Lowest score, from 0 to 1, that counts as right; default: scores must be 0 or 1.
     subscribers
-        As for `run`: called with each event.
+        Functions that are called with each event (see `evalcube.events`); default: none.
 
     Returns
     -------

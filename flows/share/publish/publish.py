@@ -85,31 +85,31 @@ def publish_cube(
 ) -> Published:
     """Make an immutable copy of a cube for others.
 
-    Others see all of it or nothing.
+    The copy appears only when it is complete.
 
     Parameters
     ----------
     cube
-        The cube, all of it; it is only read.
+        The cube to publish; it is only read.
     url
-        Where the copy is made; with a tag, below it.
+        Where to make the copy: a directory, or s3://, gs:// or az:// with bucket and prefix.
     tag
-        Name of this state, such as v1; one that is there is refused.
+        Name of this version, such as v1, which is appended to `url`; it must not exist yet. Default: none.
     with_replies
-        Whether the replies of the models are packed beside the cube.
+        Whether to pack the models' replies beside the cube.
     cache
-        Address of the cache that has them; default: that of the user's own run, or one beside the cube.
+        Address of the cache with the replies; default: that of your own run, or one beside the cube.
     licence, by
-        Under what, and by whom, it is published.
+        The licence of the copy, such as CC-BY-4.0, and who publishes it; default: not stated.
     allow
-        Ids or kinds of findings that are no secrets.
+        Ids of findings, or kinds of findings, to publish although they look secret or private; default: none.
     subscribers
-        As for `run`: called with each event.
+        Functions that are called with each event (see `evalcube.events`); default: none.
 
     Returns
     -------
     Published
-        Where it is, and the digest by which it is known.
+        Address of the copy, and its digest.
 
     Raises
     ------

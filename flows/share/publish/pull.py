@@ -77,23 +77,22 @@ def pull_cube(
 ) -> Pulled:
     """Copy a publication, so that results can be added to it.
 
-    Others see all of it or nothing.
+    The copy appears only when it is complete.
 
     Parameters
     ----------
     url
-        Address of the publication, or with a tag the one below which it is: a directory, a bucket, or a web
-        server.
+        Address of the publication, without its tag: a directory, a bucket with prefix, or a web address.
     directory
-        Address of the copy; nothing may be there.
+        Address of the copy; it must not exist yet.
     tag
-        Which of several publications below `url`.
+        Which of several versions below `url` to copy; default: `url` is the publication itself.
     cache
-        Address of a cache that gets the replies which came along; default: one of its own beside the copy.
+        Address of a cache to put the published replies into; default: a new one beside the copy.
     most_bytes
-        What claims to be larger is refused.
+        Largest size of a publication, in bytes; a larger one is refused. Default: 64 GiB.
     subscribers
-        As for `run`: called with each event.
+        Functions that are called with each event (see `evalcube.events`); default: none.
 
     Returns
     -------

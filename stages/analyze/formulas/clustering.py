@@ -92,14 +92,15 @@ def design_effect(
     Parameters
     ----------
     first_only, second_only, trials
-        Whole numbers by stratum and question, shape (stratum, question).
+        Numbers of trials that only the first got right, that only the second got right, and of all trials; shape
+        (stratum, question).
     weights
-        Of the strata, broadcasts to (stratum,).
+        Weights of the strata; must broadcast to (stratum,).
 
     Returns
     -------
-    From 1, trials of a question are independent, to the most trials of a question, they say the same; that is
-    also taken where nothing can be said.
+    From 1 (trials of a question are independent) to the largest number of trials of a question (they are all alike),
+    which is also returned if the data cannot tell.
 
     Raises
     ------

@@ -125,13 +125,14 @@ def estimate(
     Parameters
     ----------
     counters
-        Array (..., counter) of counters summed over each group.
+        Array (..., counter) of counters, summed over the cells of each group.
     labels
-        Names along the last axis.
+        Names of the counters along the last axis; default: those of a cube.
     mode
-        One of `MODES`.
+        Estimator: "E_I", "E_P", "E_O" (share right) or "C_I", "C_P", "C_O" (corrected for guessing). Truncated trials
+        are left out (I), wrong (P) or right (O).
     confidence
-        Level of each Wilson interval, in (0, 1); None means z = 1.96 exactly.
+        Confidence level of each Wilson interval, between 0 and 1; None means z = 1.96 exactly.
     joint
         "none" keeps that level for each factor of the products C_P and C_O, as the reference does; the
         product of two 95% intervals is then not a 95% interval by construction. "bonferroni" gives each

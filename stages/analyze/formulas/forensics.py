@@ -405,9 +405,9 @@ def pareto_front(score: ArrayLike, *spends: ArrayLike) -> NDArray[np.bool_]:
     Parameters
     ----------
     score
-        Shape (point,); more is better.
+        Score of each point, shape (point,); more is better.
     spends
-        One or more arrays (point,), such as tokens and cost; less is better.
+        One or more arrays of what each point takes, such as tokens and cost, shape (point,); less is better.
 
     Returns
     -------

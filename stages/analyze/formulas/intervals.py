@@ -50,11 +50,11 @@ def wilson(successes: ArrayLike, trials: ArrayLike, *, confidence: float | None 
     Parameters
     ----------
     successes
-        s, any shape; clipped to [0, m]. Sum counts first: clipping belongs after pooling.
+        Number s of successes, any shape; clipped to [0, m]. Sum counts first: clip only after pooling.
     trials
-        m, any shape that broadcasts with `successes`.
+        Number m of trials; must broadcast with `successes`.
     confidence
-        Level in (0, 1); None means z = 1.96 exactly.
+        Confidence level of the interval, between 0 and 1; None means z = 1.96 exactly.
 
     Returns
     -------
@@ -100,11 +100,11 @@ def wilson_bounds(
     Parameters
     ----------
     successes
-        s, any shape; clipped to [0, m].
+        Number s of successes, any shape; clipped to [0, m].
     trials
-        m, any shape that broadcasts with `successes`.
+        Number m of trials; must broadcast with `successes`.
     confidence
-        Level in (0, 1); None means z = 1.96 exactly.
+        Confidence level of the interval, between 0 and 1; None means z = 1.96 exactly.
 
     Returns
     -------

@@ -192,13 +192,13 @@ def tier_score(
     Parameters
     ----------
     counters
-        Array (..., task, counter), summed over each task's cells in the tier.
+        Array (..., task, counter) of counters, summed over the cells of each task in the tier.
     labels
-        Names along the last axis.
+        Names of the counters along the last axis; default: those of a cube.
     basis
-        See `correct_guesses`.
+        Number of trials that is the denominator: "completed" trials, or "all" finished ones, truncated included.
     expected
-        Booleans that broadcast to (..., task): the tasks that belong to the tier; None means all.
+        Booleans that broadcast to (..., task): which tasks belong to the tier; None means all.
 
     Returns
     -------
@@ -299,13 +299,13 @@ def score_per_token(
     Parameters
     ----------
     counters
-        Array (..., tier, task, counter), summed over each task's cells in each tier.
+        Array (..., tier, task, counter) of counters, summed over the cells of each task in each tier.
     labels
-        Names along the last axis.
+        Names of the counters along the last axis; default: those of a cube.
     basis
-        See `correct_guesses`.
+        Number of trials that is the denominator: "completed" trials, or "all" finished ones, truncated included.
     expected
-        Booleans that broadcast to (..., tier, task); None means all.
+        Booleans that broadcast to (..., tier, task): which tasks belong to which tier; None means all.
 
     Returns
     -------

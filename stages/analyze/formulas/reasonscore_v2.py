@@ -33,16 +33,16 @@ def tier_score(
 ) -> TierScores:
     """1000 × the geometric mean of the tasks' scores, at least 10.
 
-    The floor is the tier's, not the task's: a tier with one task of which nothing was solved scores 10.
+    The lower limit holds for the tier, not for each task: a tier in which one task was never solved scores 10.
 
     Parameters
     ----------
     counters
-        Array (..., task, counter), summed over each task's cells in the tier.
+        Array (..., task, counter) of counters, summed over the cells of each task in the tier.
     labels
-        Names along the last axis.
+        Names of the counters along the last axis; default: those of a cube.
     expected
-        Booleans that broadcast to (..., task): the tasks that belong to the tier; None means all.
+        Booleans that broadcast to (..., task): which tasks belong to the tier; None means all.
 
     Returns
     -------

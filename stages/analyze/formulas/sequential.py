@@ -82,17 +82,18 @@ def confidence_sequence(
     Parameters
     ----------
     successes
-        s, any shape.
+        Number s of right answers, any shape.
     trials
-        m; everything broadcasts.
+        Number m of trials; must broadcast with `successes`.
     guesses
         g, summed guess chances of these trials, known beforehand. The bounds of the raw rate q are carried
         over to the guess-corrected (q − c)/(1 − c), c = g/m, and clipped to [0, 1]. So give the raw
         `successes`, not s − g: a guessed success is as random as any.
     confidence
-        Level in (0, 1) at which all bounds hold together.
+        Level, between 0 and 1, at which the bounds of all numbers of trials hold together.
     method
-        "betabinomial" or "hoeffding", see above.
+        "betabinomial": for trials of one success rate, as in one cell. "hoeffding": for trials with different rates, as
+        in counts of several cells; wider.
 
     Returns
     -------

@@ -66,17 +66,19 @@ def stratified(
     Parameters
     ----------
     counters
-        Array (..., stratum, counter).
+        Array (..., stratum, counter) of counters, summed over the cells of each stratum.
     weights
         Non-negative weights that broadcast to (..., stratum); they need not sum to 1.
     labels
-        Names along the last axis.
+        Names of the counters along the last axis; default: those of a cube.
     mode
-        One of `evalcube.stages.analyze.formulas.estimators.MODES`.
+        Estimator: "E_I", "E_P", "E_O" (share right) or "C_I", "C_P", "C_O" (corrected for guessing). Truncated trials
+        are left out (I), wrong (P) or right (O).
     confidence
-        Level in (0, 1); None means z = 1.96 exactly.
+        Confidence level of the interval, between 0 and 1; None means z = 1.96 exactly.
     units
-        Independent trials that each stratum was planned with, broadcasts to (..., stratum); None: those it has.
+        Number of independent trials that each stratum was planned with; broadcasts to (..., stratum). None means the
+        number that it has.
 
     Returns
     -------

@@ -63,18 +63,18 @@ def aggregate(
         Conditions by the same names, all to be fulfilled: a value, a list of values, a pair (low, high) with
         both ends included and None for open, or a function of a value.
     mode
-        One of `evalcube.stages.analyze.formulas.estimators.MODES`.
+        Estimator: "E_I", "E_P", "E_O" (share right) or "C_I", "C_P", "C_O" (corrected for guessing). Truncated trials
+        are left out (I), wrong (P) or right (O).
     weigh
-        "tasks": tasks have equal weight, and a task's points are weighted by their trials in the first plan
-        (``base_trials``). "points": points have equal weight. "trials": the formula on the plain sum of
-        counters, as the reference has it, so that points with more trials weigh more.
+        "tasks": tasks have equal weight; within a task, points weigh by the trials that the cube's first run planned
+        (``base_trials``). "points": all points have equal weight. "trials": all trials have: the formula is applied to
+        the plain sum of counters, so points with more trials weigh more.
     confidence
-        Level of the intervals in (0, 1); 0.95 uses z = 1.96.
+        Confidence level of the intervals, between 0 and 1; 0.95 uses z = 1.96.
     interval
-        "exact" covers at any size and counts the noise of guessing
-        (`evalcube.stages.analyze.formulas.stratified.exact_estimate`). "wilson" gives the reference's intervals
-        (`evalcube.stages.analyze.formulas.estimators.estimate`). Where questions were asked several times and the
-        dataset has ``status``, exact intervals go by question.
+        "exact": covers the truth with any number of trials, and accounts for the randomness of guessing. "wilson": the
+        intervals of ReasonScape. If questions were asked several times and the dataset has ``status``, exact intervals
+        count all answers to one question as one.
 
     Returns
     -------
@@ -145,17 +145,18 @@ def points(
     where
         Conditions on models and cells, as for `aggregate`; None means all.
     mode
-        One of `evalcube.stages.analyze.formulas.estimators.MODES`.
+        Estimator: "E_I", "E_P", "E_O" (share right) or "C_I", "C_P", "C_O" (corrected for guessing). Truncated trials
+        are left out (I), wrong (P) or right (O).
     confidence
-        Level of the intervals in (0, 1); 0.95 uses z = 1.96.
+        Confidence level of the intervals, between 0 and 1; 0.95 uses z = 1.96.
     interval
         As for `aggregate`.
 
     Returns
     -------
     Dataset with ``point``, ``lower``, ``upper`` (model, task, params), NaN where a cell has no value or is not
-    selected, and ``counters``, with all coordinates. Models, tasks and slots without a selected cell are left
-    out.
+    selected, and ``counters``, with all coordinates. Models, tasks and positions of points without a
+    selected cell are left out.
 
     Raises
     ------

@@ -41,13 +41,13 @@ def hazard_table(
     Parameters
     ----------
     ds
-        Dataset with ``status`` and ``tokens`` (model, task, params, trial, repeat), lazy or not.
+        Dataset of `open_cube`, with ``status`` and ``tokens`` (model, task, params, trial, repeat), lazy or not.
     by_task
-        One table for each task too.
+        Whether to separate tasks.
     width
-        Tokens in a bin; 1 gives the curves at every observed number of tokens.
+        Number of tokens in a bin; 1 gives the curves at every number of tokens that occurs.
     confidence
-        Level of the pointwise bounds; None means z = 1.96.
+        Confidence level of the bounds at each bin, between 0 and 1; None means z = 1.96 exactly.
 
     Returns
     -------
@@ -96,9 +96,11 @@ def compression_table(ds: DatasetT, *, by_task: bool = False, confidence: float 
     Parameters
     ----------
     ds
-        Dataset with ``status``, ``tokens``, ``reasoning_bytes`` and ``compressed_bytes``, lazy or not.
-    by_task, confidence
-        As in `hazard_table`.
+        Dataset of `open_cube`, with ``status``, ``tokens``, ``reasoning_bytes`` and ``compressed_bytes``, lazy or not.
+    by_task
+        Whether to separate tasks.
+    confidence
+        Confidence level of the interval, between 0 and 1; None means z = 1.96 exactly.
 
     Returns
     -------
@@ -123,18 +125,20 @@ def compression_table(ds: DatasetT, *, by_task: bool = False, confidence: float 
 
 
 def cost_table(ds: DatasetT, *, by_task: bool = False, confidence: float | None = None) -> DatasetT:
-    """USD by evaluation: ``total``, ``per_trial``, ``per_correct`` and its bounds (model[, task]).
+    """USD by evaluation: ``total``, ``per_trial``, ``per_correct`` and its bounds; dimensions ``model[, task]``.
 
-    The total is what was spent; the others are means over tasks, points weighing as in the base design. Their bounds
-    take costs to vary as completion tokens do.
+    The total is what was spent; the others are means over tasks, with points weighted by the trials that the cube's
+    first run planned. Their bounds assume that costs vary as completion tokens do.
 
     Parameters
     ----------
     ds
-        Dataset with ``counters``; prices from its coordinates ``price_prompt`` and ``price_completion``, else the
-        cost that was counted. NaN where neither is known.
-    by_task, confidence
-        As in `hazard_table`.
+        Dataset of `open_cube`, with ``counters``. Prices are its coordinates ``price_prompt`` and ``price_completion``
+        (USD per million tokens), else the counted cost is used; costs are NaN if neither is known.
+    by_task
+        Whether to separate tasks.
+    confidence
+        Confidence level of the interval, between 0 and 1; None means z = 1.96 exactly.
 
     Returns
     -------
@@ -196,7 +200,7 @@ def pareto_rows(board: Leaderboard) -> tuple[FrontRow, ...]:
     Parameters
     ----------
     board
-        From `evalcube.leaderboard` or `evalcube.stages.analyze.labelled.leaderboard.leaderboard`.
+        A leaderboard, as `evalcube.leaderboard` returns it.
 
     Returns
     -------

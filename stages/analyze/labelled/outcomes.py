@@ -54,18 +54,26 @@ def outcome_metrics(
     Parameters
     ----------
     R
-        A DataArray of outcomes, in memory or of Dask chunks; anything else goes to `table.metric_table`.
-    metrics, k, w, options
-        As for `table.metric_table`.
+        Outcomes of 0 and 1 (or categories 0..C, with `w`): a DataArray in memory or of Dask chunks; or any array of
+        questions × samples, for which a mapping is returned.
+    metrics
+        Names of metrics, such as pass_at_k; None means all that `w` and `options` allow.
+    k
+        One or several numbers of samples to draw.
+    w
+        Score of each category 0..C, for bayes, avg and max_at_k; None means (0, 1).
+    options
+        Further arguments by metric, such as ``{"g_pass_at_k_tau": {"tau": 0.5}}``; None means none.
     questions
-        Dims that together number the questions, for instance ``("task", "params", "trial")``.
+        Names of the dimensions that together number the questions, such as ``("task", "params", "trial")``.
     sample
-        Dim of a question's samples.
+        Name of the dimension of a question's samples.
     finished
-        Whether each sample is there, with R's dims; None means all, but NaN is never.
+        Whether each sample is there, with R's dimensions; None means all except NaN.
     member
-        Booleans over some of the question dims and new dims, such as ``in_tier`` (tier, task, params): results get
-        the new dims, and each of their labels uses the questions that are its members.
+        Booleans over some of the question dimensions and new ones, such as ``in_tier`` (tier, task, params): results
+        get the new dimensions, and use for each of their labels the questions that are its members. None means no
+        groups.
 
     Returns
     -------
@@ -133,7 +141,7 @@ def _category_counts(
 
 
 def cube_outcomes(ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
-    """Correctness of each trial of a cube, and whether it is finished.
+    """Return whether each trial of a cube is correct, and whether it is finished.
 
     Truncated, invalid and refused replies are finished and not correct; transport failures and trials that never
     ran are not finished.
@@ -141,7 +149,7 @@ def cube_outcomes(ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
     Parameters
     ----------
     ds
-        Dataset with ``status`` (model, task, params, trial, repeat), lazy or not.
+        Dataset of `open_cube`, with ``status`` (model, task, params, trial, repeat), lazy or not.
 
     Returns
     -------
@@ -172,14 +180,15 @@ def cube_outcome_metrics(
     Parameters
     ----------
     ds
-        Dataset with ``status`` and ``in_tier``, lazy or not; points weigh by ``base_trials``, if it has that.
+        Dataset of `open_cube`, with ``status`` and ``in_tier``, lazy or not; points weigh by ``base_trials`` if it has
+        these.
     metrics, k, options
         As for `outcome_metrics`; intervals of means end where what a trial can give does, unless ``bounds`` says else.
     by
-        Names to group by, as for `evalcube.stages.analyze.labelled.aggregate.aggregate`: model, task, tier, facets,
-        parameters. Several models in one group weigh alike.
+        Names to group by, as for `aggregate`: model, task, tier, facets, parameters. Several models in one group have
+        equal weight.
     confidence
-        Level of the intervals of metrics that are means over questions.
+        Confidence level of the intervals of metrics that are means over questions.
 
     Returns
     -------

@@ -261,15 +261,15 @@ _NOTHING = {
 def restrict(ds: DatasetT, where: Where | None) -> DatasetT:
     """Return the part of a dataset that fulfils all conditions.
 
-    Models, tasks, slots and tiers of which nothing is left are gone. Cells inside that are not meant have no
-    counters, no outcomes, no label and no tier, like padding.
+    Models, tasks, positions of points and tiers of which nothing is left are removed. Other cells that are left out
+    have no counters, outcomes, labels or tiers.
 
     Parameters
     ----------
     ds
         Dataset with the cube's coordinates, lazy or not.
     where
-        As for `evalcube.stages.analyze.labelled.aggregate.aggregate`.
+        Conditions, as for `aggregate`; None means none.
 
     Returns
     -------

@@ -78,51 +78,56 @@ def verdict(
     Parameters
     ----------
     layers
-        Scores ([run,] variant, unit, layer) from 1 to 5 of the layers fact, behavior, judge; NaN where absent.
+        Scores from 1 to 5 of the layers fact, behavior and judge, shape ([run,] variant, unit, layer); NaN if missing.
     variants
-        Names, at least one; the first is the control.
+        Names of the variants, at least one; the first is the control.
     units
-        Ids of the units (samples), at least one, the same for all variants.
+        Ids of the units (questions), at least one, the same for all variants.
     judges
-        Readings ([run,] variant, unit, judge[, repeat]) from 1 to 5; NaN or <= 0 where a judge failed. They
-        give the agreement of the judges, and the judge layer where `layers` has none.
+        Ratings from 1 to 5, shape ([run,] variant, unit, judge[, repeat]); NaN or <= 0 if a judge failed. They give the
+        agreement of the judges, and the judge layer if `layers` has none. Default: no judges.
     ok, entries
-        Booleans ([run,] variant, unit): the execution finished, there is an execution at all.
+        Booleans ([run,] variant, unit): whether the answer is finished, and whether there is one at all. Default: both
+        are true wherever a score is.
     judge_names
-        Names of the judges, for what is said about them; by default they are numbered.
+        Names of the judges for messages; default: their numbers.
     shares
-        Weight of each unit in every mean; by default all weigh alike.
+        Weight of each unit in all means; default: equal weights.
     clusters
-        Number of each unit's cluster, 0 where it has none. Units that share one, such as a passage, are one draw: in
-        every interval and test, in what is held out, and in how many are enough.
+        Number of each unit's cluster, 0 for none. Units of one cluster, such as questions about one passage, count as
+        one observation in all intervals and tests, in what is held out, and in the number of pairs. Default: no
+        clusters.
     due
-        Booleans (unit, layer): layers that a unit is to have, which are missing where it has none in any variant; by
-        default those that a variant has there.
+        Booleans (unit, layer): layers that a unit must have, and which are missing if no variant has them there.
+        Default: those that at least one variant has there.
     alpha
-        Error of the whole comparison; K treatments are tested at alpha / K each.
-    threshold, trivial
-        Lowest mean that each layer must reach; smallest difference that matters: a lower gain is no PROGRESS, an
-        excluded loss of it is no harm, and what to do next says how many pairs find it.
+        Error level of the whole comparison; each of K treatments is tested at alpha / K.
+    threshold
+        Lowest mean, from 1 to 5, that each layer must reach.
+    trivial
+        Smallest difference of composite scores that matters: a smaller gain is not PROGRESS, a loss of this size must
+        be excluded before "no harm" is stated, and the next step says how many pairs detect it.
     missing
-        Largest share of a variant's scores that may be missing; beyond it there is no PROGRESS and no NOISE. Nor is
-        there where the shares of two arms differ by more than .05, or where a gain does not survive that all that is
-        missing had failed.
+        Largest share of a variant's scores that may be missing, from 0 to 1; beyond it, the verdict is neither PROGRESS
+        nor NOISE. The same holds if the shares of two variants differ by more than 0.05, or if a gain would not be
+        significant with all missing scores at 1.
     method, draws, seed
-        Test and its resampling; see `evalcube.stages.analyze.verdict.paired`. With None as method all looks together
-        err with alpha: a first look at too few pairs to find `trivial` in 4 of 5 cases has half of it, by sign flips,
-        and later ones have the other half, by "anytime"; a first look at enough pairs has all of it.
+        Test, number of random draws, and their seed. "sign-flip" is valid for one look, "anytime" for any number. With
+        None, all looks together have the error level alpha: a first look at enough pairs to detect `trivial` with 80%
+        power uses all of it; any other first look uses half, by sign flips, and later looks the other half, by
+        "anytime".
     grown
-        Without a method: whether it was looked at before, with fewer units.
+        With `method` None: whether these data were looked at before, with fewer units.
     weights
-        Declared weights of the three layers; equal by default.
+        Weights of the three layers; default: equal.
     layer_set
-        "common" compares the layers that both arms have of a unit, "own" whatever each has.
+        "common" compares the layers that both variants have for a unit, "own" all that each has.
     holdout_ratio
-        Share of units to hold out, on which the gain is to be no smaller; 0 for none.
+        Share of units to hold out, on which a gain must not be smaller than on the others; 0 for none.
     gold, gold_variant
-        Ratings by people of 1 to 5, by unit, or by variant and unit; and the variant that those by unit are of (the
-        control by default). From 50 ratings of a variant on they correct its composite, and from 50 of each of a pair
-        on they decide: its interval is then that of `evalcube.stages.analyze.formulas.corrected.corrected_mean`.
+        Ratings by people from 1 to 5, as mappings by unit, or by variant and unit; and the variant to which ratings by
+        unit belong (default: the control). 50 or more ratings of a variant correct its composite; with 50 or more of
+        each variant of a pair, the corrected difference decides. Default: none.
 
     Returns
     -------

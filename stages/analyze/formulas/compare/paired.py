@@ -46,22 +46,23 @@ def paired_difference(
     confidence: float | None = None,
     units: ArrayLike | None = None,
 ) -> Bounds:
-    """Weighted mean over strata of (b − c)/n, the difference of two success rates, with bounds.
+    """Difference of two success rates with bounds: weighted mean over strata of (right only first − only second)/n.
 
     A trial is worth 1, −1 or, if both were right or both wrong, 0; see `evalcube.stages.analyze.formulas.stratified`.
 
     Parameters
     ----------
     first_only, second_only, trials
-        b, c and n of each stratum; everything broadcasts. Strata without trials are left out.
+        Numbers of trials of each stratum that only the first got right, that only the second got right, and of all
+        trials; they must broadcast together. Strata without trials are left out.
     weights
-        Non-negative weights of the strata.
+        Weights of the strata, at least 0.
     axis
-        The axes of the strata.
+        The axis or axes along which the strata lie.
     confidence
-        Level in (0, 1); None means z = 1.96 exactly.
+        Confidence level of the interval, between 0 and 1; None means z = 1.96 exactly.
     units
-        Independent trials that each stratum was planned with; None: those it has.
+        Number of independent trials that each stratum was planned with; None means the number that it has.
 
     Returns
     -------
@@ -166,14 +167,14 @@ def _difference_parts(
 
 
 def holm(p: ArrayLike, *, axis: int = -1) -> Floats:
-    """Adjust p values by Holm's method; NaN is no test.
+    """Adjust p values by Holm's method; a NaN does not count as a test.
 
     Parameters
     ----------
     p
-        p values in [0, 1], any shape.
+        p values between 0 and 1, any shape; NaN where there is no test.
     axis
-        The axis whose p values belong to one family.
+        The axis along which p values are adjusted for their number.
 
     Returns
     -------

@@ -36,9 +36,9 @@ def rank_intervals(draws: ArrayLike, *, confidence: float = 0.95) -> Ranks:
     Parameters
     ----------
     draws
-        Scores, higher is better, shape (model, draw); a model with a NaN is not ranked.
+        Random draws of the scores (higher is better), shape (model, draw); a model with a NaN is not ranked.
     confidence
-        Level of the percentile interval, in (0, 1).
+        Confidence level of the intervals, between 0 and 1.
 
     Returns
     -------
@@ -100,7 +100,7 @@ def overlap_clusters(lower: ArrayLike, upper: ArrayLike, *, strict: bool = False
     lower, upper
         Bounds of n models, shape (n,). A model with a NaN bound has no interval and is in no cluster.
     strict
-        False: intervals that touch in one point overlap. True: they do not.
+        False: intervals that touch in one point overlap; True: they do not.
 
     Returns
     -------

@@ -40,14 +40,14 @@ def win_rates(successes: ArrayLike, trials: ArrayLike, *, method: str = "exact",
     Parameters
     ----------
     successes, trials
-        Real-valued counts s and m, shape (model, task), such as those of
-        `evalcube.stages.analyze.formulas.reasonscore.correct_guesses`; s is clipped to [0, m], m <= 0 means no trials.
+        Numbers s of successes and m of trials, also fractional (as after correction for guessing), shape (model, task);
+        s is clipped to [0, m], and m <= 0 means that there are no trials.
     method
         "exact": posteriors Beta(s + ½, m − s + ½), integrated numerically to 1e-10; deterministic.
         "reference": Beta with the mean and variance of Wilson's interval, 10 000 draws per model and task; it
         repeats with the seed and errs by about 0.005 per task.
     seed
-        Seed of the draws, >= 0; "exact" does not use it.
+        Seed of the random draws, at least 0; "exact" does not use it.
 
     Returns
     -------
@@ -166,7 +166,8 @@ def expected_wins(rates: ArrayLike) -> Floats:
     Parameters
     ----------
     rates
-        Shape (model, model), the row's chance to beat the column; the diagonal is not used, NaN is no match.
+        Chance of the row's model to beat the column's, shape (model, model); the diagonal is not used, NaN means that
+        the two did not meet.
 
     Returns
     -------
@@ -196,11 +197,11 @@ def bradley_terry(rates: ArrayLike, *, prior: float = 0.0) -> Floats:
     Parameters
     ----------
     rates
-        Shape (model, model), the row's wins over the column, fractional; the diagonal is not used, NaN is no
-        match.
+        Wins of the row's model over the column's, also fractional, shape (model, model); the diagonal is not used, NaN
+        means that the two did not meet.
     prior
-        Drawn games that each model is taken to have played against one of mean log rating, >= 0. With 0 the
-        maximum exists only if no group of models won, or lost, all its games against the others.
+        Number of drawn games, at least 0, that each model is assumed to have played against one with the mean log
+        rating. With 0, there is a maximum only if no group of models won, or lost, all its games against the others.
 
     Returns
     -------

@@ -34,7 +34,7 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class TailPassProfile:
-    """Posterior of the threshold probabilities."""
+    """Posterior of the chances to reach each threshold, as `tailpass` returns it."""
 
     k: int
     """Samples that are drawn of each question."""
@@ -190,7 +190,7 @@ def tailpass(
     prior: object = 1.0,
     thresholds: object = None,
 ) -> TailPassProfile:
-    """Posterior of the threshold probabilities for k independent samples.
+    """Posterior of the chance that the mean score of k independent samples reaches each threshold.
 
     Its parameters are prior + counts(R) + η counts(R0).
 

@@ -63,7 +63,7 @@ def threshold_spectrum_at_k(R: object, k: int, weights: object) -> float:
 def geo_spectrum_at_k(
     R: object, k: int, lam: float = 0.5, weights: object = None, lambda_: float | None = None
 ) -> float:
-    """Pass@k^λ · S^(1−λ), S being the threshold spectrum, or mG-Pass@k without weights.
+    """Pass@k^λ · S^(1−λ), where S is the threshold spectrum, or mG-Pass@k if no weights are given.
 
     Parameters
     ----------
