@@ -327,7 +327,10 @@ def _option(path: str, parameter: Any) -> str:
 def suite_sizes() -> str:
     """How many points each suite has, and how many its corners have."""
     rows = [
-        "| suite | tasks | points | points per task and tier | points with `density: corner` |",
+        (
+            "| suite | tasks | [points](glossary.md#point) | points per task and [tier](glossary.md#tier) "
+            "| points with `density: corner` |"
+        ),
         "|---|---|---|---|---|",
     ]
     for name in sorted(set(suite_names()) - set(recipe_names()), reverse=True):
