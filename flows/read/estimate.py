@@ -98,33 +98,33 @@ class SweepEstimate(Shown):
     cube: str
     cache: str
     cells: int
-    """Per evaluation."""
+    """Number of cells (points) of each evaluation."""
     points: Mapping[str, Mapping[str, int]]
     """Number of points by task and tier; ``all`` counts each once."""
     totals: Mapping[str, int]
     """Number of points of all tasks by tier; ``all`` counts each once."""
     trials: int
-    """Of a cell; with a precision, of its first round."""
+    """Number of trials of a cell; with `precision`, of its first round."""
     most_trials: int
-    """Of a cell; more than `trials` if a precision may ask for more."""
+    """Largest number of trials of a cell; above `trials` if `precision` may ask for more."""
     repeats: int
     evaluations: tuple[EvaluationEstimate, ...]
     judges: tuple[EvaluationEstimate, ...] = ()
-    """What judges are asked about them, in the same terms."""
+    """The same for the requests to judges."""
     pending: int = 0
-    """Trials of the plan, and of what the cube was grown to, that are not done and not asked now."""
+    """Trials of the plan and of the cube that are not done, and that this run would not ask."""
     unnamed: Unnamed | None = None
     """What the cube has and the config does not name."""
     power: Power | None = None
-    """What the planned questions are enough for, where outputs are scored in layers and variants compared."""
+    """Difference of composites that the planned questions detect; None if answers have no layer scores."""
     worth: float = 0.0
-    """Questions of equal weight that each model's are worth at least: in a comparison each task weighs the same."""
+    """Questions in equal shares that those of each model are worth in a comparison, where tasks have equal weight."""
     limiting: str = ""
-    """The task whose few questions cost most of that; empty where none does."""
+    """The task whose small number of questions reduces `worth` most; empty if there is none."""
     few_problems: Mapping[str, int] = field(default_factory=dict)
     """By task, how many of its easiest points repeat a problem in more than half of their trials."""
     notes: tuple[str, ...] = ()
-    """What to know of the numbers to come, a sentence each."""
+    """Remarks about these numbers, a sentence each."""
 
     @property
     def rows(self) -> tuple[EvaluationEstimate, ...]:
@@ -133,17 +133,17 @@ class SweepEstimate(Shown):
 
     @property
     def requests(self) -> int:
-        """Of the whole sweep."""
+        """Number of requests of the whole sweep, including answered ones."""
         return sum(row.requests for row in self.rows)
 
     @property
     def to_send(self) -> int:
-        """Of the whole sweep."""
+        """Number of requests that a run would send."""
         return sum(row.to_send for row in self.rows)
 
     @property
     def cost(self) -> float | None:
-        """USD of what has declared prices; None if nothing has."""
+        """USD of the requests to send, for models with declared prices; None if no model has any."""
         costs = [row.cost for row in self.rows if row.cost is not None]
         return sum(costs) if costs else None
 

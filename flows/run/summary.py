@@ -81,11 +81,11 @@ class RunSummary(Shown, MadeCube):
     sent_exactly: bool = True
     """Whether `sent` counts all: not so where a worker was replaced, which may have sent more than it said."""
     retries: dict[str, int] = field(default_factory=dict)
-    """By cause."""
+    """Number of retries, by cause."""
     causes: dict[str, int] = field(default_factory=dict)
     """Transport errors of this run, by cause."""
     details: dict[str, str] = field(default_factory=dict)
-    """One thing that an endpoint said, by cause."""
+    """One message of an endpoint for each cause."""
     usd: float | None = None
     """Cost of this run's requests at the config's prices; None if it declares none."""
     spent: dict[str, float] = field(default_factory=dict)
@@ -93,28 +93,28 @@ class RunSummary(Shown, MadeCube):
     bound: str = ""
     """The bound under ``spend:`` that stopped the run."""
     ordered: str = ""
-    """Who stopped it with `evalcube stop`, for people."""
+    """Who stopped the run with `evalcube stop`, in words."""
     graded: int = 0
     """Trials that this run finished, those from the cache included."""
     asking_seconds: float = 0.0
     """From the first request to the last answer."""
     limits: tuple[LimitUse, ...] = ()
-    """For each endpoint that was asked, the limit that was used most, and how far."""
+    """For each endpoint that was asked, the limit that was used most, and the share that was used."""
     found_limits: tuple[FoundLimit, ...] = ()
-    """For each endpoint that refused requests because of a limit that was found out, that limit."""
+    """For each endpoint that rejected requests because of a limit, the limit as measured."""
     refused: tuple[str, ...] = ()
-    """What to write in the config, for each evaluation whose parameters its endpoint does not take."""
+    """What to write in the config, for each evaluation whose parameters its endpoint refuses."""
     models: tuple[ModelSummary, ...] = ()
     in_batches: int = 0
     """Requests in batches that were not waited for."""
     unrated: int = 0
-    """Recorded trials that not all judges have rated, which the next run has them do."""
+    """Recorded trials that not all judges have rated; the next run asks the judges again."""
     pending: int = 0
-    """Trials of the plan that are not done and were not asked for, where a part of it was."""
+    """Trials of the plan that are not done and were not part of this run (`only`, `trials`)."""
     estimated_tokens: int = 0
     """Tokens of this run that no endpoint counted, estimated from bytes, or that workers had in flight as they died."""
     unknown_ends: dict[str, int] = field(default_factory=dict)
-    """Finished trials of the cube by the word for a reply's end that nobody knows; ``(none)`` where there was none."""
+    """Finished trials of the cube by unknown finish reason; ``(none)`` if the endpoint gave none."""
     unnamed: Unnamed | None = None
     """What the cube has and the config does not name."""
 

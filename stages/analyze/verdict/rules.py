@@ -333,14 +333,14 @@ _FOUND = 1.96 + 0.84
 
 @dataclass(frozen=True)
 class Power:
-    """What a number of questions is enough for."""
+    """The difference of composites that a number of questions detects."""
 
     units: int
-    """Questions that each variant is to answer."""
+    """Number of questions for each variant."""
     band: str
-    """UNDERPOWERED below the number from which there is a verdict of PROGRESS; else the differences that are found."""
+    """UNDERPOWERED if there are too few questions for PROGRESS, else which differences are detected."""
     found: float
-    """Difference of composites, in points, that is found in four of five cases."""
+    """Difference of composites, in points of the scale from 1 to 5, that is detected with 80% power."""
 
     @property
     def text(self) -> str:

@@ -112,7 +112,7 @@ def bayes_ci(
 
 
 def avg(R: object, w: object = None) -> tuple[float, float]:
-    """(a, σ): mean score of all samples, and the σ of `bayes` on the same scale (times T/N, with its T).
+    """(a, σ): mean score of all samples, and the σ of `bayes` on the same scale (times T/N of `bayes`).
 
     Parameters
     ----------
