@@ -48,7 +48,7 @@ class ChosenWorkers(Section):
     Parameters
     ----------
     names
-        Their names or addresses.
+        Names or addresses of workers.
     resource
         Name of a Dask resource; workers have it if they were started with --resources NAME=1.
     """

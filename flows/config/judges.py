@@ -106,11 +106,11 @@ class LayerWeights(Section):
     Parameters
     ----------
     fact
-        Of assertions about the content.
+        Weight of assertions about the content.
     behavior
-        Of assertions about the form.
+        Weight of assertions about the form.
     judge
-        Of the judges' ratings.
+        Weight of the judges' ratings.
     """
 
     fact: Weight = 0.0

@@ -54,7 +54,7 @@ class ReaderConfig(Section):
         Instead of pattern: a function (reply, context), as an entry point of the group evalcube.graders or
         module:function.
     name
-        Its name in results; default: the word `theirs`, or the grader's name.
+        Name of the reader in results; default: the word `theirs`, or the grader's name.
     """
 
     pattern: Pattern | None = None

@@ -140,7 +140,7 @@ class Model(Section):
     limits
         Limits of the endpoint.
     prices
-        What its tokens cost.
+        Prices of the model's tokens.
     facets
         Labels to filter and group by.
     simulate
@@ -243,9 +243,9 @@ class Sweep(Section):
     spend
         Amount at which the sweep stops: {tokens: 2000000}, {usd: 20} or both.
     cluster
-        Where it runs; default: this machine.
+        Where the sweep runs; default: this machine.
     models
-        What is measured.
+        Models to measure.
     templates
         Name -> list of messages, each with `role` and `content`; contents may use Jinja.
     samplers

@@ -65,7 +65,7 @@ def wilson(successes: ArrayLike, trials: ArrayLike, *, confidence: float | None 
     Raises
     ------
     ValueError
-        If `confidence` is not inside (0, 1), or the counts are no numbers or do not broadcast.
+        If `confidence` is not inside (0, 1), or the counts are not numbers or do not broadcast.
 
     References
     ----------
@@ -114,7 +114,7 @@ def wilson_bounds(
     Raises
     ------
     ValueError
-        If `confidence` is not inside (0, 1), or the counts are no numbers or do not broadcast.
+        If `confidence` is not inside (0, 1), or the counts are not numbers or do not broadcast.
 
     References
     ----------
@@ -159,7 +159,7 @@ def exact_bounds(
     Raises
     ------
     ValueError
-        If `confidence` is not inside (0, 1), or the counts are no numbers or do not broadcast.
+        If `confidence` is not inside (0, 1), or the counts are not numbers or do not broadcast.
 
     References
     ----------

@@ -209,7 +209,7 @@ def pareto_rows(board: Leaderboard) -> tuple[FrontRow, ...]:
     Raises
     ------
     TypeError
-        If `board` is no leaderboard.
+        If `board` is not a leaderboard.
     """
     if not isinstance(board, Leaderboard):
         raise ArgumentTypeError(

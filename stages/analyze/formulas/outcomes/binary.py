@@ -33,7 +33,7 @@ def pass_at_k(R: object, k: int) -> float:
     Raises
     ------
     ValueError
-        If R is no such matrix, or k no integer in 1..N.
+        If R is not such a matrix, or k is not an integer in 1..N.
 
     References
     ----------
@@ -65,7 +65,7 @@ def pass_hat_k(R: object, k: int) -> float:
     Raises
     ------
     ValueError
-        If R is no such matrix, or k no integer in 1..N.
+        If R is not such a matrix, or k is not an integer in 1..N.
 
     References
     ----------
@@ -98,7 +98,7 @@ def auc_at_k(R: object, k: int) -> float:
     Raises
     ------
     ValueError
-        If R is no such matrix, or k no integer in 1..N.
+        If R is not such a matrix, or k is not an integer in 1..N.
 
     References
     ----------
@@ -144,7 +144,7 @@ def pass_at_k_ci(
     Raises
     ------
     ValueError
-        If R is no such matrix, or `k`, `confidence`, `bounds`, `alpha0` or `beta0` is out of its range.
+        If R is not such a matrix, or `k`, `confidence`, `bounds`, `alpha0` or `beta0` is out of its range.
     TypeError
         If `confidence` or a bound is not a number.
 
@@ -193,7 +193,7 @@ def pass_hat_k_ci(
     Raises
     ------
     ValueError
-        If R is no such matrix, or `k`, `confidence`, `bounds`, `alpha0` or `beta0` is out of its range.
+        If R is not such a matrix, or `k`, `confidence`, `bounds`, `alpha0` or `beta0` is out of its range.
     TypeError
         If `confidence` or a bound is not a number.
 
@@ -244,7 +244,7 @@ def auc_at_k_ci(
     Raises
     ------
     ValueError
-        If R is no such matrix, or `k`, `confidence`, `bounds`, `alpha0` or `beta0` is out of its range.
+        If R is not such a matrix, or `k`, `confidence`, `bounds`, `alpha0` or `beta0` is out of its range.
     TypeError
         If `confidence` or a bound is not a number.
 

@@ -132,7 +132,7 @@ def geom_at_k_ci(
     Raises
     ------
     ValueError
-        If R is no such matrix, a power below 0 meets a base of 0, or another argument is out of its range.
+        If R is not such a matrix, a power below 0 meets a base of 0, or another argument is out of its range.
     TypeError
         If a power, `confidence` or a bound is not a number.
 
@@ -187,7 +187,7 @@ def geom_ds_at_k_ci(
     Raises
     ------
     ValueError
-        If R is no such matrix, a power below 0 meets a base of 0, or another argument is out of its range.
+        If R is not such a matrix, a power below 0 meets a base of 0, or another argument is out of its range.
     TypeError
         If a power, `confidence` or a bound is not a number.
 

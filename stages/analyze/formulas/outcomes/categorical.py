@@ -49,7 +49,7 @@ def bayes(R: object, w: object = None, R0: object = None) -> tuple[float, float]
     Raises
     ------
     ValueError
-        If R or R0 is no such matrix or has a category without a weight, or `w` no vector of finite numbers.
+        If R or R0 is not such a matrix or has a category without a weight, or `w` is not a vector of finite numbers.
 
     References
     ----------
@@ -94,7 +94,7 @@ def bayes_ci(
     Raises
     ------
     ValueError
-        As for `bayes`, and if `confidence` is not inside (0, 1) or `bounds` no pair low <= high.
+        As for `bayes`, and if `confidence` is not inside (0, 1) or `bounds` is not a pair low <= high.
     TypeError
         If `confidence` or a bound is not a number.
 
@@ -129,7 +129,7 @@ def avg(R: object, w: object = None) -> tuple[float, float]:
     Raises
     ------
     ValueError
-        If R or R0 is no such matrix or has a category without a weight, or `w` no vector of finite numbers.
+        If R or R0 is not such a matrix or has a category without a weight, or `w` is not a vector of finite numbers.
 
     References
     ----------
@@ -171,7 +171,7 @@ def avg_ci(R: object, w: object = None, confidence: float = 0.95, bounds: Bounds
     Raises
     ------
     ValueError
-        As for `bayes`, and if `confidence` is not inside (0, 1) or `bounds` no pair low <= high.
+        As for `bayes`, and if `confidence` is not inside (0, 1) or `bounds` is not a pair low <= high.
     TypeError
         If `confidence` or a bound is not a number.
 
@@ -230,7 +230,7 @@ def max_at_k(R: object, k: int, w: object = None) -> float:
     Raises
     ------
     ValueError
-        As for `bayes`, and if k is no integer in 1..N.
+        As for `bayes`, and if k is not an integer in 1..N.
 
     References
     ----------

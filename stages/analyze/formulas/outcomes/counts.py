@@ -190,7 +190,7 @@ def categories(values: object, top: int, prior: object = None) -> Categories:
     Raises
     ------
     ValueError
-        If R or R0 is no such matrix, has an entry outside 0..top, or the two have different rows.
+        If R or R0 is not such a matrix, has an entry outside 0..top, or the two have different rows.
     """
     if top == 1 and prior is None and not isinstance(values, Categories):
         values = successes(values)

@@ -127,7 +127,7 @@ def geo_spectrum_star_at_k(R: object, k: int) -> float:
     Raises
     ------
     ValueError
-        If R is no such matrix, or k no integer in 1..N.
+        If R is not such a matrix, or k is not an integer in 1..N.
 
     References
     ----------
@@ -170,7 +170,7 @@ def threshold_spectrum_at_k_ci(
     Raises
     ------
     ValueError
-        If R is no such matrix, or another argument is out of its range.
+        If R is not such a matrix, or another argument is out of its range.
     TypeError
         If `confidence` or a bound is not a number.
 
@@ -223,7 +223,7 @@ def geo_spectrum_at_k_ci(
     Raises
     ------
     ValueError
-        If R is no such matrix, or another argument is out of its range.
+        If R is not such a matrix, or another argument is out of its range.
     TypeError
         If λ, `confidence` or a bound is not a number, or both `lam` and `lambda_` are given.
 
@@ -274,7 +274,7 @@ def geo_spectrum_star_at_k_ci(
     Raises
     ------
     ValueError
-        If R is no such matrix, or `k`, `confidence`, `bounds`, `alpha0` or `beta0` is out of its range.
+        If R is not such a matrix, or `k`, `confidence`, `bounds`, `alpha0` or `beta0` is out of its range.
     TypeError
         If `confidence` or a bound is not a number.
 

@@ -40,7 +40,7 @@ def g_pass_at_k_tau(R: object, k: int, tau: float) -> float:
     Raises
     ------
     ValueError
-        If R is no such matrix, k no integer in 1..N, or `tau` outside [0, 1].
+        If R is not such a matrix, k is not an integer in 1..N, or `tau` is outside [0, 1].
     TypeError
         If `tau` is not a number.
 
@@ -76,7 +76,7 @@ def mg_pass_at_k(R: object, k: int) -> float:
     Raises
     ------
     ValueError
-        If R is no such matrix, or k no integer in 1..N.
+        If R is not such a matrix, or k is not an integer in 1..N.
 
     References
     ----------
@@ -108,7 +108,7 @@ def maj_at_k(R: object, k: int) -> float:
     Raises
     ------
     ValueError
-        If R is no such matrix, or k no integer in 1..N.
+        If R is not such a matrix, or k is not an integer in 1..N.
 
     References
     ----------
@@ -158,7 +158,7 @@ def g_pass_at_k_tau_ci(
     Raises
     ------
     ValueError
-        If R is no such matrix, or `k`, `tau`, `confidence`, `bounds`, `alpha0` or `beta0` is out of its range.
+        If R is not such a matrix, or `k`, `tau`, `confidence`, `bounds`, `alpha0` or `beta0` is out of its range.
     TypeError
         If `tau`, `confidence` or a bound is not a number.
 
@@ -201,7 +201,7 @@ def mg_pass_at_k_ci(
     Raises
     ------
     ValueError
-        If R is no such matrix, or `k`, `confidence`, `bounds`, `alpha0` or `beta0` is out of its range.
+        If R is not such a matrix, or `k`, `confidence`, `bounds`, `alpha0` or `beta0` is out of its range.
     TypeError
         If `confidence` or a bound is not a number.
 
@@ -245,7 +245,7 @@ def maj_at_k_ci(
     Raises
     ------
     ValueError
-        If R is no such matrix, or `k`, `confidence`, `bounds`, `alpha0` or `beta0` is out of its range.
+        If R is not such a matrix, or `k`, `confidence`, `bounds`, `alpha0` or `beta0` is out of its range.
     TypeError
         If `confidence` or a bound is not a number.
 
