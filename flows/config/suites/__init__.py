@@ -195,8 +195,8 @@ def load_suite(
     Parameters
     ----------
     name
-        Name of a suite, such as ``quick`` or ``gsm8k``; or several names, if their suites have the same sampler and
-        template.
+        Name of a suite, such as ``quick`` or ``gsm8k``; or several names, if their suites differ only in tasks, trials
+        and judges.
     models
         Models to measure, each ``[NAME=]ENDPOINT`` as for ``evalcube run --model``, such as ``sim:``.
     key_envs
