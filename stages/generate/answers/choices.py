@@ -97,11 +97,6 @@ _ARTICLE = re.compile(
     r"\s{1,3}(?!(?:and|or|to|because|since|as|is|was|not|instead|rather|by|but|fits|works|remains|must|can|it)\b)[a-z]"
 )
 """What follows a label that is a word or a number of its sentence, as "A lamp" has."""
-_LONGER = re.compile(
-    r"\s(?!(?:and|or|to|because|since|as|is|was|are|were|has|have|had|can|will|would|does|did|not|instead|rather|by|but|for|"
-    r"from|in|on|at|of|with|which|that|who|where|when|if|so|due|it|its|the)\b)[a-z]{3}"
-)
-"""What makes an option's text the beginning of a longer name, as in "potassium chloride"."""
 _ITS_TEXT = re.compile(r"[\s)\].:,*_`\"'“\u2013\u2014=(-]{1,8}(?:(?:the|an?)\s)?\Z")
 _LONGEST = 2000
 """Characters of options, altogether, up to which a mention in running text is searched for."""
@@ -154,7 +149,7 @@ class _OptionReader(Form):
         labels = {mention.start for mention in mentions}
         texts = [] if self._texts is None else self._texts.mentions(line)
         mentions += [
-            m._replace(value=self._folded[m.value], weak=_LONGER.match(line, m.end) is not None)
+            m._replace(value=self._folded[m.value], weak=_ARTICLE.match(line, m.end) is not None)
             for m in texts
             if m.value
         ]

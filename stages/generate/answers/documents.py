@@ -124,6 +124,6 @@ def _form_of(values: Sequence[object], pattern: re.Pattern[str]) -> PatternForm:
     def mention(match: re.Match[str]) -> Mention:
         index = ord(match[0][0]) - _HOLDS
         text = texts[index] if 0 <= index < len(texts) else json_text(match[0], parse=True)
-        return Mention(*match.span(), text, match[0] in ("true", "false", "null"))
+        return Mention(*match.span(), text, match[0][0] in 'tfn"')
 
     return PatternForm(pattern, mention, name="JSON", counts=True)

@@ -1,20 +1,18 @@
-"""Decides which statement of a reply is its final answer: the last one that stands, typed by whatever form asks.
+"""Decides whether a value is a reply's final answer: it stands by itself, and nothing after it takes it back.
 
-The last mark of an answer gives a value (`passages`). What follows is read sentence by sentence: each takes the answer
-back, states it again, states another value, or only talks about values, as reasons do. Another value is the answer
-where a cue of a correction goes with it; two final forms that differ without one are no answer. Nor are two values in
-a line, unless one is a step to the other one, its circumstance or reason. `wording` has the cues.
+The last mark of an answer gives a value (`passages`). A sentence after it states it again, takes it back, or turns to
+another value, which makes it no answer; most only talk about values, as reasons do. Nor is one of two values in a line
+an answer, unless the other one is a step to it, its circumstance or reason. `wording` has the cues.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from evalcube.stages.generate.answers import wording as words
-from evalcube.stages.generate.answers.passages import CHATTER, OTHER_TOPIC
 
 if TYPE_CHECKING:
     from evalcube.stages.generate.answers.values import Form
@@ -24,10 +22,8 @@ REFUSED = ""
 
 SENTENCES = 60
 """Sentences after an answer that are looked at, the last ones."""
-_VALUES = 8
-"""Values of a sentence that are looked at, the last ones."""
-NEAR = 200
-"""Characters of a sentence before and after them that are read."""
+LONGEST_SENTENCE = 600
+"""Characters of a sentence that are read, its last ones."""
 
 
 class Mention(NamedTuple):
@@ -41,74 +37,56 @@ class Mention(NamedTuple):
     """Whether it is an ordinary word too, and counts only where it is stated."""
 
 
-Role = Literal["stands", "denied", "replaces", "stated", "open"]
-"""What a sentence makes of a value: it is the answer that stands already, or that and not right; it is the answer in
-the place of that; it is stated; or it cannot be told to be the answer or another thing."""
-
-_NAMES = re.compile(r"\w [A-Z][a-z]")
-_SAYS = re.compile(r"[^\W_]|[\u2717\u2718\u274c]")
-
-
-class _Sentence(NamedTuple):
-    text: str
-    mentions: list[Mention]
-    asked: bool
-    """Whether it answers a question of the reply itself."""
-    goes_on: bool
-    """Whether it is the rest of the answer's own sentence."""
-
-
-def instead(tail: str, value: str, mentions: Sequence[Mention], *, free: bool = False) -> str | None:
-    """The value that a text ends up with after an answer; `REFUSED` if it takes it back, None if it lets it stand."""
-    mentions = [m for m in mentions if m.value and (value == REFUSED or _alike(value, m.value))]
-    sentences = list(_sentences(tail, mentions))
-    last = max((i for i, s in enumerate(sentences) if not CHATTER.match(s.text)), default=-1)
-    explained = words.HEADING.match(tail) is not None
-    stands, cued, opened = value, False, False
+def is_taken_back(tail: str, value: str, mentions: Sequence[Mention], *, free: bool = False) -> bool:
+    """Whether a text takes the answer before it back, or turns to another one; not if it states it again at last."""
+    taken_back = reopened = turned = False
     topic: str | None = value
-    for position, sentence in enumerate(sentences):
-        turns = words.TURNS.search(sentence.text) is not None
-        withdrawn = _withdrawn(sentence, value, topic)
-        redone = words.REDOES.search(sentence.text) is not None
-        confirmed = words.CONFIRMS.search(sentence.text) is not None
-        hard = turns or withdrawn or cued or stands == REFUSED
-        role, claimed = _claim(sentence, value)
-        unexplained = position == last and not explained
-        names = free and _NAMES.search(sentence.text)
-        topic = sentence.mentions[-1].value if sentence.mentions else None if names else topic
-        opened = opened or words.REOPENS.search(sentence.text) is not None
-        opened = opened and role is None and not explained and not confirmed
-        if role == "replaces" or (role == "stated" and (hard or redone)):
-            stands = claimed
-        elif role == "stands" and (stands != REFUSED or _ends_with(sentence, value)):
-            stands = value
-        elif role in ("stated", "open"):
-            stated = unexplained or (position == 0 and not explained)
-            doubted = hard or (unexplained and (redone or not free))
-            if (hard or not sentence.goes_on) and (stated if role == "stated" else doubted):
-                stands = REFUSED
-        elif withdrawn or role == "denied":
-            stands = REFUSED
-        elif confirmed:
-            turns = False
-        cued = turns or redone
-    if opened and stands == value:
-        return REFUSED
-    return None if stands == value else stands
+    for low, high in sentence_spans(tail):
+        begin = max(low, high - LONGEST_SENTENCE)
+        sentence, ends = tail[begin:high], not (free or tail[high:].strip())
+        inside = [
+            m._replace(start=m.start - begin, end=m.end - begin) for m in mentions if begin <= m.start < high
+        ]
+        claim = _claim(sentence, value, inside)
+        cued, turned = turned, words.TURNS.search(sentence) is not None
+        turns = claim == "other" and (turned or cued or (ends and low > 0 and _concludes(sentence, inside)))
+        denies = claim == "denied" or _withdraws(sentence, value, inside, topic)
+        taken_back = claim != "again" and (taken_back or turns or denies)
+        reopens = claim is None and (reopened or words.REOPENS.search(sentence) is not None)
+        reopened = reopens and not words.CONFIRMS.search(sentence)
+        topic = inside[-1].value if inside else topic
+    return taken_back or reopened
 
 
-def _ends_with(sentence: _Sentence, value: str) -> bool:
-    """Whether a clause of a sentence ends with a value."""
-    return any(m.value == value and words.ENDS.match(sentence.text, m.end) for m in sentence.mentions)
+def _claim(
+    sentence: str, value: str, mentions: Sequence[Mention]
+) -> Literal["again", "denied", "other"] | None:
+    """What a sentence makes of the last value that it states: the answer again, or denied, or another one."""
+    claim: Literal["other"] | None = None
+    for mention in reversed(mentions):
+        ends = (LINE_END if mention.weak else words.ENDS).match(sentence, mention.end)
+        affirmed = words.is_affirmed(sentence, mention.start, mention.end)
+        if mention.value == value and words.is_denied(sentence, mention.start, mention.end):
+            return "denied"
+        if mention.value == value and affirmed and (ends or words.RIGHTLY.match(sentence, mention.end)):
+            return claim or "again"
+        if mention.value and affirmed and ends and not words.CONDITION.search(sentence):
+            claim = "other"
+    return claim
 
 
-def _withdrawn(sentence: _Sentence, value: str, topic: str | None) -> bool:
-    """Whether a sentence takes the answer back, and not another value that it or the one before it talks about."""
-    for cue in words.WITHDRAWS.finditer(sentence.text):
-        if words.SUPPOSES.search(words.CUT.split(sentence.text[: cue.start()])[-1]):
-            continue
-        before = [m.value for m in sentence.mentions if m.end <= cue.start() and not m.weak]
-        if not cue["pronoun"] or (before[-1] if before else topic) == value:
+def _concludes(sentence: str, mentions: Sequence[Mention]) -> bool:
+    """Whether a sentence states its only value, after "is" or "so"."""
+    strong = [m.start for m in mentions if not m.weak]
+    stated = len(strong) == 1 and (words.is_stated(sentence, strong[0]) or words.RESULT.search(sentence))
+    return bool(stated)
+
+
+def _withdraws(sentence: str, value: str, mentions: Sequence[Mention], topic: str | None) -> bool:
+    """Whether a sentence takes the answer back, and not another value that it or the one before it names."""
+    for cue in words.WITHDRAWS.finditer(sentence):
+        named = [m.value for m in mentions if m.end <= cue.start()] or [topic]
+        if not words.HEDGE.search(sentence, 0, cue.start()) and (not cue["pronoun"] or named[-1] == value):
             return True
     return False
 
@@ -118,103 +96,6 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     return list(pairwise([0, *(stop.end() for stop in words.SENTENCE_END.finditer(text)), len(text)]))[
         -SENTENCES:
     ]
-
-
-def _sentences(tail: str, mentions: Sequence[Mention]) -> Iterator[_Sentence]:
-    """The sentences after an answer, each with its values."""
-    for low, high in sentence_spans(tail):
-        inside = [m for m in mentions if low <= m.start < high][-_VALUES:]
-        begin = max(low, inside[0].start - NEAR) if inside else low
-        end = max(min(high, inside[-1].end + NEAR), inside[-1].end) if inside else min(high, low + 2 * NEAR)
-        if inside or _SAYS.search(tail, low, high):
-            asked = tail[max(0, low - 9) : low].rstrip().endswith("?")
-            shifted = [m._replace(start=m.start - begin, end=m.end - begin) for m in inside]
-            yield _Sentence(tail[begin:end], shifted, asked, low == 0)
-
-
-def _claim(sentence: _Sentence, value: str) -> tuple[Role | None, str]:
-    """What a sentence says of the answer, and the value that it states."""
-    text = sentence.text
-    mentions = [
-        m for m in sentence.mentions if not m.weak or (not sentence.asked and _said_outright(text, m))
-    ]
-    denied = False
-    for position, mention in reversed(list(enumerate(mentions))):
-        role = _role(text, mentions, position, value)
-        if role == "denied":
-            denied = True
-        elif role == "stated" and denied:
-            return "replaces", mention.value or ""
-        elif role is not None and not (role == "open" and denied):
-            return role, mention.value or ""
-    return ("denied" if denied else None), REFUSED
-
-
-def _role(text: str, mentions: Sequence[Mention], position: int, value: str) -> Role | None:
-    """What a sentence makes of one of its values; None if it only talks about it."""
-    at = mentions[position]
-    before, after = text[: at.start], text[at.end :]
-    supposed = words.SUPPOSES.search(before) is not None
-    affirmed = words.is_affirmed(text, at.start, at.end)
-    if text.rstrip(" \n*_\"')").endswith("?"):
-        return None
-    if at.value == value:
-        if _is_denied(text, at):
-            return None if supposed else "denied"
-        return "stands" if affirmed else None
-    rightly = words.RIGHTLY.match(after)
-    if not affirmed or not (rightly or words.ENDS.match(after)):
-        return None
-    standing = [m for m in mentions[:position] if m.value == value]
-    replaced = standing and words.REPLACES.fullmatch(text, standing[-1].end, at.start)
-    if replaced or any(_is_denied(text, m) for m in standing):
-        return "replaces"
-    if supposed or rightly:
-        return None if supposed else "stated"
-    role = _role_by_lead(before, alone=len({m.value for m in mentions}) == 1)
-    return role if role == "stated" or words.LAST.match(after) else None
-
-
-def _is_denied(text: str, at: Mention) -> bool:
-    return words.denied_before(text, at.start) or words.DENIED.match(text, at.end) is not None
-
-
-def _role_by_lead(before: str, *, alone: bool) -> Role | None:
-    """What the words before a value that ends a clause make of it."""
-    turned = words.TURNS.search(before) is not None
-    clause = words.CUT.split(before)[-1]
-    open_end: Role | None = "open" if alone else None
-    _, bracket, aside = before.rpartition("(")
-    if bracket and ")" not in aside and any(map(str.isalnum, aside)) and not words.TURNS.search(aside):
-        return None
-    if not any(map(str.isalnum, words.TURNS.sub("", clause))):
-        turned = turned or words.REDOES.search(before) is not None
-        if not turned and OTHER_TOPIC.search(before):
-            return None
-        preceded = any(map(str.isalnum, before))
-        return "stated" if alone and (turned or words.SUBJECT.search(before) or not preceded) else open_end
-    if words.PART.search(clause):
-        return None
-    if words.ASSERTS.search(before):
-        return "stated" if words.SUBJECT.search(clause) else "open"
-    return None if words.RELATES.search(clause) else open_end
-
-
-def _alike(value: str, other: str) -> bool:
-    """Whether two values may stand for each other, which any may but lists that differ much in length."""
-    if "[" in value[:1] + other[:1] or "{" in value[:1] + other[:1]:
-        return value[0] == other[0]
-    sizes = sorted((value.count(", "), other.count(", ")))
-    return (sizes[1] - sizes[0]) * 4 <= sizes[1] + 1
-
-
-def _said_outright(sentence: str, at: Mention) -> bool:
-    """Whether an ordinary word is a value, as a sentence of its own or stated at the end of one."""
-    before, after = sentence[: at.start], sentence[at.end :]
-    if words.RIGHTLY.match(after) or words.REPLACES.match(after):
-        return True
-    alone = not any(map(str.isalnum, words.TURNS.sub("", before)))
-    return (alone or words.ASSERTS.search(before) is not None) and not any(map(str.isalnum, after))
 
 
 # ---- two values beside each other
@@ -229,8 +110,8 @@ _CALCULATED = re.compile(r"(?<![\w(])[0-9][^=]*[=≈][\s$*]*\Z")
 LINE_END = re.compile(r"(?>[^\w?]*)$")
 
 
-def is_replaced(line: str, mentions: Sequence[Mention], form: Form) -> bool:
-    """Whether another value that follows the first one takes its place; of two letters in a sentence, none counts."""
+def has_rival(line: str, mentions: Sequence[Mention], form: Form) -> bool:
+    """Whether another value takes the place of the first one; of two labels, none counts."""
     first = mentions[0]
     rival = next((m for m in mentions if m.value not in (None, first.value)), None)
     if rival is not None and words.SHARES.match(line, rival.end):
@@ -239,7 +120,7 @@ def is_replaced(line: str, mentions: Sequence[Mention], form: Form) -> bool:
         return False
     gap = _BRACKETED.sub("", line[first.end : rival.start])
     apart = _APART.search(gap) and not words.CONDITION.search(gap)
-    return bool(words.CHANGED.search(gap)) or (form.labels and not apart)
+    return words.CHANGED.search(gap) is not None or (form.labels and not apart)
 
 
 def is_one_of_several(sentence: str, low: int, chosen: Mention, mentions: Sequence[Mention]) -> bool:
@@ -286,7 +167,6 @@ def hedges(line: str, mentions: Sequence[Mention], form: Form) -> bool:
         weak = (left.weak or right.weak) and not LINE_END.match(line, right.end)
         remark = gap.lstrip(" *_`\"')$")[:1] in ("(", ".") or words.EQUATES.search(gap)
         either = words.ALTERNATIVE.search(gap) or not (weak or remark)
-        denied = any(words.denied_before(line, m.start) for m in (left, right))
-        if either and not (denied or words.DENIED.match(line, right.end)):
+        if either and not any(words.is_denied(line, m.start, m.end) for m in (left, right)):
             return True
     return False

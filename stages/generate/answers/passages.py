@@ -82,7 +82,6 @@ _JOINED = re.compile(
 )
 """Where a script without spaces touches a letter or number."""
 _LATEX_COMMA = re.compile(r"\{,\}|\\[,!;:](?!\s?\\[dtc]?frac)")
-_EMPHASIS = re.compile(r"(?<!\w)(_{1,3})([^\s_](?:[^_\n]{0,300}[^\s_])?)\1(?!\w)")
 _LATEX_SPACE = re.compile(r"\\(?:[()\[\],]|(?:q?quad|displaystyle|left|right|rm|bf|tt)\b| (?<!\\\\ ))")
 
 
@@ -119,7 +118,7 @@ def normalise(text: str) -> str:
     if "\\" in text or "{,}" in text:
         text = _LATEX_COMMA.sub(",", _LATEX_TEXT.sub(r"\1", text))
         text = _LATEX_SPACE.sub(" ", text)
-    return _EMPHASIS.sub(r"\2", text) if "_" in text else text
+    return text
 
 
 _WHOLE = re.compile(r"(?<![\w.,/-])(-?(?>[0-9]{1,40}))(?:\.0{1,9}|(?<!(?<![0-9])[01])/1)(?![\w/^]|[.,][0-9])")
@@ -148,7 +147,7 @@ _MARK = re.compile(
     r"\\(?:boxed|fbox)\s{0,3}\{(?P<box>)"
     r"|(?:####|[<\[]\s?(?:[A-Za-z]{1,12}[_ -]?)?(?:[aA]nswers?|ANSWERS?)\s?[>\]]|<final>)(?P<tag>)"
     r"|[\"'](?:\w{1,20}[_ -])?[aA]nswer(?:[_ -]\w{1,20})?[\"']\s{0,4}:\s{0,9}(?P<field>)"
-    r"|(?:[aA]ns|ANS)\.?[*_`\" \t]{0,8}[:=](?P<short>)|(?:[aA]nswer|ANSWER)(?P<word>)"
+    r"|(?:[aA]nswer|ANSWER)(?P<word>)"
 )
 _FOREIGN = cue(
     r"(?:\b<foreign_answers>\b(?: (?!(?:n[ãa]o|non|nicht|niet) )\w{3,12}){0,2}?\s{0,2}"
@@ -176,11 +175,10 @@ _AFTER_SAID = cue(
 OTHER_TOPIC = cue(r"\b(?!confident (?:that|the|it)\b)(?:<other_topic>|sure(?! that))\b")
 _CLAUSE = re.compile(r"[.!?;:\n]|, (?:but|so|yet) ")
 _IS_THE = cue(
-    r"(?:,? (?:which|(?:and )?(?:that|this)))?(?:['’]s|\s(?:is|are|was)|\s(?:would be|must|will|should) be) (?:then "
+    r"(?:,? (?:which|(?:and )?(?:that|this)))?(?:['’]s|\s(?:is|are|was)) (?:then "
     r"|thus |therefore |indeed |clearly )?(?:the|my|our) (?:final |correct |right |only |best |overall |required "
     r"|desired )*(?:answer|result|solution|value|one|option|choice)\b"
 )
-_NO_SUBJECT = cue(r"(?>[\W_]*)(?:so |and |now )?<no_subject>?")
 _LONGEST_SUBJECT = 3000
 _CLOSING_TAG = re.compile(r"</|\[/|<\|")
 _UNWRAPPED = re.compile(
@@ -259,13 +257,9 @@ def _place(text: str, mark: re.Match[str]) -> _Place | None:
     kind, at, end = mark.lastgroup or "", mark.start(), mark.end()
     if kind in ("box", "tag", "field"):
         return Rank.MARKED, end, kind
-    if text[at - 2 : at] in ("</", "[/"):
-        return None
     line = text.rfind("\n", max(0, at - _HEAD - 1), at) + 1
     before = text[line or max(0, at - _HEAD) : at]
     begins = (line > 0 or at <= _HEAD) and _BEFORE.fullmatch(before) is not None
-    if kind == "short":
-        return (Rank.ASKED, end, "") if begins else None
     word = re.search(r"\w", before)
     quoted = word and _QUOTED.search(before, word.end())
     if quoted or (not begins and CONDITION.search(_CLAUSE.split(before)[-1])):
@@ -274,11 +268,7 @@ def _place(text: str, mark: re.Match[str]) -> _Place | None:
     if spot is None and (begins or _MARK_ITSELF.match(text, at) or _TABLE.match(text, end)):
         after = _AFTER_ASKED.match(text, end)
         spot = (Rank.ASKED, after.end(), "") if after else None
-    spot = spot or _statement(text, at, end)
-    _, asked, lead = before.rpartition("nswer")
-    if spot and asked and not spot[2] and _BEFORE.fullmatch(lead):
-        return Rank.ASKED, spot[1], ""  # Answer: the answer is ...
-    return spot
+    return spot or _statement(text, at, end)
 
 
 def _subject(text: str, at: int, end: int) -> _Place | None:
@@ -290,15 +280,13 @@ def _subject(text: str, at: int, end: int) -> _Place | None:
         return None
     line = text.rfind("\n", max(0, verb.start() - _LONGEST_SUBJECT), verb.start()) + 1
     start = max(line, verb.start() - _LONGEST_SUBJECT)
-    if _NO_SUBJECT.fullmatch(text, max(start, verb.start() - 24), verb.start()):
-        return None
     return Rank.SAID, start, f"{verb.start()}"
 
 
 def _statement(text: str, at: int, end: int) -> _Place | None:
     after, clause = _AFTER_SAID.match(text, end), _CLAUSE.split(text[max(0, at - 120) : at])[-1]
     near = clause.rpartition(",")[2]
-    if after is None or HEDGE.search(near) or CONDITION.search(clause):
+    if after is None or HEDGE.search(near):
         return None
     off_topic = OTHER_TOPIC.search(after[0]) or OTHER_TOPIC.search(near[-24:])
     return None if off_topic or SAYS_NOTHING.match(text, after.end()) else (Rank.SAID, after.end(), "")
@@ -329,8 +317,7 @@ def _field(tail: str) -> str:
     try:
         value, end = _DECODER.raw_decode(tail)
     except (ValueError, RecursionError):
-        quoted = re.match(r"'((?>[^'\n]*))'", tail)
-        return quoted[1] if quoted else tail.split("\n", 1)[0].rstrip(" \t,}")
+        return tail.split("\n", 1)[0].rstrip(" \t,}")
     return value if isinstance(value, str) else tail[:end]
 
 

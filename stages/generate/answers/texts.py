@@ -10,7 +10,7 @@ import regex
 
 from evalcube.stages.generate.answers import passages as places
 from evalcube.stages.generate.answers import wording as words
-from evalcube.stages.generate.answers.final import NEAR, Mention, sentence_spans
+from evalcube.stages.generate.answers.final import LONGEST_SENTENCE, Mention, sentence_spans
 from evalcube.stages.generate.answers.passages import Passage, Rank
 from evalcube.stages.generate.answers.values import Form, read_final
 
@@ -20,17 +20,11 @@ _REASONS = 400
 """Characters behind a "yes" in which no other answer of that kind may stand."""
 _MOST_WORDS = 8
 """Words that a statement may have at the end of a reply."""
-_HEAD = 40
-"""Characters of a sentence that may begin with a cue of a correction."""
 _HOLDER = re.compile(r"<(?:text|number|letter|json|value|answer|your answer)>", re.IGNORECASE)
 """What the prompts have in the answer's place."""
-_CAPITAL = re.compile(r"\s(?=[A-Z\u3400-\u9fff])")
-_NAME_ALONE = re.compile(r"[\s,:;(\u2014\u2013-]{1,4}(?:the |an? )?[A-Z][\w'’-]*(?: [\w'’-]+){0,3}[.!)\s]*")
-"""What follows a cue of a correction and is nothing but an answer."""
 _LED = words.cue(r"(?:(?:it|that|this)(?:['’]s|\s(?:is|was))|<adverbs>,?|<led_by>)\s")
 _POLAR = words.cue(r"(<polar>)(?=\s*[,.;:!—–-]|[，。！])(?!\W*but\b)")
 _UNPOLAR = words.cue(r"\b(?:<polar>|wait|actually|however|sometimes)\b")
-_ADVERB = words.cue(r"(?:<adverbs>,?\s+)+")
 _STOP = re.compile(r"[^\W\d_]{2}[.!?;]\s")
 _BOLD = re.compile(r"\*\*[^*\n]+\*\*")
 _PAIRS = (*zip("$\"“'`([<", "$\"”'`)]>", strict=True), ("\\(", "\\)"))
@@ -81,30 +75,20 @@ class TextForm(Form):
         return ()
 
     def in_place(self, passage: Passage) -> str | None:
-        """The words that a place gives, without a correction that follows on them."""
-        line = line_of(passage)
-        for capital in _CAPITAL.finditer(line[:LONGEST_TEXT]):
-            head = line[capital.end() : capital.end() + _HEAD]
-            cue = words.TURNS.search(head) or words.REDOES.search(head)
-            near = cue and not any(map(str.isupper, head[1 : cue.start() + 1]))
-            if near and (words.FRAME.search(head) or re.search("[:,\u2014]", head)):
-                line = line[: capital.start()]
-                break
-        return _words_of_line(line, stated=passage.rank is Rank.SAID)
+        """The words that a place gives."""
+        return _words_of_line(line_of(passage), stated=passage.rank is Rank.SAID)
 
     def later(self, text: str, value: str) -> Sequence[Mention]:
         """What sentences after a statement state, in a few words."""
         mentions: list[Mention] = []
         for low, high in sentence_spans(text):
-            sentence = text[low : min(high, low + 2 * NEAR)]
-            frames = [frame.end() for frame in words.FRAME.finditer(sentence)]
-            turns = [] if frames else [turn.end() for turn in words.TURNS.finditer(sentence)]
-            if turns and _NAME_ALONE.fullmatch(sentence, turns[-1]):
-                frames = turns
-            statement = _words_of_line(sentence[frames[-1] :], stated=True) if frames else None
-            if statement and not places.CHATTER.match(sentence) and len(statement.split()) <= _MOST_WORDS:
-                at = low + max(sentence.find(statement, frames[-1]), 0)
-                again = fold(statement).endswith(fold(value))
+            sentence = text[low : min(high, low + LONGEST_SENTENCE)]
+            frame = words.STATEMENT.match(sentence)
+            statement = _words_of_line(sentence[frame.end() :], stated=True) if frame else None
+            confirms = words.CONFIRMS.search(sentence)
+            if frame and statement and not confirms and len(statement.split()) <= _MOST_WORDS:
+                at = low + max(sentence.find(statement, frame.end()), 0)
+                again = fold(statement) == fold(value)
                 mentions.append(Mention(at, low + len(sentence.rstrip()), value if again else statement))
         return mentions
 
@@ -121,8 +105,7 @@ class TextForm(Form):
                 None if words.DECLINES.match(line) or not re.search(r"[^\W_]", line) else _words_of_line(line)
             )
         first, _, explanation = text.strip().partition("\n\n")
-        heads = words.HEADING.match(explanation) and first[-1:] not in (".", ":", "?")
-        if (heads or (explanation and _BOLD.fullmatch(first))) and len(first.split()) <= _MOST_WORDS:
+        if explanation and _BOLD.fullmatch(first) and len(first.split()) <= _MOST_WORDS:
             return without_markup(first) or None
         last = next(places.last_lines(text), "")[-LONGEST_TEXT:]
         sentence = re.split(r"(?<=\w[.!?])\s|;\s", last)[-1].lstrip("*_# ")
@@ -168,10 +151,7 @@ def _words_of_line(line: str, *, stated: bool = False) -> str | None:
     line = line.rstrip("|").strip()
     if stated:
         line = line.lstrip(":=, ")
-        adverb = _ADVERB.match(line)
-        line = without_markup(line[adverb.end() :] if adverb else line).removesuffix(" instead")
-        if words.SAYS_NOTHING.match(line):
-            return None
+        line = without_markup(line)
     return None if not line or len(line) > LONGEST_TEXT or _HOLDER.fullmatch(line) else line
 
 

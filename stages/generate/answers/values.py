@@ -19,10 +19,10 @@ from evalcube.stages.generate.answers.final import (
     REFUSED,
     SUM_RESULT,
     Mention,
+    has_rival,
     hedges,
-    instead,
     is_one_of_several,
-    is_replaced,
+    is_taken_back,
 )
 from evalcube.stages.generate.answers.passages import Passage, Rank
 from evalcube.stages.generate.answers.ways import note
@@ -71,8 +71,8 @@ class Form(ABC):
         """The value of a text without a mark: of its first paragraph, or of the last line that states one."""
         first, gap, tail = text.strip().partition("\n\n")
         head = whole(first, self) if gap and not first.endswith(("...", "\u2026")) else None
-        if head and ", " not in head:  # a list may be the question's
-            return _kept_or_corrected(tail, head, self)
+        if head:
+            return _unless_taken_back(tail, head, self)
         return at_end(text, self)
 
 
@@ -125,34 +125,21 @@ def read_final(text: str, form: Form) -> str | None:
         unmarked = (None if cut else form.at_end(text)) or None
         note("reply's end" if unmarked or marked else "no place", form.name, read=unmarked is not None)
         return unmarked
-    begin = _end_of(text, passage, value, form)
-    final, tail = _contradiction(text, marked, (passage, value, begin), form), text[begin:]
-    if final is None and _offers_another(tail, value, form):
+    final = value and _unless_taken_back(text[_end_of(text, passage, value, form) :], value, form)
+    if _is_contradicted(text, marked, passage, value, form):
         final = REFUSED
-    elif final is None and (value or form.free or words.TURNS.search(tail)):
-        final = _kept_or_corrected(tail, value, form)
-    final = value if final is None else final
-    note("correction" if final and final != value else passage.rank.value, form.name, read=bool(final))
+    note("correction" if value and not final else passage.rank.value, form.name, read=bool(final))
     return final or None
 
 
-def _offers_another(tail: str, value: str, form: Form) -> bool:
-    """Whether an answer goes on with "or" and another value."""
-    return bool(_OR_ELSE.match(tail)) and value not in [m.value for m in form.later(tail[:_HEAD], value)]
-
-
-def _kept_or_corrected(tail: str, value: str, form: Form) -> str:
-    """The value that a reply ends up with after one; `REFUSED` if it takes it back."""
+def _unless_taken_back(tail: str, value: str, form: Form) -> str:
+    """An answer; `REFUSED` if what follows takes it back, or states another one."""
     tail = tail[-places.TAIL :]
-    later = instead(tail, value, form.later(tail, value), free=form.free)
-    return value if later is None else later
+    return REFUSED if is_taken_back(tail, value, form.later(tail, value), free=form.free) else value
 
 
 _EMPTY = re.compile(r"[\s*_`]*(?:<[^<>\n]{0,80}>[\s*_`.]*)?\Z")
 """What follows a mark that a reply was cut off after, or that it copied from its prompt."""
-_OR_ELSE = re.compile(r"[\W_]{0,12}or\s", re.IGNORECASE)
-_SHUT = re.compile(r"[\"'})\]>$,]*(?:\s*```)?")
-"""What ends a box, or a JSON document after its answer."""
 _HEAD = 60
 """Characters of a place, or before it, in which it is found, or its line begins."""
 _LINE = 6000
@@ -162,38 +149,25 @@ _LINE = 6000
 def _end_of(text: str, passage: Passage, value: str, form: Form) -> int:
     """Where a value ends in its place; where the place ends if the value is not written so."""
     start = max(passage.start, text.find(passage.text[:_HEAD], passage.start))
-    if passage.rank is Rank.MARKED:
-        inner = places.in_box(passage.text) if passage.boxed else passage.text
-        return _SHUT.match(text, start + len(inner.partition("\n")[0])).end()  # type: ignore[union-attr]
+    if passage.boxed:
+        return start + len(places.in_box(passage.text)) + 1
     near = text[start : start + _LINE]
     ends = [m.end for m in form.mentions(near) if m.value == value or not value]
     return start + (ends[0] if ends else near.find(value) + len(value) if value in near else len(near))
 
 
-def _contradiction(
-    text: str, marked: Sequence[Passage], stands: tuple[Passage, str, int], form: Form
-) -> str | None:
-    """What two places of different rank give that differ: the later one after a cue, else `REFUSED`."""
-    first, value, begin = stands
-    ranks = {first.rank}
+def _is_contradicted(text: str, marked: Sequence[Passage], first: Passage, value: str, form: Form) -> bool:
+    """Whether a later place of another rank gives another value, or a box or tag beside the answer's does."""
     for passage in marked:
-        before = passage.start < first.start
-        between = text[slice(*((passage.start, first.start) if before else (begin, passage.start)))]
-        beside = "\n" not in between.strip()
-        if not (beside and passage.rank is first.rank is Rank.MARKED):
-            led = text[max(0, passage.start - _HEAD) : passage.start].rpartition("\n")[2].split()
-            if passage.rank in ranks or (
-                before and (beside or (passage.rank is not Rank.SAID and len(led) > 2))
-            ):
-                continue
-        rival = form.in_place(passage)
-        if rival is not None:
-            ranks.add(passage.rank)
+        later = passage.start > first.start and passage.rank is not first.rank
+        low, high = sorted((passage.start, first.start))
+        both = passage.rank is first.rank is Rank.MARKED and high - low <= places.SEGMENT
+        beside = both and "\n" not in text[low:high].strip() and not words.TURNS.search(text, low, high)
+        if later or beside:
+            rival = form.in_place(passage)
             if rival and rival.casefold() != value.casefold():
-                if not any(cue.search(between) for cue in (words.TURNS, words.REDOES)):
-                    return REFUSED
-                return None if before else rival
-    return None
+                return True
+    return False
 
 
 def first_line(tail: str, longest: int = places.SEGMENT) -> str:
@@ -213,22 +187,17 @@ def first_line(tail: str, longest: int = places.SEGMENT) -> str:
 _NOUN = re.compile(r"\s(?!of\b|or\b|and\b|not\b)[A-Za-zµ][\w²³/]{0,19}(?:\s[a-z]{2,20})?(?=[\s*_.!]*$)")
 _SENTENCE = re.compile(r"(?<=[.!?])[\"'`*)]{0,3}\s+(?=[A-Z(\"'*`])")
 _STOP_OR_LINE = re.compile(r"\n|(?<=[.!?]) (?=[A-Z])")
-_STOP = re.compile(r"[.;]\s")
-_ITEM = re.compile(r"\(?1[.)]\s+(?=\S)")
-"""The number of the first item in a list, which may be its only one."""
 _LEFT_SIDE = re.compile(
     r"(?![^=\n]{0,60}\b(?:when|where|if|for|with|at)\s\W?[a-z]\W?\s?=)(?:[^=.;:(\n]|\.(?=[0-9])){0,60}(?<![<>!-])=[^=>]"
     r"|[^.;:,(\n]{0,80}?\b(?:(?:make|give|equal|yield|leave)s?|totals)\s[\s$*]{0,6}[0-9]"
 )
 """The rest of an expression before an equals sign, which is none in "5 for x = 3"."""
-_STOPS = re.compile(r"[.!)\]*_`$\"']\s*\Z")
 
 
 def whole(line: str, form: Form) -> str | None:
     """The value that a line is, with nothing but decoration around it."""
     if len(line) > form.longest and " " in line:
         return None
-    line = _ITEM.sub("", line, count=1)
     mentions = form.mentions(line)
     if len(mentions) != 1:
         return None
@@ -238,14 +207,9 @@ def whole(line: str, form: Form) -> str | None:
     return only.value if bare and words.is_affirmed(line, only.start, only.end) else None
 
 
-_NUMBERED = re.compile(r"\A[0-9]{1,2}[.)] (?=[^\W\d])")
-
-
 def at_end(text: str, form: Form) -> str | None:
     """The value that the last line with one is, has in bold, or states in its last sentence that affirms one."""
     for line in places.last_lines(places.without_code(text)):
-        if form.counts_things:
-            line = _NUMBERED.sub("", line)  # noqa: PLW2901 - of a list
         row = line.startswith("|")  # of a table, which states nothing but in bold
         for part in (*([] if row else [line]), *places.bold_passages(line), words.RESULT.split(line)[-1]):
             start = line.rfind(part)
@@ -253,15 +217,14 @@ def at_end(text: str, form: Form) -> str | None:
                 continue
             noun = part != line and form.counts_things and _NOUN.search(part)
             if (value := whole(part[: noun.start()] if noun else part, form)) is not None:
-                final = _kept_or_corrected(text[text.rfind(part) + len(part) :], value, form)
+                final = _unless_taken_back(text[text.rfind(part) + len(part) :], value, form)
                 return None if words.breaks_off(text) else final or None
         if row:
             return None
         near = line if len(line) <= form.longest else line[line.rfind(" ", 0, -form.longest) + 1 :]
         mentions = form.mentions(near)
-        if mentions or form.labels:
-            clear = not form.labels or len(line) <= places.SEGMENT or _STOPS.search(line)
-            value = read_line(near, form, loose=False, last=True) if mentions and clear else None
+        if mentions:
+            value = read_line(near, form, loose=False, last=True)
             stated = [m for m in mentions if m.value == value or not value]
             if not value or any(map(words.DECLINES.match, _SENTENCE.split(near[: mentions[0].start])[:-1])):
                 return None
@@ -290,43 +253,41 @@ def _is_doubtful(tail: str, mentions: Sequence[Mention], at: Mention) -> bool:
 
 
 def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str | None:
-    """The value that one line gives; None if it has none, `REFUSED` if it denies or hedges."""
+    """The value of a line's first sentence with one; at the end of a text, of the last one.
+
+    None if there is none, `REFUSED` if the line denies or hedges.
+    """
     mentions = form.mentions(line)
-    named = [m for m in mentions if not form.counts_things or words.is_stated(line, m.start)]
-    if not last and words.DECLINES.match(line) and (not named or _STOP.search(line, 0, named[0].start)):
+    named = any(m.end - m.start == len(line) or words.is_stated(line, m.start) for m in mentions)
+    if not last and words.DECLINES.match(line) and not named:
         return REFUSED
     spans = list(pairwise([0, *(cut.end() for cut in _SENTENCE.finditer(line)), len(line)]))
-    refused = False
     for low, high in reversed(spans) if last else spans:
         inside = [m for m in mentions if low <= m.start < high]
-        affirmed = [m for m in inside if words.is_affirmed(line, m.start, m.end)]
         if line[low:high].rstrip(" *_`\"')").endswith("?"):
-            refused = refused or not last
-            continue
-        leads = not last if form.labels else low == 0 or last
+            return REFUSED
+        leads = not last if form.labels else last or low == 0
         chosen = _leading(line, low, inside, form) if leads else None
-        if last and chosen and not (LINE_END.match(line, chosen.end) or _noun(line, chosen, form)):
+        if last and chosen and not LINE_END.match(line, chosen.end):
             chosen = None
         if chosen is None:
-            strong = [m for m in inside if not m.weak]
-            refused = refused or (strong != [] and not affirmed)
+            affirmed = [m for m in inside if words.is_affirmed(line, m.start, m.end)]
             chosen = _stated_value(line[:high], low, affirmed, form, last=last)
-            if chosen is None and last and form.counts_things and strong:
+            chosen = chosen or (_loose_value(line[:high], affirmed, form) if loose else None)
+            if chosen is None and last and form.counts_things and not all(m.weak for m in inside):
                 return None  # the text does not end up with what an earlier sentence says
-            chosen = chosen or (_loose_value(line[:high], low, affirmed, form) if loose else None)
             if chosen is not None and loose and words.DOUBT.search(line):
                 return REFUSED
         if chosen is not None:
             position = mentions.index(chosen) if chosen in mentions else 0
             near = mentions[max(0, position - 1) : position + 2]
-            open_end = (
-                chosen.value is None
-                or hedges(line, near, form)
-                or is_replaced(line, mentions[position:], form)
+            contested = (
+                hedges(line, near, form)
+                or has_rival(line, mentions[position:], form)
                 or (form.counts and not last and is_one_of_several(line[low:high], low, chosen, inside))
             )
-            return REFUSED if open_end else chosen.value
-    return REFUSED if refused else None
+            return REFUSED if contested or chosen.value is None else chosen.value
+    return None
 
 
 def _leading(line: str, low: int, mentions: Sequence[Mention], form: Form) -> Mention | None:
@@ -341,8 +302,7 @@ def _leading(line: str, low: int, mentions: Sequence[Mention], form: Form) -> Me
     if first is None or not words.is_affirmed(line, first.start, first.end):
         return None
     joins = form.word_operators
-    expression = words.OPERATOR.match(line, first.end) or _LEFT_SIDE.match(line, first.end)
-    calculates = form.counts and (first.value is None or expression)
+    calculates = form.counts and (first.value is None or _LEFT_SIDE.match(line, first.end))
     if not calculates and not (joins and joins.match(line, first.end)):
         return first
     results = [m for m in mentions if SUM_RESULT.search(line[max(0, m.start - 24) : m.start])]
@@ -387,14 +347,12 @@ _NAMED = re.compile(r"\W*[A-Za-z]*(?:[A-Z][a-z]|[a-z][A-Z])\w*\s")
 """A name that a number belongs to, as in "Apollo 11"."""
 
 
-def _loose_value(line: str, low: int, affirmed: Sequence[Mention], form: Form) -> Mention | None:
-    """The last value of a sentence on an answer line that is no circumstance, nor in a bracket behind another one."""
+def _loose_value(line: str, affirmed: Sequence[Mention], form: Form) -> Mention | None:
+    """The last value of an answer line's first sentence that is no circumstance, no reason and no part of a name."""
     strong = [m for m in affirmed if not m.weak and (not form.labels or line[m.start] in "([")]
-    bracket = line.find("(", strong[0].end) if strong else -1
-    strong = [m for m in strong if bracket < 0 or m.start < bracket]
-    if form.counts_things and len(strong) == 1 and _NAMED.fullmatch(line, low, strong[0].start):
+    if form.counts_things and len(strong) == 1 and _NAMED.fullmatch(line, 0, strong[0].start):
         return None
-    heads = [m for m in strong if not words.NEARLY_RELATES.search(line[low : m.start])]
+    heads = [m for m in strong if not words.NEARLY_RELATES.search(line[: m.start])]
     return next(reversed(heads or strong), None)
 
 

@@ -35,22 +35,21 @@ _NEGATION = cue(
 DENIED = cue(
     r"(?:(?:,? (?:and|or) |, )\(?[A-Z0-9]\b\)?){0,8}"
     r"[\s\"'`*”’)$.\]}]{0,6}(?:<is>\s(?:\w{1,9}\s){0,2}?<wrong>\b|(?:では|じゃ)[なあ]|是不?[错錯对對正]|[이가]\s?아"
-    r"|(?:isn|wasn|aren|can|couldn|won|wouldn|doesn|don)['’]?t\b|can ?not\b|<fails>\b"
+    r"|(?:isn|wasn|aren|can|couldn|won|wouldn|doesn|don)['’]?t\b|can ?not\b"
     r"|[\[(](?:wrong|incorrect|no(?=\W*[).,;])|not <holds>\b)|was <earlier>\b"
     r"|(?<![.!])(?<![.!]\s)[^.\n(]{0,40}\bbut (?:it|that|this)(?:['’]s| is| was)?[^.\n]{0,12}\b<wrong>\b)"
 )
 _UNSURE = cue(
     r"\b(?:<unsure>|(?<!adds )(?<!add )up to)[\s\"'`*$(\\:]{0,4}(?:it(?:['’]s| is) )?(?:the |a )?[\s\"'`*$(\\]{0,4}\Z"
-    r"|\b(?:<vague> (?:\w{3,9} )?(?<!only )<guesses>|<unsettled>)(?: <be>)?[\s\"'`*$(\\:]{1,4}\Z"
-    r"|\b(?:<supposing>|(?<![\w’'] )say)\b[^.!?;,\n]{0,30}?[\s\"'`*$(\\:]{1,4}\Z"
+    r"|\b(?:<vague> (?:\w{3,9} )?(?<!only )<guesses>)(?: <be>)?[\s\"'`*$(\\:]{1,4}\Z"
 )
 _OPEN_END = cue(
-    r"[\s\"'`*)$]{0,4}(?:(?:,\s?)?or <open_end>\b|\s?\?|,? (?:right|correct|no|isn['’]t it)\?"
+    r"[\s\"'`*)$]{0,4}(?:\s?\?|,? (?:right|correct|no|isn['’]t it)\?"
     r"|,? if (?:(?!(?:i|my|the|you)\b)[^.,\n]{1,40},\s|[^.\n]{1,80}\botherwise\b)|(?:,\s?)?(?:maybe|perhaps|possibly)\b"
     r"|\s(?:would|might|could) (?:be|have)\b(?! (?:the|my) \w*\s?answer)|\s?(?:±|\+/-|か(?!ら)|または|もしくは))"
 )
 _SAYS = (
-    r"(?:<states>|<goes> (?:on )?(?:for|with|by|at|on)|<comes> (?:down |out |up )?(?:to|as|at)"
+    r"(?:<states>|<goes> (?:on )?(?:for|with|by|at|on|to)"
     r"|(?:makes|leaves|renders|turns) (?:it|that|this|the (?:whole )?\w+))(?!\w)"
 )
 _STATING = (
@@ -62,10 +61,6 @@ STATEMENT = cue(
     rf"[^.!?\n]{{0,80}}?(?:[\u2026\u2234]|{_STATING})(?:(?:that )?(?:(?:it|this|the \w+)\s?)?{_STATING})?"
 )
 """What a sentence begins with that states the words after it."""
-ASSERTS = cue(
-    rf"(?:\b<asserting>\s(?:<exactly>\s){{0,2}}|(?<!不)[是为為は])\W*(?:(?:the|an?)\s)?\Z|{_STATING}\Z"
-)
-"""What asserts the value after it, in what follows an answer."""
 DECLINES = cue(
     r"(?>[\W_]*)(?:i(?:['’]m| am)? |we |it |there |that |one )?"
     r"(?:(?:do|does|did|could|can|is|was|am|are)(?: ?n[o']t)|<declines>\b)"
@@ -87,9 +82,9 @@ def is_affirmed(line: str, start: int, end: int) -> bool:
     return not (DENIED.match(line, end) or _OPEN_END.match(line, end))
 
 
-def denied_before(line: str, start: int) -> bool:
-    """Whether what stands before a part of a line denies it."""
-    return _NEGATION.search(line[max(0, start - 80) : start]) is not None
+def is_denied(line: str, start: int, end: int) -> bool:
+    """Whether what stands before or behind a part of a line denies it."""
+    return (_NEGATION.search(line[max(0, start - 80) : start]) or DENIED.match(line, end)) is not None
 
 
 def is_stated(line: str, start: int) -> bool:
@@ -115,14 +110,11 @@ LEAD = cue(
 """What may stand before a value that a line begins with."""
 REASON = cue(r"[\s,(]<reason>\b")
 """Where a sentence turns to the reasons for what it said."""
-OPERATOR = cue(
-    r"[\s$`)}*]{0,4}(?:[-+/×·÷^±]|(?<!\*)\*(?!\*)|\\times|\\cdot|<operator>\b)[\s$`*]{0,4}[-+(0-9]"
-)
 WEAK_END = cue(
     r"(?>[\"'`*_$”’})\]\\>|\s]*)(?:\Z|[.,;:!(<](?!\d)|-{1,3}\s|[^\x00-\x7f\w]"
     r"|\s?(?:instead|now|rather than|is (?:right|correct|what|the))\b)"
 )
-_OR = r"(?:<or>|<switch>)\b"
+_OR = r"<or>\b"
 GAP = cue(
     rf"(?>(?:(?>[\s\"'`*.,;:()\[\]$_“”‘’?!{{}}<>\\…–—-]+)|[/|±→⇒]|\+/-|[a-z]\s?=|(?:{_OR}|<other_words>)(?![\w'’]))*)"
 )
@@ -136,32 +128,28 @@ CHANGED = cue(r"\b(?:now|but|wait|actually|then again|changed|correction)\b")
 
 SENTENCE_END = re.compile(r"(?<![.!?;。])[.!?;。]+[\"'`*_)\]]*(?=\s|\Z)|\n")
 TURNS = cue(
-    r"\b(?:h+m+|o+ps|no(?=\s?[,.;:!\u2014\u2013-]|\s(?:no|wait|it|the|sorry)\b)|<turns>|<anew> (?:\w+ )?<answers>)\b"
+    r"\b(?:h+m+|o+ps|no(?=\s?[,.;:!\u2014\u2013-]|\s(?:no|wait|it|the|sorry)\b)|<turns>)\b"
     r"|更正|修正|訂正|等等|等一下|いや|待って|不对|不對|错|錯|間違|정정|아니|تصحيح|सुधार"
 )
 """A cue of a correction: beside it, another value is the answer."""
-REDOES = cue(r"\b(?:(?<!then )again|<further> <looks_at>|<redoes>)\b")
-"""What is done once more, which may end otherwise than before."""
 WITHDRAWS = cue(
     r"\b(?:(?:(?:the|my|our|this|that) (?:\w{2,9} ){0,2}<above>(?: (?:above|before|line|given))?|verification|something"
-    r"|(?P<pronoun>that|this|it|which))(?:(?:['’]s| (?:\w+ly |just )?<looks>) (?!not\b|n['’]t)(?:\w{2,9} )?<false>\b"
+    r"|(?P<pronoun>that|this|it|which))(?:(?:['’]s| (?:\w+ly |just )?<looks>) (?!not\b|n['’]t)(?:\w{2,9} )?<wrong>\b"
     r"|(?:['’]s| <can>)? ?(?:n['’]?t|not|never|hardly) (?:\w{2,9} ){0,2}?<holds>\b|(?: \w+ly)? <conflicts>\b)"
-    r"|do(?:es)?(?: not|n['’]?t) <trusts> (?:that|this|it|(?:the|my) answer)\b(?! (?:\w+ ){0,3}<false>)"
+    r"|do(?:es)?(?: not|n['’]?t) <trusts> (?:that|this|it|(?:the|my) answer)\b(?! (?:\w+ ){0,3}<wrong>)"
     r"|<drops> (?:that|this|it|(?:the|this|my|all of the) (?:\w{2,9} )?<above>"
     r"|my|the previous|everything(?! else)|what i)\b"
     r"|I(?:(?:['’]m| am) (?:not|no longer) (?:\w+ )?<sure>\b(?! (?:why|how|what))| (?:\w+ ){0,2}doubts?\b"
     r"| (?:was|am|['’]m) (?:wrong|mistaken|off)\b(?! about (?!this|that))"
-    r"|<having>{0,4} (?:<errs> (?:an?|my|the) (?:\w+ )?<faults>|<mistook>)\b)"
+    r"| (?:\w+ ){0,2}<mistook>\b)"
     r"|<withdrawals>\b|\Anot (?:quite |really |at all )?(?:right|correct|true)\b)"
     r"|\A\W*(?:(?:actually|wait|oh|hmm),? )?no\W*\Z"
     r"|不对|不對|错了|錯了|間違い|[\u2717\u2718\u274c]"
 )
 """What takes back what stands before it; a pronoun stands for the value that was named last."""
-REOPENS = cue(
-    r"\b<lets_me> (?:just |now |quickly )?<reopens>\b|\b(?:<pauses>(?! (?:for|until|time)\b)|h+mm+|oh no)\b"
-)
+REOPENS = cue(r"\b<lets_me> (?:\w+ )?<reopens>\b|\b(?:<pauses>(?! (?:for|until|time)\b)|h+mm+|oh no)\b")
 """What leaves open whether what stands before it stands, until something more is said."""
-HEDGE = cue(r"\b(?:<hedges>|(?<!only )possib\w+|may(?!,? (?:the )?[0-9])|(?:you|they|he|she) <opinions>)\b")
+HEDGE = cue(r"\b(?:<hedges>|(?<!only )possib\w+|may(?!,? (?:the )?[0-9]))\b")
 """What makes a statement after it in its clause none of the answer."""
 RESULT = cue(r"[,;]\s<result>\b|\b<pauses>\b\W{1,4}(?:no\W{1,4})?(?=(?:it|that|this|the)\b)")
 """Where a sentence turns from what is not the answer to what is."""
@@ -182,7 +170,7 @@ CONFIRMS = cue(
     r"|\b(?:<confirms>(?! on\b| corrected)|(?:is|was|['’]s|are|all) (?:\w{2,9} )?<fine>)\b"
 )
 RIGHTLY = cue(
-    r"[\s\"'`*_)\]}”’»$]*\s(?:<rightly>|it is(?=\W*\Z|\W*,)|is (?:<thus> )?(?:the|my) \w*\s?<right>)\b(?! only)"
+    r"[\s\"'`*_)\]}”’»$]*\s(?:<rightly>|it is(?=\W*\Z|\W*,)|is (?:\w+ )?(?:the|my) \w*\s?<right>)\b(?! only)"
 )
 """What says of the value before it that it is the answer."""
 ENDS = cue(
@@ -194,12 +182,6 @@ SHARES = cue(
     r"[\s\"'`*_)\].]{0,6}\s(?:<is> <equally> <fine>\b|<equally> <rightly>|<rightly> (?:too|as well)\b)"
 )
 """What says of a value that it is an answer beside another one."""
-CUT = cue(
-    r"[;:\u2014\u2013\u2026](?:[*_]*\s|(?=[^\W\d]))|,\s(?:so|but|and|which|\w+ing)\s|\.\.\.|->|=>|[\u2192\u21d2\u2794-\u27bf]"
-)
-"""Where a clause begins."""
-SUPPOSES = cue(r"\b(?:<supposes>|(?<!i )would)\b|['’]d\b(?! <offers>)")
-"""What makes a sentence speak of what is not, was, or others think."""
 RELATES = cue(r"\b<relates>\W*(?:the\s)?\Z|\bfrom\s[^,;]{1,30}\sto\W*\Z")
 """What makes a value a circumstance."""
 NEARLY_RELATES = cue(
@@ -216,23 +198,5 @@ RESULTS = cue(r"\b(?:<results>|<adverbs>)\b")
 """What makes the values before it steps to the one after it."""
 SUBJECT = cue(r"\b<subject>\b|[是为為は]|\A\W*(?:\w+\W+)?\Z")
 """What may be the answer."""
-PART = cue(r"\bof which\b|\b(?:the|an?) (?!<asked_for> )[a-z]{4,14} <part>s?\b")
-"""What is another value than the one asked for, as it has a name of its own."""
-HEADING = cue(
-    r"[\W_]*(?:(?:<own> )*(?:<heading>|here(?:['’]s| is) (?:how|why|the|my|a)[^\n:]{0,60}))"
-    r"[*_]*\s?[:\n]"
-)
-"""A heading under which values are reasons unless a sentence says more."""
 SAYS_NOTHING = cue(r"\s*(?:all |still |indeed |that )?<says_nothing>\b")
 """What follows "it is" where that states no answer."""
-FRAME = cue(
-    r"(?:\b<answers>\b(?:\s\w{5,9}(?=\s\w{1,6}\s))?(?:['’]s|\s<frame_verbs>\b|\s<ought>\s(?:really\s|actually\s|rather\s)?"
-    r"(?:have\s)?(?:be|been|read|say)\b)|\bI\s(?:now\s)?(?:get|got|find|obtain(?:ed)?|mean|meant)\b(?:\sto\s(?:say|write))?"
-    r"|<framing>\b|(?:<answers_of_scripts>)?(?:是|为|為|は)|\b<amends> [^.\n]{0,30}\b(?:to|with)\b"
-    r"|\A[^\n:.{}\[\]\"]{0,30}:)(?:\s<really>\b)*\s?[:,]?"
-)
-"""What states the words after it."""
-LAST = cue(r"[^,(\n]*(?:\Z|\(|,\s<last>\b)")
-"""What follows a value that ends its sentence."""
-REPLACES = re.compile(r"\W*(?:-+>|=>|[\u2192\u21d2\u2794-\u27bf]|/)\W*")
-"""What stands between a value and the one in its place."""

@@ -48,7 +48,7 @@ STANDS = (
     "I hesitated between {a} and {b}, yet the third hint decides for the former.",
     "It differs from {b} in one place only.",
     "Sorry if that was too terse.",
-    "The intermediate value was {b}.",
+    "The intermediate value, {b}, is even.",
     "{b} (the other one) is a common misconception.",
     "Explanation: without the last hint the drawing shows {b}.",
 )
@@ -58,9 +58,8 @@ TAKEN_BACK = (
     "Tallying once more, I arrive at {b}.",
     "Taking the overlooked hint into account leaves {b}.",
     "Hint three says otherwise, so {b}.",
-    "The line above should say {b}.",
+    "The line above should be {b}.",
     "Not {a}: {b}.",
-    "{a} --> {b}",
     "{a} is nonsense, it's {b}.",
     "Kindly grade {b} instead.",
     "(fixed: {b})",
@@ -101,7 +100,7 @@ def test_read_final__takes_back_free_text_where_a_cue_says_so() -> None:
         f"Answer: Lima\n\n{cue}" for cue in ("Wait, it's Quito.", "Correction: Quito", "Scratch that.")
     ]
 
-    assert [read_text(text) for text in taken_back] == ["Quito", "Quito", None]
+    assert [read_text(text) for text in taken_back] == [None] * 3
     assert read_text("Answer: Lima\n\nIt lies on the coast, unlike Quito.") == "Lima"
 
 
@@ -120,7 +119,7 @@ def test_read_final__takes_time_in_proportion_to_a_hostile_reply(kind: str, fill
 def test_read__a_value_in_the_first_paragraph_stands_before_its_explanation():
     assert read_choice("C\n\nExplanation: it galvanises; iron (A) would rust.", "ABCD", list("wxyz")) == "C"
     assert last_integer("**25**\n\nHere is how: 3 * 8 is 24 and 24 + 1 gives 25, as 24 - 6 is 18.") == "25"
-    assert last_integer("24\n\nThat is off by one, so 25.") == "25"
+    assert last_integer("24\n\nThat is off by one, so 25.") is None
 
 
 def test_read_text__takes_time_in_proportion_to_signs_that_stand_otherwise_in_the_reply():

@@ -9,16 +9,15 @@ from evalcube.stages.generate.answers.values import first_line
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("\\boxed{5}\nAnswer: 7", None),
-        ("So \\boxed{5}\nAnswer: 7", None),
-        ("We get \\boxed{5}.\nAnswer: 7", "7"),  # a step, as more words than a mark's lead to it
-        ("So \\boxed{7}\nAnswer: 7", "7"),
+        ("We get \\boxed{5}.\nAnswer: 7", "7"),
         ("So \\boxed{5}. Wait, that is wrong.\nAnswer: 7", "7"),
+        ("Answer: 7\nSo \\boxed{7}", "7"),
         ("Answer: 7\nSo \\boxed{5}", None),
-        ("Answer: 7\nWait, that is wrong: \\boxed{5}", "5"),
+        ("Answer: 7\nWait, that is wrong: \\boxed{5}", None),
+        ("\\boxed{5} or \\boxed{7}", None),
     ],
 )
-def test_read_value__of_two_places_is_refused_unless_one_is_a_step_or_corrected(text, value):
+def test_read_value__an_answer_line_replaces_what_stands_before_it_and_is_contradicted_by_what_follows(text, value):
     assert last_integer(text) == value
 
 
