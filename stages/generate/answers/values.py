@@ -121,8 +121,7 @@ def read_final(text: str, form: Form) -> str | None:
         return None
     passage, value = next(((p, v) for p in marked if (v := form.in_place(p)) is not None), (None, None))
     if passage is None or value is None:
-        cut = any(_EMPTY.match(p.text) and ":" in text[p.start - 4 : p.start] for p in marked)
-        unmarked = (None if cut else form.at_end(text)) or None
+        unmarked = form.at_end(text[max((p.start for p in marked), default=0) :]) or None
         note("reply's end" if unmarked or marked else "no place", form.name, read=unmarked is not None)
         return unmarked
     final = value and _unless_taken_back(text[_end_of(text, passage, value, form) :], value, form)
@@ -138,8 +137,6 @@ def _unless_taken_back(tail: str, value: str, form: Form) -> str:
     return REFUSED if is_taken_back(tail, value, form.later(tail, value), free=form.free) else value
 
 
-_EMPTY = re.compile(r"[\s*_`]*(?:<[^<>\n]{0,80}>[\s*_`.]*)?\Z")
-"""What follows a mark that a reply was cut off after, or that it copied from its prompt."""
 _HEAD = 60
 """Characters of a place, or before it, in which it is found, or its line begins."""
 _LINE = 6000
