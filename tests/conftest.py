@@ -15,6 +15,7 @@ import pytest
 import typer.main
 import typer.testing
 from _pytest.doctest import DoctestModule
+from _pytest.runner import runtestprotocol
 from hypothesis import settings
 
 # Each of the many processes that tests start would compile all modules anew if nobody kept what is compiled.
@@ -84,6 +85,18 @@ def _build_once(build):
     from zarr.storage import MemoryStore
 
     return build_or_copy
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item, nextitem):
+    """Have pytest's workers report what somebody reads: to send and take a report takes as long as most tests."""
+    if not hasattr(item.config, "workerinput") or item.config.option.durations is not None:
+        return None
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed or report.sections:
+            item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
 
 
 @pytest.hookimpl(wrapper=True)
