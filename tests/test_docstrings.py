@@ -7,6 +7,7 @@ import pytest
 
 import evalcube
 from evalcube import plugins, stats
+from tests.cases import with_cases
 
 FUNCTIONS = [
     getattr(module, name)
@@ -68,6 +69,6 @@ def test_documented__sees_a_parameter_that_is_left_out():
     assert documented(function) == {"a", "rest"} != set(inspect.signature(function).parameters)
 
 
-@pytest.mark.parametrize("name", VERBS)
+@with_cases("name", VERBS)
 def test_verbs__have_an_example(name):
     assert f"ec.{name}(" in sections(getattr(evalcube, name))["Examples"]

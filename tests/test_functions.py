@@ -2,11 +2,11 @@
 
 import inspect
 
-import pytest
 import typer
 
 import evalcube as ec
 from evalcube.flows.cli.app import app
+from tests.cases import with_cases
 
 PRINTED = {"as_json", "markdown", "as_csv", "jsonl", "parquet", "quiet", "plot", "watch", "log"}
 """How a command shows what a function returns, and how it says how far it is."""
@@ -75,7 +75,7 @@ def options(name):
     return {parameter.name for parameter in found.params}
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@with_cases("name", FUNCTIONS)
 def test_function__has_the_words_of_its_command(name):
     takes = set(inspect.signature(getattr(ec, name)).parameters)
     offered = options(name) - PRINTED - (CONFIG - takes if "config" in takes else set())

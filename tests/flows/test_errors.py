@@ -21,6 +21,7 @@ from evalcube.flows.errors import (
     no_bare_text,
     told,
 )
+from tests.cases import with_cases
 
 
 def problem(**parts):
@@ -55,7 +56,7 @@ def test_template_error__keeps_its_place_on_its_way_between_processes():
     assert (error.message, error.remedy, error.where, error.line) == ("bad", "Mend it", (1, "content"), 2)
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("value", "shown"),
     [
         (None, "None"),
@@ -112,9 +113,7 @@ def test_need__refuses_others_by_name(need, value):
         need("a", value)
 
 
-@pytest.mark.parametrize(
-    "value", [3, 10**400, np.int8(3), True, 2.5, "3", b"3", None, float("nan"), float("inf")]
-)
+@with_cases("value", [3, 10**400, np.int8(3), True, 2.5, "3", b"3", None, float("nan"), float("inf")])
 def test_need_number__refuses_what_is_none(value):
     kinds = [whole for whole in (False, True) if not refuses(need_number, value, whole=whole)]
 

@@ -12,6 +12,7 @@ from evalcube.storage.errors import (
     guarded,
     storage_error,
 )
+from tests.cases import with_cases
 
 
 def test_storage_error__says_what_the_system_said_or_the_library():
@@ -23,7 +24,7 @@ def test_storage_error__says_what_the_system_said_or_the_library():
     assert [error.what for error in said] == ["cannot read: broken", "cannot read: odd thing"]
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("code", "kind"),
     [
         (errno.ENOSPC, DiskFullError),

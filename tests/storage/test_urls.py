@@ -7,6 +7,7 @@ from evalcube.storage.errors import (
     UnsupportedUrlError,
 )
 from evalcube.storage.urls import SCHEMES, Kind, beside, directory_of, has_folders, kind_of, resolved
+from tests.cases import with_cases
 
 
 @pytest.mark.parametrize(
@@ -38,7 +39,7 @@ def test_directory_of__home_of_nobody():
         directory_of("~nobody7/x")
 
 
-@pytest.mark.parametrize(
+@with_cases(
     "url",
     [
         "",

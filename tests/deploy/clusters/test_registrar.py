@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from evalcube.deploy.clusters.registrar import WANTED, Queue, Registrar, allow, is_chosen, is_known, look
+from tests.cases import with_cases
 
 
 class Thing(SimpleNamespace):
@@ -169,7 +170,7 @@ def test_restrict__keeps_to_the_workers_that_are_chosen(scheduler):
     assert task.worker_restrictions == {"b"}
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("names", "resource", "chosen"),
     [
         ([], "", True),

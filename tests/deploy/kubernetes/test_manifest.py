@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-import pytest
 import yaml
 
 from evalcube.flows.config.load import parse_config
+from tests.cases import with_cases
 from tests.deploy.kubernetes.restricted import containers_of, violations
 from tests.deploy.kubernetes.schemas import problems
 
@@ -43,7 +43,7 @@ def test_daskjob__bounds_every_container():
 SAFE = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("pod", "container", "field"),
     [
         ({"hostNetwork": True}, {}, "hostNetwork"),

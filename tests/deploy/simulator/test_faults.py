@@ -8,6 +8,7 @@ from evalcube.deploy.errors import SimulatorError
 from evalcube.deploy.simulator.profile import Profile
 from evalcube.deploy.simulator.reply import completion, draws, request_digest, speak
 from evalcube.deploy.simulator.truth import Truth
+from tests.cases import with_cases
 from tests.simulator.faults import KINDS, Injector, Rule, apply, parse_rules
 
 DIGESTS = [request_digest(b"%d" % i) for i in range(4000)]
@@ -17,7 +18,7 @@ def good_body() -> dict:
     return completion("sim/m", bytes(32), speak(Profile(), Truth("7"), draws(DIGESTS[0]), None), 9)
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("text", "field"),
     [
         ("nonsense", "rules"),
@@ -93,7 +94,7 @@ def test_pick__strikes_only_the_model():
     assert injector.pick(DIGESTS[0], 1, "a") is not None
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@with_cases("kind", KINDS)
 def test_apply__does_what_the_kind_says(kind):
     body = good_body()
     content = body["choices"][0]["message"]["content"]

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from evalcube.deploy.errors import DeployError, SimulatorError
 from evalcube.deploy.simulator.profile import RANGES, REASONING, Profile, parse
+from tests.cases import with_cases
 
 numbers = {name: st.floats(*limits) for name, limits in RANGES.items()}
 profiles = st.builds(Profile, reasoning=st.sampled_from(REASONING), **numbers)
@@ -45,8 +46,8 @@ def test_ranges__cover_every_number_and_its_default():
         assert low <= defaults[name] <= high
 
 
-@pytest.mark.parametrize("name", RANGES)
-@pytest.mark.parametrize("kind", ["low", "high", "nan", "bool", "text"])
+@with_cases("name", RANGES)
+@with_cases("kind", ["low", "high", "nan", "bool", "text"])
 def test_profile__names_field_value_and_range(name, kind):
     low, high = RANGES[name]
     values = {"low": low - 1, "high": high * 2 + 1, "nan": math.nan, "bool": True, "text": "1"}
@@ -62,7 +63,7 @@ def test_profile__names_field_value_and_range(name, kind):
     assert isinstance(caught.value, DeployError)
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("text", "field"),
     [
         ("gpt-5", "model"),

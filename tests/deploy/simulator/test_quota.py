@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from evalcube.deploy.errors import SimulatorError
+from tests.cases import with_cases
 from tests.simulator.quota import Enforcer, Limits, parse_limits
 from tests.waiting import PATIENCE
 
@@ -70,7 +71,7 @@ def test_headers__tell_what_is_left(style):
         assert told == {}
 
 
-@pytest.mark.parametrize(
+@with_cases(
     "text",
     [
         "nonsense",

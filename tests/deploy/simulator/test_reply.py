@@ -18,6 +18,7 @@ from evalcube.deploy.simulator.reply import (
     wrong_answer,
 )
 from evalcube.deploy.simulator.truth import Truth
+from tests.cases import with_cases
 
 SURE, LOST = Profile(ability=40, spread=0), Profile(ability=-20, slope=50, spread=0)
 DRAW = draws(request_digest(b"a request"))
@@ -91,8 +92,8 @@ def test_wrong_answer__of_a_list_keeps_its_form(numbers, draw):
     assert wrong != str(numbers)
 
 
-@pytest.mark.parametrize("style", REASONING)
-@pytest.mark.parametrize("tokens", [1, 30, 500, 40_000])
+@with_cases("style", REASONING)
+@with_cases("tokens", [1, 30, 500, 40_000])
 def test_speak__has_a_length_of_its_tokens(style, tokens):
     text = speak(Profile(tokens=tokens, spread=0, reasoning=style), Truth("41"), DRAW, None)
 
@@ -103,8 +104,8 @@ def test_speak__has_a_length_of_its_tokens(style, tokens):
     assert 0 <= text.reasoning_tokens < text.tokens
 
 
-@pytest.mark.parametrize("style", REASONING)
-@pytest.mark.parametrize("limit", [1, 2, 7, 50, 99])
+@with_cases("style", REASONING)
+@with_cases("limit", [1, 2, 7, 50, 99])
 def test_speak__is_cut_at_the_limit(style, limit):
     profile = Profile(tokens=100, spread=0, reasoning=style)
     text = speak(profile, Truth("41"), DRAW, limit)
@@ -219,7 +220,7 @@ def test_prompt_tokens__counts_texts_and_parts():
     assert prompt_tokens([{"content": None}]) == 4
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("answer", "count"),
     [
         ('[{"name": "a", "arguments": {}}]', 1),

@@ -15,6 +15,7 @@ from evalcube.deploy.simulator.truth import (
     judged_quality,
     trial_headers,
 )
+from tests.cases import with_cases
 
 truths = st.builds(
     Truth,
@@ -132,7 +133,7 @@ def test_judge_headers__refuse_a_quality_out_of_range(wrong):
         judge_headers(wrong, 0)
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("right", "scores", "expected"),
     [
         (True, [], 1.0),

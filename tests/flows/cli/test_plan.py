@@ -9,6 +9,7 @@ from evalcube.flows.cli import plan
 from evalcube.flows.read.detect import Detection
 from evalcube.flows.read.estimate import LIMITED, EvaluationEstimate, PlannedPoint, SweepEstimate
 from evalcube.stages.analyze.formulas.detect import Spread
+from tests.cases import with_cases
 from tests.flows.support import evalcube, refused, sweep_config, write_config
 
 ROW = EvaluationEstimate("m", 100, 10, 30, 60, True, 600, 1200, "cached replies", 2.5, 0.5)
@@ -23,7 +24,7 @@ SWEEP = SweepEstimate(
 )
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("rows", "told"),
     [
         ((ROW,), ", about 2.50 USD"),

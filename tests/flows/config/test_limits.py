@@ -4,6 +4,7 @@ import pytest
 
 from evalcube.flows.config.limits import BatchSetting, ConnectionSearch, Limits, Precision, Spend
 from evalcube.flows.config.load import parse_config
+from tests.cases import with_cases
 from tests.flows.config.sources import problems, takes, text
 
 PRICED = '- {name: a, endpoint: "sim:", prices: {prompt: 0, completion: 2.0}}'
@@ -50,7 +51,7 @@ def test_paid__is_by_the_way_in_which_a_model_is_asked(prices, batch, expected):
     assert parse_config(text(models=model), "c.yaml").models[0].paid == expected
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("sections", "expected"),
     [
         (
@@ -91,7 +92,7 @@ def test_problems__of_rates_and_bounds(sections, expected):
     assert problems(text(**sections)) == [expected]
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("section", "field", "fine", "wrong"),
     [
         (Limits, "connections", [1, 4096, "auto", {"most": 1}], [0, 4097, True, 1.5, "all"]),

@@ -9,6 +9,7 @@ from evalcube.flows.config.manifold import AxisWindow
 from evalcube.flows.config.models import Model, Prices, SimulatedModel
 from evalcube.flows.config.serving import Serve
 from evalcube.flows.config.views import ViewConfig
+from tests.cases import with_cases
 from tests.flows.config.sources import takes, text
 
 
@@ -16,7 +17,7 @@ def sweep(**fields):
     return parse_config(text(**{name: str(value) for name, value in fields.items()}), "c.yaml")
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("section", "rest", "field", "fine", "wrong"),
     [
         (Prices, {"completion": 0}, "prompt", [0, 1e6], [-0.1, 1e6 + 1]),

@@ -4,11 +4,12 @@ import pytest
 
 from evalcube.flows.config.near_names import checked_option, close_name, did_you_mean, listed, suggestion
 from evalcube.flows.errors import SweepError, WrongTypeError
+from tests.cases import with_cases
 
 KNOWN = ["endpoint", "key_env", "samplers", "Model", "tiers"]
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("name", "meant"),
     [
         ("endpiont", "endpoint"),

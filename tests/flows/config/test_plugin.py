@@ -9,6 +9,7 @@ import pytest
 
 from evalcube.flows.config.plugin import plugin_files
 from evalcube.flows.errors import SweepError
+from tests.cases import with_cases
 from tests.flows.support import evalcube, refused
 
 
@@ -30,7 +31,7 @@ def test_plugin_files__has_about_thirty_lines_of_code():
     assert len([line for line in lines if line.strip()]) < 36
 
 
-@pytest.mark.parametrize("name", ["sort", "json", "evalcube", "class", "Word", "1a", "a b", "../x", "x-", ""])
+@with_cases("name", ["sort", "json", "evalcube", "class", "Word", "1a", "a b", "../x", "x-", ""])
 def test_plugin_files__refuses_names_that_would_not_work(name):
     with pytest.raises(SweepError, match=f"'{name}' is "):
         plugin_files(name)

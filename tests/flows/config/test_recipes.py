@@ -24,6 +24,7 @@ from evalcube.flows.errors import ConfigError, SweepError
 from evalcube.flows.plan.build import build_plan
 from evalcube.stages.generate.errors import TaskError
 from evalcube.stages.generate.foreign import lm_eval
+from tests.cases import with_cases
 
 MODELS = [{"name": "a", "endpoint": "sim:"}]
 SUBJECT = {"category": "law", "cot_content": "A: So it is. The answer is (J)."}
@@ -97,7 +98,7 @@ def test_rows__are_of_each_recipe() -> None:
     assert sorted(ROWS) == recipe_names()
 
 
-@pytest.mark.parametrize("name", recipe_names())
+@with_cases("name", recipe_names())
 def test_recipe__says_where_it_is_from_and_that_nobody_verified_it(name: str) -> None:
     section = suite_section(name)
     (task,) = section["tasks"].values()

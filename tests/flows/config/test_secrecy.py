@@ -14,6 +14,7 @@ from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.secrecy import HIDDEN, looks_secret, mask, secret_word, show
 from evalcube.flows.config.suites import initial_config
 from evalcube.flows.errors import ConfigError, Problem, TemplateError
+from tests.cases import with_cases
 
 SECRETS = (
     "sk-proj-Abc123Def456",
@@ -166,13 +167,13 @@ def test_yaml_problems__never_show_a_secret(text: str) -> None:
         assert secret not in str(caught.value)
 
 
-@pytest.mark.parametrize("secret", SECRETS)
+@with_cases("secret", SECRETS)
 def test_looks_secret__knows_common_forms(secret: str) -> None:
     assert looks_secret(secret)
     assert mask(secret) == show(secret) == HIDDEN
 
 
-@pytest.mark.parametrize(
+@with_cases(
     "text",
     [
         "OPENAI_API_KEY",

@@ -6,6 +6,7 @@ from evalcube.flows.config.load import from_mapping
 from evalcube.flows.config.serving import SERVED
 from evalcube.flows.errors import ConfigError
 from evalcube.flows.plan.build import build_plan
+from tests.cases import with_cases
 
 TASKS = {"sort": {"params": {"length": 4}}}
 
@@ -62,7 +63,7 @@ def test_serve__and_addresses_are_no_part_of_what_is_measured():
     assert len({str(plan.spec()) for plan in plans}) == 1
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("model", "said"),
     [
         ({"name": "m"}, "models[0].endpoint: is missing"),
@@ -106,10 +107,8 @@ def test_serve__one_clear_problem(model, said):
     assert len(text.splitlines()) == 1
 
 
-@pytest.mark.parametrize(
-    "word", ["sk-1234567890abcdef", "--api-key=sk-1234567890abcdef", "https://me:pw@host/x"]
-)
-@pytest.mark.parametrize(
+@with_cases("word", ["sk-1234567890abcdef", "--api-key=sk-1234567890abcdef", "https://me:pw@host/x"])
+@with_cases(
     "place",
     [
         lambda word: {"command": ["srv", "{port}", word]},

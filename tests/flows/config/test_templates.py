@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from evalcube.flows.config.templates import LARGEST_OUTPUT, Template, code_of
 from evalcube.flows.errors import TemplateError
+from tests.cases import with_cases
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 
@@ -78,7 +79,7 @@ def test_render__puts_fields_in_as_jinja_does(source: str, prompt: str) -> None:
         )
 
 
-@pytest.mark.parametrize(
+@with_cases(
     "text",
     ["{{{ prompt }}}", "{{ prompt", "{# {{ prompt }} #}", "{{ prompt -}}", "{{ params.items }}", "{{ prompt | upper }}",
      "{% raw %}{{ prompt }}{% endraw %}", "{{ params.__class__ }}", "{{ other }}"],
@@ -92,7 +93,7 @@ def test_render__prompt_is_data_not_code() -> None:
     assert Template(user("{{ prompt }}!")).render(prompt="{{ 1 + 1 }}") == user("{{ 1 + 1 }}!")
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("content", "message"),
     [
         ("{{ promtp }}", "wrong variable: 'promtp' is undefined"),
@@ -113,7 +114,7 @@ def test_render__refuses(content: str, message: str) -> None:
     assert caught.value.where == (0, "content")
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("source", "message"),
     [
         ([], "is an empty list of messages"),

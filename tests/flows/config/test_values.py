@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from pydantic_core import PydanticCustomError
 
 from evalcube.flows.config import values
+from tests.cases import with_cases
 
 KEY = "sk-1234567890abcdef"
 URL = "http(s)://host"
@@ -20,7 +21,7 @@ def refused(check, *arguments):
     return caught.value.context
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("check", "value"),
     [
         (values.name, "a" * 128),
@@ -55,7 +56,7 @@ def test_values__are_taken_as_they_are(check, value):
     assert check(value) == value
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("check", "value", "rule"),
     [
         (values.name, "a" * 129, "at most 128 characters, has 129"),
@@ -112,7 +113,7 @@ def test_values__are_refused_by_a_rule(check, value, rule):
     assert rule in refused(check, value)["rule"]
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("check", "value", "secret"),
     [
         (values.path, "s3://k:w@b", True),
@@ -176,7 +177,7 @@ def test_words__of_a_text_are_those_of_a_shell(given, words):
     assert values.words(given, "", "") == words
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("given", "rule", "where"),
     [
         ("a 'b", "quote that does not end", []),
@@ -272,7 +273,7 @@ def test_criterion__is_a_value_values_or_a_range(value, criterion):
     assert values.criterion(value) == criterion
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("value", "rule", "where"),
     [
         ({"min": 2, "max": 1}, "at least min (2), is 1", []),

@@ -9,6 +9,7 @@ import pytest
 from evalcube.flows.config.load import parse_config
 from evalcube.flows.config.views import PolicyRule, View, find_view
 from evalcube.flows.errors import ConfigError, SweepError
+from tests.cases import with_cases
 from tests.flows.config.sources import problems, text
 
 MODELS = '- {name: a, endpoint: "sim:", facets: {family: x, size: 7}}'
@@ -19,7 +20,7 @@ def sweep(view: str) -> str:
     return text(models=MODELS, tasks=TASKS, views=f"v: {view}")
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("where", "expected"),
     [
         ("{}", {}),

@@ -1,9 +1,8 @@
-import pytest
-
 from evalcube.flows.explore.trials import answer_place
+from tests.cases import with_cases
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("reply", "parsed", "marked"),
     [
         ("A cat. Answer: A", "A", "A"),

@@ -20,6 +20,7 @@ from evalcube.flows.plan.filters import (
     without,
 )
 from evalcube.stages.analyze.labelled.selection import keys
+from tests.cases import with_cases
 from tests.stages.analyze.synthetic import dataset
 
 DATASET = dataset(("big", "small", "other"), tasks=2).assign_coords(
@@ -42,7 +43,7 @@ def refused(check, *arguments):
     return caught.value
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("text", "key", "condition"),
     [
         ("task = arithmetic", "task", "arithmetic"),
@@ -72,7 +73,7 @@ def test_checked_where__reads_conditions_by_the_cubes_names(text, key, condition
     assert conditions_of([text]).keys() == {text.partition("=")[0].strip()}
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("texts", "message", "remedy"),
     [
         (["task"], "'task' is no NAME=VALUE", "task=sort"),
@@ -197,7 +198,7 @@ def test_read_condition__has_the_type_of_the_coordinate(text, values, read):
 POINTS = [{"length": 4, "depth": 0.5}, {"length": 4}, {"length": 5, "depth": 0.5, "name": "a b"}]
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("params", "points"),
     [
         (None, [0, 1, 2]),

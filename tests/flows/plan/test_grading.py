@@ -19,6 +19,7 @@ from evalcube.stages.generate import Trial
 from evalcube.stages.process.reading import read_reply
 from evalcube.stages.reply.forms import Record
 from evalcube.stages.reply.status import Status
+from tests.cases import with_cases
 from tests.flows.judging import judged_config, write_rows
 from tests.flows.support import sweep_config
 
@@ -150,7 +151,7 @@ def record(content, finish="stop", status=200):
     return Record(status, 0.1, json.dumps(body).encode()).encode()
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("reply", "score"),
     [
         (record('{"score": 4, "reason": "ok"}'), 4),

@@ -17,6 +17,7 @@ from evalcube.flows.read.cautions import (
 from evalcube.stages.process.grading import GRADER, IMPORTED
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.regions import Region
+from tests.cases import with_cases
 from tests.flows.cli.made_up import make_cube
 
 
@@ -74,7 +75,7 @@ def test_uncounted_trials__are_recorded_and_in_no_counter(counted, recorded, lat
     assert _uncounted_trials(counted.drop_vars("counters"), receipts) == ()
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("graders", "said"),
     [
         ([GRADER], ""),

@@ -10,11 +10,12 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.run.spending import Amount, Budget, resume
 from evalcube.stages.reply.status import COUNTERS
+from tests.cases import with_cases
 
 SHAPE = (2, 1, 3)
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("text", "amount"),
     [
         ("2M", Amount(2e6, "tokens")),
@@ -32,7 +33,7 @@ def test_amount__is_read_as_it_is_written(text, amount):
     assert Amount.parse(text) == amount
 
 
-@pytest.mark.parametrize("text", ["", "0", "-5", "5 EUR", "$5 tokens", "1.M", "²", "1000001b", "1.1b usd"])
+@with_cases("text", ["", "0", "-5", "5 EUR", "$5 tokens", "1.M", "²", "1000001b", "1.1b usd"])
 def test_amount__of_nothing_or_too_much_is_refused(text):
     with pytest.raises(SweepError, match="`budget`"):
         Amount.parse(text)

@@ -10,6 +10,7 @@ from evalcube.flows.run.endpoint_use import FoundLimit, LimitUse
 from evalcube.flows.run.follow.progress import Tracker
 from evalcube.flows.run.summary import ModelSummary, RunSummary, lines_of
 from evalcube.stages.reply.body import UNKNOWN_END
+from tests.cases import with_cases
 
 
 def block(key, **changes):
@@ -79,7 +80,7 @@ def test_lines__of_a_plain_run_are_four():
     ]
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("changes", "line"),
     [
         ({"sent_exactly": False}, "at least 1,300 requests sent, 5 answers from the cache"),

@@ -9,6 +9,7 @@ import pytest
 
 from evalcube.stages.generate import TASKS, Entry, TaskError, expand, find_problems
 from evalcube.stages.generate.manifold import MAX_POINTS
+from tests.cases import with_cases
 
 TASK = TASKS["arithmetic"]
 
@@ -57,7 +58,7 @@ def test_expand__equal_points_are_one_with_all_tiers() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("entry", "field", "value", "where", "message"),
     [
         (

@@ -8,6 +8,7 @@ from evalcube.stages.generate import Cell, TaskError, Trial
 from evalcube.stages.generate.contract import HOSTILE, check_task
 from evalcube.stages.generate.reader import SecondReader
 from evalcube.stages.generate.tasks.arithmetic import Arithmetic
+from tests.cases import with_cases
 
 TRIAL = Trial("How many?", "1234", extras={"accepted": ["1234", "12"]})
 STRICT = {"name": "strict-match", "pattern": r"#### (\-?[0-9\.\,]+)", "ignore": [","]}
@@ -17,7 +18,7 @@ def score(described, text, trial=TRIAL):
     return SecondReader(described).of(Cell(Arithmetic(), Arithmetic().example(), 1), trial)(text)
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("described", "text", "expected"),
     [
         (STRICT, "so #### 1,234", 1.0),

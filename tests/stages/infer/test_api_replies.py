@@ -10,6 +10,7 @@ from evalcube.stages.infer.reply import RetryClass, classify
 from evalcube.stages.process.reading import read_reply
 from evalcube.stages.reply.body import name_code
 from evalcube.stages.reply.forms import REPLY_FORMS, Record, read_usage
+from tests.cases import with_cases
 from tests.stages.infer.test_apis import fields
 
 USER = {"role": "user", "content": "1 + 1 = ?"}
@@ -138,7 +139,7 @@ def test_build_request__of_responses_is_not_stored_and_has_its_own_names():
     assert json.loads(kept)["store"] is True
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("api", "body", "cause"),
     [
         ("responses", {"choices": [{"message": {"content": "2"}}]}, "no choices"),
@@ -160,7 +161,7 @@ def test_classify__of_another_apis_reply(api, body, cause):
     read_reply(Record(200, 1.0, json.dumps(body).encode(), api=api))
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("status", "kind", "text", "cause", "retry_class"),
     [
         (529, "overloaded_error", "Overloaded", "http 529", RetryClass.RETRY),
@@ -239,7 +240,7 @@ def test_problems__of_an_effort(api, sampler, rule):
     assert [(rule in one.rule, one.param) for one in found] == [(True, "effort")]
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("api", "usage", "reasoning", "cached"),
     [
         ("chat", {"completion_tokens_details": {"reasoning_tokens": 5}}, 5, -1),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from evalcube.stages.infer.apis import APIS, ApiError, build_request
 from evalcube.stages.infer.jobs import Job
 from evalcube.stages.reply.forms import REPLY_FORMS, Record
+from tests.cases import with_cases
 from tests.stages.infer.echo import Echo, http
 from tests.waiting import PATIENCE
 
@@ -106,7 +107,7 @@ def test_build_request__completions_have_seeds_for_repeats():
     assert 4 in seeds
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("api", "messages", "sampler", "param", "rule"),
     [
         ("messages", [USER], {**SAMPLER, "seed": 1}, "seed", "'seed' is no parameter of api: messages"),

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube.stages.infer.fields import PART_COST, BadEventError, Fields, as_object, larger
+from tests.cases import with_cases
 
 
 @pytest.fixture
@@ -100,7 +101,7 @@ def test_fields__stop_where_too_much_is_kept():
         assert each.plain() == {}
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("count", "later", "most"),
     [
         (None, 5, 5),

@@ -2,13 +2,12 @@
 
 import json
 
-import pytest
-
 from evalcube.stages.infer.fields import BadEventError
 from evalcube.stages.infer.reply import classify
 from evalcube.stages.infer.streams import CutError, ReplyStream
 from evalcube.stages.process.reading import read_reply
 from evalcube.stages.reply.forms import Record
+from tests.cases import with_cases
 
 
 def choice(content="2", reason="stop", **more):
@@ -88,22 +87,22 @@ def encoded(body):
     return body if isinstance(body, bytes) else json.dumps(body).encode()
 
 
-@pytest.mark.parametrize("case", WHOLE)
+@with_cases("case", WHOLE)
 def test_classify__an_odd_reply(case):
     body, end = WHOLE[case]
 
     assert end_of(200, encoded(body)) == end
 
 
-@pytest.mark.parametrize("case", OTHERS)
+@with_cases("case", OTHERS)
 def test_classify__an_odd_reply_of_another_api(case):
     api, body, end = OTHERS[case]
 
     assert end_of(200, encoded(body), api) == end
 
 
-@pytest.mark.parametrize("case", STREAMS)
-@pytest.mark.parametrize("size", [1, 7, 10_000])
+@with_cases("case", STREAMS)
+@with_cases("size", [1, 7, 10_000])
 def test_result__of_an_odd_stream(case, size):
     events, end = STREAMS[case]
     if isinstance(events, list):

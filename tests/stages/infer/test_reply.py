@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube.stages.infer.reply import EndHabit, Reply, RetryClass, classify
+from tests.cases import with_cases
 
 NOW = 1_700_000_000.0
 FINAL, RETRY, FAILED, FATAL = RetryClass.FINAL, RetryClass.RETRY, RetryClass.FAILED, RetryClass.FATAL
@@ -39,7 +40,7 @@ OK = {
 }
 
 
-@pytest.mark.parametrize("case", OK)
+@with_cases("case", OK)
 def test_classify__replies_that_count(case):
     assert reply_to(200, OK[case]) == Reply(FINAL, prompt_tokens=7, completion_tokens=9)
 
@@ -58,7 +59,7 @@ def test_judge__a_reply_without_a_reason_is_cut_where_others_had_one(reason):
     assert (habit.judge(without).retryable, habit.judge(without).cause) == (True, "cut reply")
 
 
-@pytest.mark.parametrize(
+@with_cases(
     "usage",
     [
         None,
@@ -119,7 +120,7 @@ NOT_COUNTING = {
 }
 
 
-@pytest.mark.parametrize("case", NOT_COUNTING)
+@with_cases("case", NOT_COUNTING)
 def test_classify__replies_that_are_asked_for_again(case):
     body, cause, detail = NOT_COUNTING[case]
 
@@ -219,7 +220,7 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize(("status", "document", "retry_class", "cause", "detail"), ERRORS)
+@with_cases(("status", "document", "retry_class", "cause", "detail"), ERRORS)
 def test_classify__errors(status, document, retry_class, cause, detail):
     is_refusal = retry_class is FAILED and status >= 400
     assert reply_to(status, document) == Reply(retry_class, cause, detail, is_refusal=is_refusal)

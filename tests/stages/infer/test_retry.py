@@ -11,6 +11,7 @@ from evalcube.stages.infer.counts import Mark
 from evalcube.stages.infer.reply import Reply, RetryClass
 from evalcube.stages.infer.retry import Breaker, backoff, retry, turn_of
 from evalcube.stages.infer.sharing import Gate
+from tests.cases import with_cases
 
 OK = Reply(RetryClass.FINAL)
 AGAIN = Reply(RetryClass.RETRY, "http 500")
@@ -76,7 +77,7 @@ TABLE |= {
 }
 
 
-@pytest.mark.parametrize("case", TABLE)
+@with_cases("case", TABLE)
 def test_backoff(case):
     replies, retries, options, waits = TABLE[case]
 
@@ -161,7 +162,7 @@ def decisions(patience, events):
     return decided
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("events", "decided"),
     [
         ([FATAL], [False]),

@@ -17,6 +17,7 @@ from evalcube.stages.infer.reply import (
     seconds_until,
 )
 from evalcube.stages.infer.retry import concerns_model, is_overload, longest_pause
+from tests.cases import with_cases
 
 NOW = 1_700_000_000.0
 
@@ -46,7 +47,7 @@ TIMES = {
 }
 
 
-@pytest.mark.parametrize("text", TIMES)
+@with_cases("text", TIMES)
 def test_seconds_until(text):
     expected = TIMES[text]
 
@@ -94,7 +95,7 @@ EXHAUSTED = {
 }
 
 
-@pytest.mark.parametrize("case", EXHAUSTED)
+@with_cases("case", EXHAUSTED)
 def test_exhausted(case):
     headers, seconds = EXHAUSTED[case]
 
@@ -113,7 +114,7 @@ def test_exhausted__names_the_limit(case, limit):
     assert classify(429, EXHAUSTED[case][0], b"", NOW).limit == limit
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("reply", "seconds"),
     [
         (Reply(RetryClass.FINAL), 0.0),

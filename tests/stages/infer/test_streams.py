@@ -15,6 +15,7 @@ from evalcube.stages.infer.sse import TooLargeError
 from evalcube.stages.infer.streams import CutError, ReplyStream
 from evalcube.stages.process.reading import read_reply
 from evalcube.stages.reply.forms import Record
+from tests.cases import with_cases
 from tests.simulator.forms import PATHS, deliver
 from tests.simulator.wire import json_response
 
@@ -211,8 +212,8 @@ def test_result__of_no_choice_is_none_and_of_nothing_is_cut():
         streamed("chat", [DONE]).result()
 
 
-@pytest.mark.parametrize("api", FORMS)
-@pytest.mark.parametrize(
+@with_cases("api", FORMS)
+@with_cases(
     ("error", "cause", "retry_class"),
     [
         ({"type": "overloaded_error", "message": "Overloaded"}, "http 529", RetryClass.RETRY),
@@ -323,7 +324,7 @@ FOREIGN = [
 ]
 
 
-@pytest.mark.parametrize("event", FOREIGN)
+@with_cases("event", FOREIGN)
 def test_result__an_event_that_is_no_piece_is_nothing_before_an_end_and_an_error_without(event):
     whole = streamed("chat", [sse(chunk(content="so "), event, last()), DONE]).result()
     piece = sse(chunk(content="so "), event)
@@ -347,7 +348,7 @@ def test_result__an_event_called_error_is_always_one(data):
     assert (status, classify(status, {}, body, 0.0).cause) == (500, "http 500")
 
 
-@pytest.mark.parametrize("data", [b"ping", b"", b" ", b"null", b"[]", b"{}", b'""', b": comment", b"0"])
+@with_cases("data", [b"ping", b"", b" ", b"null", b"[]", b"{}", b'""', b": comment", b"0"])
 def test_result__passes_over_data_that_is_no_object(data):
     noise = b"data: " + data + b"\n\n"
 

@@ -21,6 +21,7 @@ from evalcube.stages.process.grading import (
 )
 from evalcube.stages.process.reading import Reading
 from evalcube.stages.reply.status import COMPLETED, Status
+from tests.cases import with_cases
 
 
 def graded(
@@ -49,7 +50,7 @@ TABLE = [
 ]
 
 
-@pytest.mark.parametrize(("finish", "answer", "status", "parsed"), TABLE)
+@with_cases(("finish", "answer", "status", "parsed"), TABLE)
 def test_grade_trial__status(finish, answer, status, parsed):
     outcome = graded(answer, finish)
 

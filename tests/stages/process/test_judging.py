@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube.stages.process.judging import combine_judges, read_judge
+from tests.cases import with_cases
 from tests.growth import grows_in_proportion
 from tests.stages.process.assertions.golden import VECTORS, rounded
 from tests.strategies import hostile_text
@@ -40,7 +41,7 @@ def test_combine_judges__combines_repeats_as_the_tool(vector: dict[str, Any]) ->
     assert (rounded(score) or 0) == vector["expected"]["score"]
 
 
-@pytest.mark.parametrize("vector", VECTORS["judge_ensemble_sample"])
+@with_cases("vector", VECTORS["judge_ensemble_sample"])
 def test_combine_judges__combines_as_the_tool(vector: dict[str, Any]) -> None:
     readings, expected = vector["input"]["readings_per_judge"], vector["expected"]
 
@@ -49,7 +50,7 @@ def test_combine_judges__combines_as_the_tool(vector: dict[str, Any]) -> None:
     # The tool compares a judge that failed as if it had said 0, and so does the verdict's engine of its name.
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("text", "score"),
     [
         ('{"reasoning": "r", "score": 4, "reason": "ok"}', 4),

@@ -18,6 +18,7 @@ from evalcube.stages.process.reading import (
     with_calls,
 )
 from evalcube.stages.reply.forms import Record
+from tests.cases import with_cases
 from tests.growth import grows_in_proportion
 
 # answer and reasoning by content
@@ -66,7 +67,7 @@ SPLITS = {
 }
 
 
-@pytest.mark.parametrize("content", SPLITS)
+@with_cases("content", SPLITS)
 def test_split_reasoning(content):
     assert split_reasoning(content) == SPLITS[content]
 
@@ -137,7 +138,7 @@ def test_read_reply():
     assert read(completion({"content": "<think>a</think>4"})) == Reading("4", "a", "stop", 7, 9, 0.5)
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("message", "answer", "reasoning"),
     [
         ({"content": "4", "reasoning_content": "a"}, "4", "a"),
@@ -176,7 +177,7 @@ def test_read_reply__messages(message, answer, reasoning):
     assert (reading.answer, reading.reasoning) == (answer, reasoning)
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("reason", "message", "finish"),
     [
         ("stop", {}, "stop"),
@@ -206,7 +207,7 @@ def test_read_reply__finish_reasons(reason, message, finish):
     assert read(completion({"content": "4", **message}, reason)).finish == finish
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("status", "document", "finish"),
     [
         (400, {"error": {"code": 400, "type": "exceed_context_size_error"}}, "context"),
@@ -249,7 +250,7 @@ def test_read_reply__tokens_that_are_no_numbers():
     assert (reading.prompt_tokens, reading.completion_tokens) == (-1, -1)
 
 
-@pytest.mark.parametrize(
+@with_cases(
     "body",
     [
         b"",

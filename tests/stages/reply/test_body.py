@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube.stages.reply.body import parse_body, read_error, token_count
+from tests.cases import with_cases
 
 DEEP = 100_000
 
@@ -22,7 +23,7 @@ json_values = st.recursive(
 )
 
 
-@pytest.mark.parametrize(
+@with_cases(
     "body",
     [
         b"",
@@ -121,7 +122,7 @@ def test_read_error__leaves_out_what_is_nested_too_deep_to_write():
     assert read_error({"error": {"code": value, "type": value, "message": value}}).message == ""
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("document", "fields"),
     [
         ({"error": {"code": 401, "message": "no", "type": "Auth"}}, ("401", "auth", "no")),
@@ -208,7 +209,7 @@ CONTEXT = {
 }
 
 
-@pytest.mark.parametrize("server", CONTEXT)
+@with_cases("server", CONTEXT)
 def test_is_context__servers(server):
     assert read_error({"error": CONTEXT[server]}).is_context
     assert not read_error({"error": CONTEXT[server]}).is_filter
@@ -247,7 +248,7 @@ NOT_CONTEXT = {
 }
 
 
-@pytest.mark.parametrize("error", NOT_CONTEXT)
+@with_cases("error", NOT_CONTEXT)
 def test_is_context__is_not_what_merely_mentions_it(error):
     assert not read_error({"error": NOT_CONTEXT[error]}).is_context
 
@@ -268,7 +269,7 @@ def test_is_filter(error, filtered):
     assert read_error({"error": error}).is_filter is filtered
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("value", "count"),
     [
         (0, 0),

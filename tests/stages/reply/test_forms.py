@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube.stages.reply.forms import REPLY_FORMS, Record, ending_of, read_usage
+from tests.cases import with_cases
 
 
 @given(st.integers(100, 599), st.floats(0, 1e6), st.binary())
@@ -33,7 +34,7 @@ def test_encode__of_a_whole_chat_reply_is_as_it_always_was():
     assert math.isnan(Record.decode(data).first_token)
 
 
-@pytest.mark.parametrize(
+@with_cases(
     "data",
     [
         b"",
@@ -66,7 +67,7 @@ def test_decode__raises_nothing_but_value_error(data):
         Record.decode(data)
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("reason", "kind"),
     [
         *(
@@ -105,7 +106,7 @@ def test_ending_of__keeps_the_word_short():
     assert ending_of([1]).word == "list"
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("api", "usage", "counts"),
     [
         ("chat", {"prompt_tokens": 5, "completion_tokens": 7}, (5, 7, -1, -1)),
@@ -148,7 +149,7 @@ def said(*texts, **more):
 THOUGHT = {"type": "reasoning", "content": [{"text": "so"}], "summary": [{"text": "in short"}]}
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("document", "message", "finish"),
     [
         ({"output": [said("a", "b"), said("c")], "status": "completed"}, {"content": "abc"}, "completed"),

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube.stages.reply.body import refused_parameter
+from tests.cases import with_cases
 
 SENT = {
     "max_tokens": 8192,
@@ -203,7 +204,7 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize("case", SAID)
+@with_cases("case", SAID)
 def test_refused_parameter__as_endpoints_say_it(case):
     reply, found = SAID[case]
 

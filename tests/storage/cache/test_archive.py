@@ -14,6 +14,7 @@ from evalcube.storage.cache.archive import read_archive, write_archive
 from evalcube.storage.cache.contract import encode
 from evalcube.storage.errors import StorageError
 from evalcube.storage.files import replaced
+from tests.cases import with_cases
 
 KEY, OTHER = "ab" * 32, "cd" * 32
 KEYS = st.binary(min_size=32, max_size=32).map(bytes.hex)
@@ -102,7 +103,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@with_cases("name", HOSTILE)
 def test_read_archive__refuses_all_but_entries(name):
     with pytest.raises(StorageError, match="not an archive") as caught:
         read(packed(HOSTILE[name]))

@@ -8,6 +8,7 @@ from cache_stores import SECRET
 from evalcube.storage.cache.cache import open_cache
 from evalcube.storage.errors import StorageError, UnsupportedUrlError
 from evalcube.storage.urls import absolute, object_prefix, redacted, redis_address
+from tests.cases import with_cases
 
 
 def told(error, *, kind=StorageError):
@@ -20,7 +21,7 @@ def told(error, *, kind=StorageError):
     return text
 
 
-@pytest.mark.parametrize(
+@with_cases(
     "url",
     [
         f"s3://AKIATEST:{SECRET}@bucket/x",
@@ -42,7 +43,7 @@ def test_open_cache__refuses_credentials_in_addresses_and_does_not_repeat_them(u
     assert SECRET not in redacted(url)
 
 
-@pytest.mark.parametrize(
+@with_cases(
     "url",
     [
         "s3://",

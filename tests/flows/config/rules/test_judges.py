@@ -4,6 +4,7 @@ import pytest
 
 from evalcube.flows.config.load import parse_config
 from evalcube.flows.errors import ConfigError
+from tests.cases import with_cases
 from tests.flows.config.sources import problems, text
 
 MODELS = '[{name: a, endpoint: "sim:"}, {name: j, endpoint: "sim:", measured: false}]'
@@ -89,7 +90,7 @@ def test_parse_config__each_wrong_assertion_of_each_task_is_told():
     ]
 
 
-@pytest.mark.parametrize(
+@with_cases(
     "declared",
     [
         "{type: tools_not_called, values: [rm]}",
@@ -100,7 +101,7 @@ def test_parse_config__each_wrong_assertion_of_each_task_is_told():
         "{type: assert-set, mode: any, children: [{type: json_valid}, {type: tools_called, values: [a]}]}",
     ],
 )
-@pytest.mark.parametrize(
+@with_cases(
     ("samplers", "offered"),
     [
         ("{s: {max_tokens: 5}}", False),

@@ -13,6 +13,7 @@ from evalcube.flows.read.trials.forms import json_line
 from evalcube.flows.read.trials.read import trials
 from evalcube.stages.reply.forms import Record
 from evalcube.storage.cache.cache import open_cache
+from tests.cases import with_cases
 from tests.flows.support import evalcube, refused
 
 HOSTILE = [
@@ -64,7 +65,7 @@ def test_csv__defuses_formulas_and_leaves_numbers(attacked):
         assert float(difficulty) > 0
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("text", "cell"),
     [
         *((text, "'" + visible(text)) for text in HOSTILE[:6]),

@@ -9,6 +9,7 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.run.probe import checks
 from evalcube.flows.run.probe.asking import Heard, UnheardError
 from evalcube.stages.process.reading import Reading
+from tests.cases import with_cases
 
 NAN = float("nan")
 PLAIN = Reading("ready", "", "stop", 100, 20, 1.0)
@@ -111,7 +112,7 @@ def test_repeats__are_compared_with_the_first(answers, left_out, found):
     assert asked.base == "a"
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("fields", "long"),
     [
         ({"completion_tokens": 18}, False),
@@ -324,7 +325,7 @@ def test_speed__is_that_of_the_faster_of_two(fields, found):
     assert checks.speed(host(heard(**fields), slow)) == checks.speed(host(slow, heard(**fields))) == found
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("fields", "odd"),
     [
         ({}, False),

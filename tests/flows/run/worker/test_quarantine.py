@@ -12,6 +12,7 @@ from evalcube.flows.run.worker import quarantine
 from evalcube.flows.run.worker.quarantine import Doubts, Ruling, Standing, hold_if_in_doubt, ruling_on
 from evalcube.stages.infer.jobs import Result
 from evalcube.stages.infer.reply import Reply, RetryClass
+from tests.cases import with_cases
 
 WELL = Standing(given_up=False, answered=5, in_flight=2, problem="")
 CUT_OFF = Standing(given_up=True, answered=0, in_flight=0, problem="refused")
@@ -22,7 +23,7 @@ def after(standing, answered):
     return standing._replace(answered=standing.answered + answered)
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("own", "other", "cause", "verdict"),
     [
         (CUT_OFF, WELL, "connect", Ruling.ALONE),

@@ -5,6 +5,7 @@ import pytest
 from evalcube.flows.errors import SweepError
 from evalcube.flows.share.imports.samples import Answer, Run, Scale, canonical, clean
 from evalcube.stages.reply.status import Status
+from tests.cases import with_cases
 
 RUN = Run("tool", "task", "match", "model")
 
@@ -16,7 +17,7 @@ def grade(score, scale=ONE, **fields):
     return scale.grade(RUN, Answer(score=score, **fields), "log, line 1")
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("score", "status", "share"),
     [
         ("C", Status.CORRECT, 1),
@@ -39,7 +40,7 @@ def test_grade__gives_nothing_where_nothing_was_scored(score):
     assert grade(score) is None
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("score", "message"),
     [
         (0.5, r"log, line 1, score 'match': 0\.5 is neither right nor wrong"),

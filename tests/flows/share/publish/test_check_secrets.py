@@ -4,6 +4,7 @@ import pytest
 
 from evalcube.flows.share.publish.check_secrets import SecretFinder, SecretsError, named_by
 from evalcube.flows.share.publish.contents import UNPUBLISHED
+from tests.cases import with_cases
 from tests.growth import grows_in_proportion
 
 SECRETS = {
@@ -91,9 +92,7 @@ def found(text, **settings):
     return []
 
 
-@pytest.mark.parametrize(
-    ("kind", "text"), [(kind, text) for kind, texts in SECRETS.items() for text in texts]
-)
+@with_cases(("kind", "text"), [(kind, text) for kind, texts in SECRETS.items() for text in texts])
 def test_search__finds_secrets(kind, text):
     findings = found(f"before {text} after")
 
@@ -101,12 +100,12 @@ def test_search__finds_secrets(kind, text):
     assert {one.place for one in findings} == {"here"}
 
 
-@pytest.mark.parametrize("text", HARMLESS)
+@with_cases("text", HARMLESS)
 def test_search__leaves_plain_text_in_peace(text):
     assert found(f"before {text} after") == []
 
 
-@pytest.mark.parametrize("text", SECRETS["api-key"])
+@with_cases("text", SECRETS["api-key"])
 def test_findings__do_not_show_secrets(text):
     (one,) = [each for each in found(text) if each.kind == "api-key"]
 

@@ -8,6 +8,7 @@ import pytest
 
 from evalcube import EvalcubeError, stats
 from evalcube.stages.reply.status import COUNTERS
+from tests.cases import with_cases
 
 COUNTS = {"trials": 32, "completed": 30, "correct": 20, "truncated": 2, "guess_sum": 1.5, "tokens_sum": 3000}
 COUNTERS_OF_TASKS = np.array([[[COUNTS.get(name, 0) for name in COUNTERS]] * 3] * 2, dtype=float)
@@ -82,7 +83,7 @@ def error_of(name, given):
     return None
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("name", "wrong", "said"),
     [
         ("paired_difference", {"first_only": None}, r"`first_only` must hold real numbers.*got None"),

@@ -17,6 +17,7 @@ from evalcube.stages.analyze.formulas.stratified import (
     score_moments,
     stratified,
 )
+from tests.cases import with_cases
 
 LABELS = ("trials", "completed", "correct", "truncated", "guess_sum")
 OPTIONS = {"labels": LABELS}
@@ -205,8 +206,8 @@ def test_score_moments__covers_the_mean_of_three_valued_trials():
     assert np.mean((lower <= 0.2) & (upper >= 0.2)) == pytest.approx(0.95, abs=0.012)
 
 
-@pytest.mark.parametrize("n", [8, 32, 128, 512])
-@pytest.mark.parametrize("guess", [0.0, 0.125, 0.25, 0.5])
+@with_cases("n", [8, 32, 128, 512])
+@with_cases("guess", [0.0, 0.125, 0.25, 0.5])
 def test_exact_estimate__covers_weak_and_strong_models_with_guessing(n, guess):
     """By the binomial distribution itself, nothing drawn."""
     right = np.arange(n + 1)

@@ -1,19 +1,19 @@
 """Evaluations are ranked on points that more than half were asked; those without some of them are not ranked."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from evalcube.stages.analyze.labelled.points import common_points
+from tests.cases import with_cases
 
 TASKS = ("sort", "letters")
 ALL, SORT, ONE = [[1, 1, 1], [1, 0, 0]], [[1, 1, 1], [0, 0, 0]], [[1, 0, 0], [0, 0, 0]]
 NONE = [[0, 0, 0], [0, 0, 0]]
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("asked", "points", "lacks", "left_out"),
     [
         ([ALL, ALL], ALL, ["", ""], ""),

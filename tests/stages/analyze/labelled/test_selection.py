@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from evalcube.stages.analyze.labelled.aggregate import aggregate
 from evalcube.stages.analyze.labelled.selection import group, keys, list_values, restrict, select
+from tests.cases import with_cases
 from tests.stages.analyze.synthetic import PROFILES, dataset
 
 DS = dataset(PROFILES[:3], tasks=3, points=6, trials=16)
@@ -108,7 +109,7 @@ def test_keys__are_all_that_models_or_cells_can_be_told_by():
         keys("cube.zarr")
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("where", "models", "cells"),
     [
         ({}, 3, 21),
@@ -136,7 +137,7 @@ def test_select__finds_what_fulfils_all_conditions(where, models, cells):
     assert chosen.tiers == tiers.get(str(where.get("tier")), (0, 1, 2))
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("where", "words"),
     [
         (["task=sort"], "no mapping of names to conditions"),

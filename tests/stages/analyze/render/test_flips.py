@@ -1,10 +1,10 @@
 """Comments on merge requests: whatever models say, it stays text."""
 
-import pytest
 from markdown_it import MarkdownIt
 
 from evalcube.stages.analyze.render.flips import flip_cells, flips_markdown
 from evalcube.stages.analyze.render.text import code
+from tests.cases import with_cases
 
 HOSTILE = [
     "<img src=x onerror=alert(1)>",
@@ -44,8 +44,8 @@ def row(text, status="incorrect"):
     }
 
 
-@pytest.mark.parametrize("text", HOSTILE)
-@pytest.mark.parametrize("status", ["incorrect", "invalid"])
+@with_cases("text", HOSTILE)
+@with_cases("status", ["incorrect", "invalid"])
 def test_flips_markdown__texts_are_code_and_the_table_keeps_its_columns(text, status):
     comment = flips_markdown(
         [f"Changed from {text} to b."], [], [row(text, status)] * 2, (text, "b"), ["end"]

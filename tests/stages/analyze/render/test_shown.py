@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from evalcube.flows.read.estimate import EvaluationEstimate, SweepEstimate
 from evalcube.flows.state.damage import Damage, Verification
 from evalcube.stages.analyze.render.shown import Shown, data_frame, flat, html_table, records, text_table
 from evalcube.stages.analyze.render.table import Column, TableSpec
+from tests.cases import with_cases
 
 ROW = EvaluationEstimate("<b>alpha</b>", 8, 2, 1, 5, True, 100, 200, "max_tokens", None)
 
@@ -31,7 +30,7 @@ def test_verification__says_that_nothing_is_damaged_or_what_is():
     assert damaged.to_dataframe()["problem"].tolist() == ["differs"]
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("row", "leaves"),
     [
         ({"score": {"value": 1, "lower": 0}}, {"score": 1, "score_lower": 0}),

@@ -18,6 +18,7 @@ from evalcube.stages.analyze.render.text import (
     shorten,
     significant,
 )
+from tests.cases import with_cases
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def test_code__has_160_characters_at_most():
     assert "1 more characters" in code("x" * 161)
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("text", "live"),
     [
         ("plain text", False),
@@ -113,7 +114,7 @@ def test_number__has_so_many_decimals(value, digits, text):
     assert number(value, digits) == text
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("share", "digits", "text"),
     [
         (0.1234, 1, "12.3%"),
@@ -130,7 +131,7 @@ def test_percent__shows_nothing_only_for_nothing(share, digits, text):
     assert percent(share, digits) == text
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("value", "digits", "text"),
     [
         (0.012345, 3, "0.0123"),

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from evalcube.stages.analyze.verdict.inputs import checked_scores
+from tests.cases import with_cases
 
 NAN = float("nan")
 LAYERS = np.array([[[1.0, NAN, 5.0], [3.0, 4.0, 0.0]], [[2.0, 2.0, 2.0], [4.0, NAN, -1.0]]])
@@ -52,7 +53,7 @@ def test_checked_scores__take_rounding_for_what_it_is(value):
     assert scores(np.full((2, 2, 3), value)).layers.max() == value
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("options", "words"),
     [
         ({"layers": np.full((2, 2, 3), 5.1)}, "the score 5.1"),

@@ -10,6 +10,7 @@ import pytest
 from evalcube.stages.analyze.verdict.composite import check_layers, half_away
 from evalcube.stages.analyze.verdict.measures import split_holdout
 from evalcube.stages.analyze.verdict.result import exit_code
+from tests.cases import with_cases
 from tests.oracles import omk054 as rules
 from tests.stages.analyze.verdict.omk import GOLDEN, named, report_of
 
@@ -36,7 +37,7 @@ def test_gate__is_that_of_omk(case):
     assert check_layers(means, threshold).passes == case["expected"]["pass"]
 
 
-@pytest.mark.parametrize("case", GOLDEN["holdout_split"])
+@with_cases("case", GOLDEN["holdout_split"])
 def test_split_holdout__equals_that_of_omk(case):
     ids, expected = case["input"]["ids"], case["expected"]
 

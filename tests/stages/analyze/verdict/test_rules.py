@@ -20,6 +20,7 @@ from evalcube.stages.analyze.verdict.rules import (
     next_step,
     worst,
 )
+from tests.cases import with_cases
 
 
 def interval(low, high, pairs=30):
@@ -43,10 +44,10 @@ CLEAN = Evidence(UP, {"fact": UP, "judge": FLAT}, GOOD, GOOD)
 
 
 def case(verdict, branch, **changes):
-    return pytest.param(changes, verdict, branch, id=f"{branch}-{'-'.join(changes)}")
+    return changes, verdict, branch
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("changes", "verdict", "branch"),
     [
         case("REGRESS", "significant_negative", composite=DOWN),

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalcube.stages.analyze.verdict import verdict
+from tests.cases import with_cases
 from tests.stages.analyze.verdict.omk import GOLDEN, scores_of
 
 UNITS = [f"u{place:02}" for place in range(24)]
@@ -365,7 +366,7 @@ def test_verdict__to_dict_is_json_and_complete():
     assert again["arms"][0]["variation"] is None
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("change", "message"),
     [
         ({"layers": np.zeros((2, 24, 2))}, "`layers` must be"),

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from evalcube.stages.generate.answers.brackets import closing_brackets
+from tests.cases import with_cases
 from tests.strategies import hostile_text
 
 BRACKETS: list[tuple[str, str | None]] = [
@@ -41,7 +41,7 @@ BRACKETS: list[tuple[str, str | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), BRACKETS)
+@with_cases(("text", "expected"), BRACKETS)
 def test_closing_brackets__reads(text: str, expected: str | None) -> None:
     assert closing_brackets(text) == expected
 

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-import pytest
-
 from evalcube.stages.generate.answers.choices import ChoiceReader, read_choice, truth_value
+from tests.cases import with_cases
 
 OPTIONS = ChoiceReader(["drum", "drum kit", "lamp", "hat"])
 
@@ -86,28 +85,28 @@ CHOICES: list[tuple[str, str | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), TRUTHS)
+@with_cases(("text", "expected"), TRUTHS)
 def test_truth_value__reads(text: str, expected: str | None) -> None:
     assert truth_value(text) == expected
 
 
-@pytest.mark.parametrize(("text", "expected"), CHOICES)
+@with_cases(("text", "expected"), CHOICES)
 def test_choice_reader__reads(text: str, expected: str | None) -> None:
     assert OPTIONS.read_option(text) == expected
 
 
-@pytest.mark.parametrize(
+@with_cases(
     "text",
     ["5 A", "vitamin A", "A-C", "B+A", "AかB", "AまたはB", "Aかもしれません", "A是错的",
      "both A and B", "not A", "hardly A", "none of these, not even A", "A (but I now think B)", "was A, is now B",
      "A or B", "A / B", "almost A", "unlikely A", "neither A nor B", "A would be right if it were soft"],
 )  # fmt: skip
-@pytest.mark.parametrize("frame", ["Answer: {}", "**Answer: {}**", "The answer is {}."])
+@with_cases("frame", ["Answer: {}", "**Answer: {}**", "The answer is {}."])
 def test_read_choice__of_hedges_and_denials_is_none_of_theirs(frame: str, text: str) -> None:
     assert read_choice(frame.format(text), "ABCD", ["iron", "tin", "zinc", "lead"]) != "A"
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("text", "label"),
     [
         ("Option B is incorrect. Option A is correct.", "A"),

@@ -7,9 +7,8 @@ import json
 import re
 from pathlib import Path
 
-import pytest
-
 import evalcube
+from tests.cases import with_cases
 from tests.stages.generate.answers.corpus import GRADES, grades
 
 SOURCES = [
@@ -57,7 +56,7 @@ def test_patterns__have_no_possessive_quantifier() -> None:
     assert found == []
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("pattern", "possessive"),
     [("r'a*+'", True), ("rf'{x}++'", True), ("rf'{x}{{0,2}}+'", True), ("r'(?:a)?+b'", True), ("r'[*+]\\++'", False),
      ("r'[a*+]'", False), ("r'\\*+'", False), ("r'(?>a*)'", False)],

@@ -1,13 +1,13 @@
 """Dates as models write them."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube.stages.generate.answers.dates import MONTHS, last_date
+from tests.cases import with_cases
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("text", "value"),
     [
         ("2021-03-05", "2021-03-05"),

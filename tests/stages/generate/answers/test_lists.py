@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from evalcube.stages.generate.answers.brackets import closing_brackets
 from evalcube.stages.generate.answers.lists import integer_list, word_list
+from tests.cases import with_cases
 from tests.growth import grows_in_proportion
 from tests.strategies import hostile_text
 
@@ -151,12 +152,12 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), WORDS)
+@with_cases(("text", "expected"), WORDS)
 def test_word_list__reads(text: str, expected: str | None) -> None:
     assert word_list(text) == expected
 
 
-@pytest.mark.parametrize(("text", "expected"), INTEGERS)
+@with_cases(("text", "expected"), INTEGERS)
 def test_integer_list__reads(text: str, expected: str | None) -> None:
     assert integer_list(text) == expected
 

@@ -9,11 +9,12 @@ from evalcube.stages.generate.answers.numbers import read_number
 from evalcube.stages.generate.answers.texts import same_text
 from evalcube.stages.generate.dataset.kinds import read_declared
 from evalcube.stages.generate.dataset.params import Comparison
+from tests.cases import with_cases
 
 OPTIONS = ["iron", "tin", "zinc", "lead"]
 
 
-@pytest.mark.parametrize(
+@with_cases(
     "text",
     (
         "Alice gets 5, Bob gets 7|5 (Alice) and 7 (Bob)|$20.50 per person, $82 in total|chapter 3, verse 16|"
@@ -28,7 +29,7 @@ def test_read_number__of_two_numbers_side_by_side_is_none(text: str) -> None:
     assert read_number(f"Answer: {text}") is None
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("text", "number"),
     [
         ("In 2 hours it goes 120 miles.", "120"),
@@ -58,7 +59,7 @@ def test_read_number__takes_no_circumstance_or_step_for_the_answer(text: str, nu
     assert read_number(f"Answer: {text}") == number
 
 
-@pytest.mark.parametrize(
+@with_cases(
     "text",
     (
         "March 5|5 May|8 Mai|&lt;42|<42|≤ 42|over 42|42 and above|greater than or equal to 42|"
@@ -74,7 +75,7 @@ def test_read_number__an_absolute_value_is_no_negative_number() -> None:
     assert read_number("Answer: −5") == "-5"
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("text", "number"),
     [
         ("Antwort: Es sind 27 Äpfel.", "27"),
@@ -95,7 +96,7 @@ def test_read_number__takes_an_answer_line_of_other_languages_like_an_english_on
     assert read_number(text) == number
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("text", "label"),
     [
         ("Answer: B (A is also acceptable)", None),
@@ -117,7 +118,7 @@ def test_read_choice__of_options_that_share_the_answer_is_none(text: str, label:
     assert read_choice(text, "ABCD", OPTIONS) == label
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("answer", "reference", "right"),
     [
         ("Paris, I think", "Paris", True),
@@ -155,7 +156,7 @@ def test_read_declared__takes_the_word_that_answers_a_question(reply: str, answe
     assert read_declared(reply, "auto", "", ["No"], Comparison()) == answer
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("reply", "number"),
     [
         ("3 + 4 = 7 apples.\nTherefore, she earned $45.", "45"),
@@ -186,7 +187,7 @@ def test_read_number__at_the_end_takes_the_only_number_of_a_conclusion(
     assert read_number(reply) == number
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("text", "number"),
     [
         (r"\boxed{x = -\frac{7}{4}}", "-1.75"),
@@ -210,7 +211,7 @@ def test_read_number__reads_signs_and_expressions_whole(text: str, number: str |
     assert read_number(f"Answer: {text}") == number
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("reply", "number"),
     [
         ("**Final Answer**\n\nThe final answer is $\\boxed{-16}$. I hope it is correct.", "-16"),
@@ -229,7 +230,7 @@ def test_read_number__takes_one_box_that_is_closed_and_stands(reply: str, number
     assert read_number(reply) == number
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("reply", "label"),
     [
         ("Answer: B (tin)", "B"),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from evalcube.stages.generate.answers.texts import place_of_answer
+from tests.cases import with_cases
 from tests.growth import grows_in_proportion
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("text", "answer", "stands"),
     [
         ("价格是北京的", "北京", True), ("トヨタ自動車", "トヨタ", True), ("กรุงเทพมหานคร", "กรุงเทพ", True),

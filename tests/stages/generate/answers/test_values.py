@@ -4,6 +4,7 @@ import pytest
 
 from evalcube.stages.generate.answers.numbers import last_integer
 from evalcube.stages.generate.answers.values import first_line
+from tests.cases import with_cases
 
 
 @pytest.mark.parametrize(
@@ -21,7 +22,7 @@ def test_read_value__an_answer_line_replaces_what_stands_before_it_and_is_contra
     assert last_integer(text) == value
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("tail", "longest", "line"),
     [
         ("  **a b**\nc", 60, "a b**"),

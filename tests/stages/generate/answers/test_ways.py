@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-
 from evalcube.stages.generate.answers.choices import read_choice
 from evalcube.stages.generate.answers.documents import read_json
 from evalcube.stages.generate.answers.numbers import read_number
 from evalcube.stages.generate.answers.texts import read_text
 from evalcube.stages.generate.answers.ways import GIVEN, PLACES, collect_codes, way_of
+from tests.cases import with_cases
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("read", "reply", "way"),
     [
         (read_number, "Answer: 42", "answer line → number"),

@@ -17,13 +17,14 @@ from evalcube.stages.generate.answers.texts import fold, read_text, same_text
 from evalcube.stages.generate.dataset.kinds import READERS, Comparison
 from evalcube.stages.generate.dataset.params import DatasetParams
 from evalcube.stages.generate.dataset.rows import RowError, RowReader
+from tests.cases import with_cases
 from tests.growth import grows_in_proportion
 from tests.strategies import hostile_text
 
 PLAIN = Comparison()
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("text", "number"),
     [
         ("Answer: 42", "42"),
@@ -98,7 +99,7 @@ def test_same_number__tolerances_are_exact_and_the_larger_one_counts() -> None:
     assert same_number("101", "100", Fraction("0.1"), Fraction("0.01"))
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("text", "answer"),
     [
         ("Answer: Paris", "Paris"),
@@ -181,7 +182,7 @@ def test_read_json__reads_any_value_in_any_layout(value: Any, indent: int | None
     assert read_json(text) == json_text(value)
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("text", "found"),
     [
         ('Answer: {"b": 1.0, "a": [true, null]}', '{"a": [true, null], "b": 1}'),
@@ -245,7 +246,7 @@ def test_readers__never_raise(text: str, options: list[str]) -> None:
 OPTIONS = ["a drum", "the lamp", "drum kit", "42"]
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("text", "label"),
     [
         ("Answer: C", "C"),
@@ -342,7 +343,7 @@ def test_read_choice__every_label_is_read_whatever_the_options(
     assert read_choice(frame.format(name), names, options) == name
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("answer", "reference", "right"),
     [
         ("The Eiffel  Tower", "eiffel tower", True),
@@ -382,7 +383,7 @@ def test_item__keeps_a_reference_letter_by_letter_or_refuses_it(text: str, kind:
     assert item.accepted == (text if kind == "json" else text.strip(),)
 
 
-@pytest.mark.parametrize(
+@with_cases(
     "text",
     "√2|3\\sqrt{2}|5!|±42|12:30|5M|x > 5|one third|10⁻³|2^10|52_8|5-7|2x|5 x|3 of 5|log 5|0x1F|2nd|5 ± 1|3i|3:1|\\pi"
     "|3 feet 4 inches|two thirds|x=3, y=4|1.2.3|5 dollars and 40 cents|3 quarters|5k|f(3)|7 × 6|5 squared"
@@ -397,7 +398,7 @@ def test_read_number__of_what_it_does_not_understand_is_none(text: str) -> None:
     assert parse_number(text) is None
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("text", "number"),
     [
         ("2½", "2.5"), ("7\\frac{1}{2}", "7.5"), ("2 1/2", "2.5"), ("\\dfrac34", "0.75"), ("-2½", "-2.5"),
@@ -417,11 +418,11 @@ def test_read_number__takes_a_value_whole(text: str, number: str) -> None:
     assert read_number(f"Answer: {text}") == number
 
 
-@pytest.mark.parametrize(
+@with_cases(
     "text",
     ['{"a": 1', "[1, [2, 3]", '{"a": {"b": 1}', '{"a": 1}}', "[1, 2, ...]", '{"a": 1,}', '"abc', '{"a": [1, 2]\n',
      "12 34", '```json\n{"a": {"b": 1},\n```'],
 )  # fmt: skip
-@pytest.mark.parametrize("frame", ["Answer: %s", "The answer is %s", "%s", "So:\n%s"])
+@with_cases("frame", ["Answer: %s", "The answer is %s", "%s", "So:\n%s"])
 def test_read_json__takes_no_part_for_the_whole(frame: str, text: str) -> None:
     assert read_json(frame % text) is None

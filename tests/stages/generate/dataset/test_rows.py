@@ -18,6 +18,7 @@ from evalcube.stages.generate import Entry, TaskError, expand
 from evalcube.stages.generate.base import Cell
 from evalcube.stages.generate.dataset import rows
 from evalcube.stages.generate.stream import Stream
+from tests.cases import with_cases
 from tests.stages.generate.dataset.support import (
     DATASET,
     HOSTILE,
@@ -337,7 +338,7 @@ def test_resolve__refuses_surrogates_and_long_prompts(tmp_path: Path) -> None:
     assert "1,000,001 characters" in str(problem(tmp_path, [{"prompt": "a" * 1_000_001, "answer": "x"}]))
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("params", "message"),
     [
         ({"file": " "}, "must be the path"),

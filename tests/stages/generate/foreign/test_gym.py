@@ -10,6 +10,7 @@ from evalcube.stages.generate import Cell, TaskError, all_tasks, expand
 from evalcube.stages.generate.base import Trial
 from evalcube.stages.generate.foreign import gym
 from evalcube.stages.generate.foreign.bounded import Failure
+from tests.cases import with_cases
 
 CHAINS = all_tasks()["gym:chain_sum"]
 
@@ -25,7 +26,7 @@ def test_catalogue__has_levels_of_each_generator_and_a_reason_for_each_that_is_r
     assert all(refused.values())
 
 
-@pytest.mark.parametrize("name", gym.catalogue()["generators"])
+@with_cases("name", gym.catalogue()["generators"])
 def test_params_of__take_every_level(name):
     task = all_tasks()[f"gym:{name}"]
     entry = gym.catalogue()["generators"][name]
@@ -109,7 +110,7 @@ def test_render__says_what_a_generator_says_against_its_params(monkeypatch):
         CHAINS.render(CHAINS.Params(min_terms=0), [1])
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("reply", "read"),
     [
         ("<answer>7</answer>", "7"),

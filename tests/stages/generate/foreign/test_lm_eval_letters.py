@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from evalcube.stages.generate.foreign.lm_eval_letters import _are_letters, _options_of, add_letters
+from tests.cases import with_cases
 
 LISTED = "Which one?\nA. drum\nB. flute\nC. horn\nAnswer:"
 
@@ -36,7 +37,7 @@ def test_add_letters__of_prompts_that_do_not_all_list_them_has_letters_alone():
     assert found == [("B", ["(A)", "(B)"]), ("A", ["(A)", "(B)"])]
 
 
-@pytest.mark.parametrize(
+@with_cases(
     "rows",
     [
         [(LISTED, "B"), (LISTED, "flute")],

@@ -24,6 +24,7 @@ from evalcube.stages.generate.material.date_stories import (
 )
 from evalcube.stages.generate.tasks.dates import EARLIEST, LATEST, Kind
 from evalcube.stages.generate.tasks.movies import GENRES, THEMES, TITLES
+from tests.cases import with_cases
 from tests.growth import grows_in_proportion
 from tests.stages.generate.solvers_stories import GENRE_WORDS, THEME_WORDS, film, named, solve_dates
 from tests.strategies import choices, hostile_text
@@ -55,7 +56,7 @@ def test_cars__tells_the_stated_number_of_events(reference: str) -> None:
         assert any(re.search(r"position", e) for e in events) == (reference == "absolute")
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("text", "expected"),
     [
         ("Answer: position 3", "3"),
@@ -239,7 +240,7 @@ def test_dates_params__named_kind_brings_its_level() -> None:
         DATES.Params(kind="chain", level=2)
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("found", "expected"),
     [
         (months(date(2023, 12, 31), 2), "2024-02-29"),
@@ -297,7 +298,7 @@ READ_DATES: list[tuple[str, str | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), READ_DATES)
+@with_cases(("text", "expected"), READ_DATES)
 def test_last_date__reads(text: str, expected: str | None) -> None:
     assert last_date(text) == expected
 

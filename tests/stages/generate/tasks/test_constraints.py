@@ -8,6 +8,7 @@ import pytest
 
 from evalcube.stages.generate import TASKS, Cell, Trial
 from evalcube.stages.generate.tasks.constraints import MOST_TEXT, broken_rules
+from tests.cases import with_cases
 from tests.stages.generate.no_work import excess_of_no_work
 from tests.stages.generate.tasks.test_noisy_solver import ERROR
 
@@ -18,7 +19,7 @@ def of_rules(*rules: tuple[str, object]) -> Trial:
     return Trial("", "", extras={"rules": [list(rule) for rule in rules]})
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("rule", "kept", "broken"),
     [
         (("count", 3), '- one two-fold\n- "three" *', "one two fold three"),

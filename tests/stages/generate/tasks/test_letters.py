@@ -11,6 +11,7 @@ import pytest
 from evalcube.stages.generate import TASKS, Cell
 from evalcube.stages.generate.material.words import ITEMS, NAMES, WORDS
 from evalcube.stages.generate.tasks.letters import LETTERS, _pools
+from tests.cases import with_cases
 from tests.stages.generate.family import FAMILY
 from tests.stages.generate.solvers import SOLVERS
 from tests.stages.generate.solvers_documents import DOCUMENT_SOLVERS
@@ -52,9 +53,9 @@ def depth_of(expression: str) -> int:
     return deepest
 
 
-@pytest.mark.parametrize("name", ["arithmetic", "boolean"])
-@pytest.mark.parametrize("length", [3, 4, 11, 40])
-@pytest.mark.parametrize("depth", [0, 1, 2, 5, 8])
+@with_cases("name", ["arithmetic", "boolean"])
+@with_cases("length", [3, 4, 11, 40])
+@with_cases("depth", [0, 1, 2, 5, 8])
 def test_expression__has_the_stated_size(name: str, length: int, depth: int) -> None:
     task = TASKS[name]
     cell = Cell(task, task.Params(length=length, max_depth=depth), 3)

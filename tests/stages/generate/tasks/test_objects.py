@@ -14,6 +14,7 @@ from evalcube.stages.generate.material.words import ADJECTIVES, WORDS
 from evalcube.stages.generate.tasks.objects import GROUPS, NUMBERS
 from evalcube.stages.generate.tasks.sequence import PERIODS, shown_terms
 from evalcube.stages.generate.tasks.sort import DICTIONARY
+from tests.cases import with_cases
 from tests.stages.generate.solvers_lists import KINDS, every, number_of
 
 
@@ -29,8 +30,8 @@ def body(trial: Trial) -> str:
 # ---- brackets
 
 
-@pytest.mark.parametrize("length", [1, 2, 7, 60])
-@pytest.mark.parametrize("depth", [1, 2, 5, 20])
+@with_cases("length", [1, 2, 7, 60])
+@with_cases("depth", [1, 2, 5, 20])
 def test_brackets__prefix_has_the_stated_size(length: int, depth: int) -> None:
     deepest = min(length, depth)
     for trial in trials("brackets", 60, length=length, max_depth=depth, kinds=4):
@@ -124,8 +125,8 @@ def test_sequence__continuation_is_unique_whatever_the_kinds(rules: int) -> None
         assert rank(shown) == len(basis), periods
 
 
-@pytest.mark.parametrize("rules", [1, 2, 3, 4])
-@pytest.mark.parametrize("terms", [1, 8])
+@with_cases("rules", [1, 2, 3, 4])
+@with_cases("terms", [1, 8])
 def test_sequence__has_the_stated_rules_and_terms(rules: int, terms: int) -> None:
     periods = set()
     for trial in trials("sequence", rules=rules, terms=terms):

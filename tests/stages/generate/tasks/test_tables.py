@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from evalcube.stages.generate import TASKS, Cell, Trial
 from evalcube.stages.generate.tasks.shapes import KINDS
 from evalcube.stages.generate.tasks.tables import BYTES_PER_TOKEN
+from tests.cases import with_cases
 from tests.stages.generate.solvers_documents import corners_of, read_table
 
 
@@ -28,8 +29,8 @@ def body(trial: Trial) -> str:
 # ---- tables
 
 
-@pytest.mark.parametrize("form", ["markdown", "csv", "json"])
-@pytest.mark.parametrize(("rows", "columns"), [(4, 2), (12, 3), (40, 7), (500, 12)])
+@with_cases("form", ["markdown", "csv", "json"])
+@with_cases(("rows", "columns"), [(4, 2), (12, 3), (40, 7), (500, 12)])
 def test_tables__have_the_stated_size(form: str, rows: int, columns: int) -> None:
     for trial in trials("tables", 5, rows=rows, columns=columns, format=form, max_value=9):
         table = read_table(body(trial))
@@ -123,7 +124,7 @@ def test_tables__filter_leaves_different_shares_of_the_rows() -> None:
     assert len(set(counts)) > 10
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("text", "answer"),
     [
         ("Answer: 1,234.50", "1234.5"),
@@ -182,7 +183,7 @@ def test_jsonpath__more_such_steps_than_depth_are_refused() -> None:
         TASKS["jsonpath"].Params(depth=2, wildcards=2, filters=1)
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("text", "answer"),
     [
         ("Answer: [1, 'lamp', True, None]", '[1, "lamp", true, null]'),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from evalcube.stages.generate import TASKS, Cell, Trial
 from evalcube.stages.generate.answers.calls import keeps_schema, read_calls
+from tests.cases import with_cases
 from tests.stages.generate.no_work import excess_of_no_work
 from tests.stages.generate.solvers_documents import solve_calls
 from tests.strategies import hostile_text, params_of
@@ -19,7 +20,7 @@ TASK: Any = TASKS["tools"]
 CALLS = '[{"arguments": {"x": 1}, "name": "f"}]'
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("reply", "read"),
     [
         ('{"name": "f", "arguments": {"x": 1.0}}', CALLS),
@@ -76,7 +77,7 @@ SCHEMA = {
 }
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("value", "kept"),
     [
         ({"count": 1, "price": 2, "on": False, "kind": "a", "words": ["x"]}, True),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from evalcube.stages.process.assertions.documents import DocumentError, parse_document
+from tests.cases import with_cases
 
 """Seconds of CPU time that nothing here takes a hundredth of unless it goes on for ever."""
 
 
-@pytest.mark.parametrize(
+@with_cases(
     "text", ["NaN", "[Infinity]", "", "{'a': 1}", "\ufeff1", "1 2", "[" * 101 + "]" * 101, " " * 2_000_001]
 )
 def test_parse_document__refuses(text: str) -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube.stages.process.assertions import Context, Graded, Hooks, ToolCall, evaluate, parse_assertions
+from tests.cases import with_cases
 from tests.strategies import hostile_text
 
 
@@ -59,7 +60,7 @@ def test_from_arguments__text_that_is_no_json_stays() -> None:
     assert ToolCall.from_arguments("bash", "[" * 100_000).input.startswith("[[")
 
 
-@pytest.mark.parametrize(
+@with_cases(
     "declared",
     [
         {"type": "cost_max", "value": 1},
@@ -69,7 +70,7 @@ def test_from_arguments__text_that_is_no_json_stays() -> None:
         {"type": "mock_hit", "value": "Bash:1"},
     ],
 )
-@pytest.mark.parametrize("negated", [False, True])
+@with_cases("negated", [False, True])
 def test_evaluate__what_was_not_measured_never_passes(declared: dict[str, Any], negated: bool) -> None:
     graded = grade({**declared, "not": negated}, Context("x", cost=math.nan, latency=math.nan))
 
@@ -82,7 +83,7 @@ TRUE = {"type": "contains", "value": "x"}
 FALSE = {"type": "contains", "value": "y"}
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("mode", "children", "negated", "passed", "noted"),
     [
         ("any", [UNKNOWN, TRUE], False, True, False),

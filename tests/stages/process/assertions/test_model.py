@@ -17,6 +17,7 @@ from evalcube.stages.process.assertions import (
     parse_assertions,
 )
 from evalcube.stages.process.assertions.model import layer_of
+from tests.cases import with_cases
 from tests.stages.process.assertions.golden import OURS, REFUSED, VECTORS, context_of, graded_of, rounded
 
 
@@ -95,7 +96,7 @@ def test_composites__follow_the_layers_after_a_fact_check(vector: dict[str, Any]
     assert composite(scores) == expected["composite"]
 
 
-@pytest.mark.parametrize("vector", VECTORS["similarity_metrics"])
+@with_cases("vector", VECTORS["similarity_metrics"])
 def test_similarity__measures_as_the_tool(vector: dict[str, Any]) -> None:
     candidate, reference = vector["input"]["candidate"], vector["input"]["reference"]
 

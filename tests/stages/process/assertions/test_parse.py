@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from evalcube.stages.process.assertions import DeclarationError, Hooks, parse_assertions
 from evalcube.stages.process.assertions.hooks import installed_hooks
 from evalcube.stages.process.assertions.model import BEHAVIOR_TYPES, FACT_TYPES, SCORED
+from tests.cases import with_cases
 
 # As Dask does: an error is sent with its causes and its context, so these must survive, too.
 tblib.pickling_support.install()
@@ -83,7 +84,7 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("declared", "place", "text"), MISTAKES)
+@with_cases(("declared", "place", "text"), MISTAKES)
 def test_parse_assertions__names_the_place_the_rule_and_the_remedy(
     declared: Any, place: str, text: str
 ) -> None:
@@ -124,7 +125,7 @@ MINIMAL: list[tuple[str, dict[str, object]]] = [
 ]
 
 
-@pytest.mark.parametrize("kind", [*FACT_TYPES, *BEHAVIOR_TYPES])
+@with_cases("kind", [*FACT_TYPES, *BEHAVIOR_TYPES])
 def test_parse_assertions__accepts_the_fields_of_each_type(kind: str) -> None:
     hooks = Hooks(HOOKS.checks, dict.fromkeys(SCORED, lambda *_: 0.0))
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from evalcube.stages.process.assertions import Context, Graded, evaluate, parse_assertions, patterns, schemas
 from evalcube.stages.process.assertions.model import UnmeasuredError
+from tests.cases import with_cases
 
 
 def grade(declared: dict[str, Any], output: str) -> Graded:
@@ -105,7 +106,7 @@ def test_evaluate__large_outputs_take_linear_time(declared: dict[str, Any], outp
 
 
 # What each does in JavaScript, by ECMA-262 (no engine was run).
-@pytest.mark.parametrize(
+@with_cases(
     ("pattern", "text", "found"),
     [
         ("^yes$", "yes\n", False),
@@ -131,7 +132,7 @@ def test_search_ecmascript__reads_as_javascript(pattern: str, text: str, found: 
     assert patterns.search_ecmascript(pattern, text, seconds=1.0) is found
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("pattern", "flags", "text", "found"),
     [
         ("^yes$", "i", "Yes\n", True),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from evalcube import stats as outcomes
 from evalcube.stages.analyze.formulas.outcomes.counts import Successes, categories, successes
 from evalcube.stages.analyze.formulas.outcomes.table import METRICS, metric_table
+from tests.cases import with_cases
 
 R = np.random.default_rng(0).integers(0, 2, (2000, 37))
 C = np.random.default_rng(1).integers(0, 4, (900, 13))
@@ -36,8 +37,8 @@ def test_successes__non_contiguous_views_count_the_same():
     assert successes(R[::3, ::2]).histogram().tolist() == successes(R[::3, ::2].copy()).histogram().tolist()
 
 
-@pytest.mark.parametrize("place", [(0, 0), (1999, 36), (1234, 5)])
-@pytest.mark.parametrize("value", [2, -1, 127, -128])
+@with_cases("place", [(0, 0), (1999, 36), (1234, 5)])
+@with_cases("value", [2, -1, 127, -128])
 def test_successes__finds_a_wrong_entry_wherever_it_is(place, value):
     wrong = R.astype(np.int8)
     wrong[place] = value

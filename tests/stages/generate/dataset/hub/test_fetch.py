@@ -18,6 +18,7 @@ from evalcube.stages.generate.dataset import Dataset, DatasetParams
 from evalcube.stages.generate.dataset.hub import fetch, shelf
 from evalcube.stages.generate.dataset.hub.address import Address
 from evalcube.stages.generate.dataset.hub.choose import chosen
+from tests.cases import with_cases
 from tests.hub import GSM, Hub, cut_network, jsonl, parquet
 
 TOKEN = "hf_not_a_real_token"
@@ -322,7 +323,7 @@ LISTS = json.loads((Path(__file__).parents[4] / "data" / "hub_files.json").read_
 """Files of the commits that recipes pin, as the hub and those who mirror it list them, and what is to be chosen."""
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("repo", "query"), [(repo, query) for repo, listed in LISTS.items() for query in listed["chosen"]]
 )
 def test_chosen__takes_the_right_file_of_each_pinned_commit(repo: str, query: str) -> None:
@@ -334,7 +335,7 @@ def test_chosen__takes_the_right_file_of_each_pinned_commit(repo: str, query: st
     )
 
 
-@pytest.mark.parametrize("name", recipe_names())
+@with_cases("name", recipe_names())
 def test_lists__are_of_every_address_of_the_recipes(name: str) -> None:
     for address in addresses(name):
         repo, _, query = address.removeprefix("hf://").partition("?")
