@@ -3,8 +3,6 @@
 import inspect
 import re
 
-import pytest
-
 import evalcube
 from evalcube import plugins, stats
 from tests.cases import with_cases
@@ -45,13 +43,13 @@ def parameters(function):
     return {name for name in inspect.signature(function).parameters if name != "self" and name[0] != "_"}
 
 
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+@with_cases("function", FUNCTIONS)
 def test_functions__document_every_parameter_and_say_what_comes_back(function):
     assert documented(function) == parameters(function)
     assert "Returns" in sections(function)
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__qualname__)
+@with_cases("method", METHODS)
 def test_contracts__document_every_parameter(method):
     assert documented(method) == parameters(method)
 

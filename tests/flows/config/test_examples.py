@@ -11,6 +11,7 @@ from evalcube.flows.config.load import load_config, parse_config
 from evalcube.flows.config.models import Section
 from evalcube.flows.config.suites import initial_config
 from evalcube.stages.generate import TASKS, Cell, all_tasks, expand
+from tests.cases import with_cases
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -65,11 +66,7 @@ def test_quickstart__is_small_enough_for_a_slow_machine() -> None:
     assert sum(map(len, prompts)) / len(prompts) < 350  # characters; prefill is slow
 
 
-@pytest.mark.parametrize(
-    "section",
-    [getattr(ec.config, name) for name in ec.config.__all__ if name != "Sampler"],
-    ids=lambda section: section.__name__,
-)
+@with_cases("section", [getattr(ec.config, name) for name in ec.config.__all__ if name != "Sampler"])
 def test_models__every_field_has_a_description(section: type[Section]) -> None:
     for name, field in section.model_fields.items():
         assert field.description, name

@@ -3,11 +3,11 @@
 import datetime
 from contextlib import suppress
 
-import pytest
 from pydantic import ValidationError
 
 from evalcube.flows.config.field_types import sections_below
 from evalcube.flows.config.models import Sweep
+from tests.cases import with_cases
 
 ODD = (
     *(None, True, 0, -1, 1.5, 10**400, float("inf"), float("nan"), "", "x", "\0", "\ud800", b"x"),
@@ -25,7 +25,7 @@ def sections(root):
     return found
 
 
-@pytest.mark.parametrize("section", sections(Sweep), ids=lambda section: section.__name__)
+@with_cases("section", sections(Sweep))
 def test_section__takes_or_refuses_any_value(section):
     for key in section.model_fields:
         for value in ODD:

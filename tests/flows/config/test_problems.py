@@ -8,6 +8,7 @@ from pydantic_core import PydanticCustomError
 from evalcube.flows.config.load import parse_config
 from evalcube.flows.config.values import sampler_param
 from evalcube.flows.errors import ConfigError
+from tests.cases import with_cases
 from tests.flows.config.sources import problems, text
 
 FILE_REMEDY = "Put the key in a file that the workers can read and give the file's path"
@@ -397,7 +398,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("source", "expected"), BAD.values(), ids=BAD)
+@with_cases(("source", "expected"), BAD.values())
 def test_parse_config__tells_one_mistake_once(source: str, expected: str) -> None:
     told = problems(source)
 

@@ -148,7 +148,7 @@ def filled(value: object, secret: str) -> object:
     return value.replace("{}", secret) if isinstance(value, str) else value
 
 
-@pytest.mark.parametrize("place", PLACES, ids=str)
+@with_cases("place", PLACES)
 def test_problems__never_show_a_secret(place: dict[str, object]) -> None:
     for secret in SECRETS:
         with pytest.raises(ConfigError) as caught:

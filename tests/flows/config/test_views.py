@@ -116,7 +116,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("view", "expected"), BAD.values(), ids=BAD)
+@with_cases(("view", "expected"), BAD.values())
 def test_parse_config__tells_one_mistake_once(view: str, expected: str | None) -> None:
     told = problems(sweep(view))
 

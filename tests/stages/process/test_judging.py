@@ -22,7 +22,7 @@ SCORES = st.none() | st.integers(1, 5)
 NO_SCORES = (7, 3.5)
 
 
-@pytest.mark.parametrize("vector", VECTORS["judge_parse"], ids=lambda vector: vector["input"]["judge_text"])
+@with_cases("vector", VECTORS["judge_parse"])
 def test_read_judge__reads_as_the_tool(vector: dict[str, Any]) -> None:
     expected = vector["expected"]
 
@@ -32,9 +32,7 @@ def test_read_judge__reads_as_the_tool(vector: dict[str, Any]) -> None:
     assert score == (None if missing else expected["score"])
 
 
-@pytest.mark.parametrize(
-    "vector", VECTORS["judge_repeat"], ids=lambda vector: str(vector["input"]["readings"])
-)
+@with_cases("vector", VECTORS["judge_repeat"])
 def test_combine_judges__combines_repeats_as_the_tool(vector: dict[str, Any]) -> None:
     score = combine_judges([vector["input"]["readings"]])
 

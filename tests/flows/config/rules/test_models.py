@@ -7,6 +7,7 @@ from evalcube.flows.errors import ConfigError
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.plan import Plan
 from evalcube.stages.infer.apis import APIS
+from tests.cases import with_cases
 
 BASE = """\
 models:
@@ -87,7 +88,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("source", "expected"), BAD.values(), ids=BAD)
+@with_cases(("source", "expected"), BAD.values())
 def test_parse_config__tells_each_mistake_once(source, expected):
     told = problems(source)
 

@@ -7,6 +7,7 @@ import pytest
 from evalcube.flows.config.load import from_mapping, parse_config
 from evalcube.flows.config.models import Sweep
 from evalcube.stages.generate import TASKS, expand
+from tests.cases import with_cases
 from tests.flows.config.sources import problems, text
 
 SLIDING = "{range: [8, 16, 24, 32, 40, 48], window: {skip: degree, body: 4}}"
@@ -218,7 +219,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("source", "expected"), BAD.values(), ids=BAD)
+@with_cases(("source", "expected"), BAD.values())
 def test_parse_config__tells_one_mistake_once(source: str, expected: str) -> None:
     assert problems(source) == [expected]
 

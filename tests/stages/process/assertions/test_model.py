@@ -41,7 +41,7 @@ def test_layer_of__is_the_tools_table() -> None:
     assert layer_of("no_such_type") is None
 
 
-@pytest.mark.parametrize("vector", VECTORS["assertion_eval"], ids=lambda vector: vector["id"])
+@with_cases("vector", VECTORS["assertion_eval"])
 def test_evaluate__grades_as_the_tool(vector: dict[str, Any]) -> None:
     given, expected = vector["input"], vector["expected"]
     kept = [place for place, one in enumerate(given["assertions"]) if one.get("value") not in REFUSED]
@@ -73,7 +73,7 @@ def test_parse_assertions__refuses_what_the_tool_lets_never_hold() -> None:
             parse_assertions([one])
 
 
-@pytest.mark.parametrize("vector", VECTORS["layered_scores"], ids=lambda vector: vector["id"])
+@with_cases("vector", VECTORS["layered_scores"])
 def test_layered_scores__are_the_tools(vector: dict[str, Any]) -> None:
     given, expected = vector["input"], vector["expected"]
 
