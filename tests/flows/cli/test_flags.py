@@ -37,10 +37,10 @@ WHOLE_COMMAND = re.compile(r"(?:evalcube|pip) [a-z]+ [^`]*--[a-z]")
 
 
 def texts(source: str) -> Iterator[tuple[int, str]]:
-    """Strings of a module that are no docstrings, with their lines; f-strings as one text."""
-    tree = ast.parse(source)
-    skipped = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    """Strings that are no docstrings, with their lines, of a module with a flag; f-strings as one text."""
+    nodes = list(ast.walk(ast.parse(source))) if "--" in source else []
+    skipped = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
         if isinstance(node, ast.JoinedStr):
             parts = [part.value if isinstance(part, ast.Constant) else "X" for part in node.values]
             skipped |= {id(part) for part in node.values}

@@ -408,10 +408,10 @@ def test_parse_config__tells_one_mistake_once(source: str, expected: str) -> Non
 
 def test_config_error__shows_the_first_of_very_many_problems() -> None:
     with pytest.raises(ConfigError) as caught:
-        parse_config("".join(f"field{i}: {i}\n" for i in range(5_000)))
+        parse_config("".join(f"field{i}: {i}\n" for i in range(1_500)))
 
     lines = str(caught.value).splitlines()
-    assert len(caught.value.problems) > 5_000
+    assert len(caught.value.problems) > 1_500
     assert len(lines) == 51
     assert lines[-1] == f"and {len(caught.value.problems) - 50:,} more problems"
 

@@ -22,7 +22,7 @@ from evalcube.stages.reply.status import COUNTERS, LAST_FINISHED, Status
 CELL = ("model", "task", "params")
 TRIAL = (*CELL, "trial", "repeat")
 MODELS, TASKS, POINTS, MOST, REPEATS = 2, 2, 3, 20, 2
-EACH = settings(max_examples=25, deadline=None, phases=[Phase.explicit, Phase.generate])
+EACH = settings(phases=[Phase.explicit, Phase.generate])
 
 
 @st.composite

@@ -4,7 +4,7 @@ from itertools import count
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube.flows.plan.plan import PlannedCell, TaskPlan
@@ -51,7 +51,6 @@ def grown(sizes, records=None, made=None):
     return flags
 
 
-@settings(max_examples=20)
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=4).map(sorted))
 def test_repeat_flags__are_the_same_however_a_task_has_grown(tmp_path_factory, sizes):
     records = space_of(tmp_path_factory.mktemp("cube"))

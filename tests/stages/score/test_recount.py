@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 import xarray as xr
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube._arrays import PlainDataset, as_xarray, variable
@@ -91,7 +91,6 @@ def test_recount__and_trimmed__of_plain_arrays_are_those_of_labelled_ones(option
         xr.testing.assert_identical(as_xarray(found), function(ds, **options))
 
 
-@settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from(OPTIONS), st.tuples(*(st.integers(1, size) for size in SHAPE)))
 def test_recount__is_the_same_for_any_chunks(seed, options, chunks):
     ds = dataset(seed)

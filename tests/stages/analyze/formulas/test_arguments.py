@@ -2,6 +2,7 @@
 
 import inspect
 import itertools
+from functools import cache
 
 import numpy as np
 import pytest
@@ -57,10 +58,16 @@ def arguments(name):
     }
 
 
+@cache
+def named_only(name):
+    """The arguments of a formula that have no position."""
+    parameters = inspect.signature(FORMULAS[name]).parameters
+    return {key for key, one in parameters.items() if one.kind == inspect.Parameter.KEYWORD_ONLY}
+
+
 def call(name, given):
     """Call a formula by position where it has no names."""
-    kinds = {key: one.kind for key, one in inspect.signature(FORMULAS[name]).parameters.items()}
-    by_name = {key: value for key, value in given.items() if kinds[key] == inspect.Parameter.KEYWORD_ONLY}
+    by_name = {key: value for key, value in given.items() if key in named_only(name)}
     return FORMULAS[name](*(value for key, value in given.items() if key not in by_name), **by_name)
 
 

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube.stages.analyze.formulas.compare.paired import paired_difference
@@ -35,7 +35,6 @@ def test_standings__rows_clusters_and_wins_agree():
     assert found.to_dict(board)["rows"][0]["expected_wins"] == found.rows[0].wins
 
 
-@settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**32), st.lists(st.floats(3, 8), min_size=2, max_size=7), st.sampled_from([4, 40]))
 def test_standings__groups_and_places_say_the_same(seed, abilities, trials):
     people = [Profile(f"model {number}", ability=ability) for number, ability in enumerate(abilities)]

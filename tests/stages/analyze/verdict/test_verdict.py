@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube.stages.analyze.verdict import verdict
@@ -216,7 +216,6 @@ def test_verdict__compares_the_layers_that_both_arms_have():
     assert "compared as" in common.notes[0]
 
 
-@settings(max_examples=15)
 @given(st.permutations(range(12)))
 def test_verdict__does_not_depend_on_the_order_of_units(order):
     layers = noisy(3.9, 4.1, units=12, seed=3).round(2)

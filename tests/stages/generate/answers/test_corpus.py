@@ -25,12 +25,10 @@ def literals(source: str) -> list[str]:
     """What the strings of a module say, without classes of characters; nothing if it does not import `re`."""
     if "import re" not in source:
         return []
-    tree = ast.parse(source)
-    if not any(
-        isinstance(node, ast.Import) and any(a.name == "re" for a in node.names) for node in ast.walk(tree)
-    ):
+    nodes = list(ast.walk(ast.parse(source)))
+    if not any(isinstance(node, ast.Import) and any(a.name == "re" for a in node.names) for node in nodes):
         return []
-    texts = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    texts = (node.value for node in nodes if isinstance(node, ast.Constant))
     return [CLASS.sub("[]", text) for text in texts if isinstance(text, str)]
 
 

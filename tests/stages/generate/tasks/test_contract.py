@@ -10,6 +10,7 @@ import pickle
 import random
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -68,9 +69,24 @@ def task(request: pytest.FixtureRequest) -> Task:
     return TASKS[request.param]
 
 
-def some_cells(task: Task, count: int, seed: int = 7) -> list[Cell]:
-    rng = random.Random(seed)
-    return [Cell(task, random_params(task, rng), rng.randrange(1000)) for _ in range(count)]
+@cache
+def _cells(name: str) -> list[Cell]:
+    rng, task = random.Random(7), TASKS[name]
+    return [Cell(task, random_params(task, rng), rng.randrange(1000)) for _ in range(60)]
+
+
+def some_cells(task: Task, count: int) -> list[Cell]:
+    return _cells(task.name)[:count]
+
+
+@cache
+def _first_trials(name: str) -> list[tuple[Cell, Trial]]:
+    return [(cell, cell.trial(0)) for cell in _cells(name)]
+
+
+def some_trials(task: Task, count: int) -> list[tuple[Cell, Trial]]:
+    """The first trials of some cells."""
+    return _first_trials(task.name)[:count]
 
 
 def shown(task: Task, params: Any, answer: str) -> str:
@@ -181,8 +197,7 @@ def test_trial__stream_depends_on_task_name_and_version(task: Task) -> None:
 
 
 def test_trial__guess_chance_agrees_with_options(task: Task) -> None:
-    for cell in some_cells(task, 60):
-        trial = cell.trial(0)
+    for _, trial in some_trials(task, 60):
         if trial.options:
             assert 1 / len(trial.options) - 1e-9 <= trial.guess_chance < 1
             assert task.name == "boolean" or trial.guess_chance == pytest.approx(1 / len(trial.options))
@@ -195,8 +210,8 @@ def test_trial__guess_chance_agrees_with_options(task: Task) -> None:
 
 
 def test_trial__prompt_states_the_format(task: Task) -> None:
-    for cell in some_cells(task, 30):
-        prompt = cell.trial(0).prompt
+    for _, trial in some_trials(task, 30):
+        prompt = trial.prompt
 
         assert prompt.splitlines()[-1].startswith("Answer: <")
         assert prompt.isascii()
@@ -219,8 +234,7 @@ FRAMES = [
 def test_parse__reads_the_reference_answer(task: Task) -> None:
     if task.name in OWN_TEXT:
         pytest.skip("only what stands behind the mark is the model's text")
-    for cell in some_cells(task, 40):
-        trial = cell.trial(0)
+    for cell, trial in some_trials(task, 40):
         for frame in FRAMES:
             text = frame.format(shown(task, cell.params, trial.answer))
 
@@ -231,8 +245,7 @@ def test_parse__reads_the_reference_answer(task: Task) -> None:
 
 
 def test_parse__reference_and_options_parse_to_themselves(task: Task) -> None:
-    for cell in some_cells(task, 40):
-        trial = cell.trial(0)
+    for cell, trial in some_trials(task, 40):
         for option in {trial.answer, *trial.options}:
             assert cell.parse(f"Answer: {option}", trial) == option
 
@@ -250,8 +263,7 @@ def wrong_answer(cell: Cell, trial: Trial) -> str:
 
 
 def test_parse__wrong_answer_is_not_graded_right(task: Task) -> None:
-    for cell in some_cells(task, 40):
-        trial = cell.trial(0)
+    for cell, trial in some_trials(task, 40):
         wrong = wrong_answer(cell, trial)
 
         parsed = cell.parse(f"Answer: {wrong}", trial)
@@ -263,13 +275,12 @@ def test_parse__wrong_answer_is_not_graded_right(task: Task) -> None:
 def test_parse__refuses_no_answer(task: Task) -> None:
     for text in ("", " \n", "I do not know.", "Answer:", "Answer: <value>", "((((", "\x00\ud800"):
         assert task.parse(text) is None, text
-        for cell in some_cells(task, 10):
-            assert cell.parse(text, cell.trial(0)) is None, text
+        for cell, trial in some_trials(task, 10):
+            assert cell.parse(text, trial) is None, text
 
 
 def test_parse__echo_of_the_prompt_is_no_answer(task: Task) -> None:
-    for cell in some_cells(task, 20):
-        trial = cell.trial(0)
+    for cell, trial in some_trials(task, 20):
         closing = trial.prompt.splitlines()[-1]
 
         assert cell.parse(closing, trial) is None

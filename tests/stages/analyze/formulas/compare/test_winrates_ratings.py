@@ -21,9 +21,12 @@ def scaled(wins, prior, rounds=20_000):
     games = wins + wins.T
     ratings = np.ones(len(wins))
     for _ in range(rounds):
+        before = ratings
         met = (games / (ratings[:, np.newaxis] + ratings)).sum(axis=1) + prior / (ratings + 1)
         ratings = (wins.sum(axis=1) + prior / 2) / met
         ratings /= 1 if prior else ratings.sum()
+        if (np.abs(ratings - before) <= 1e-15 * ratings).all():
+            break
     return ratings / ratings.sum()
 
 
