@@ -84,23 +84,26 @@ def test_render_report__well_formed(tasks):
     assert page.tags.count("svg") == tasks + len(PROFILES)
 
 
-def test_render_report__is_the_same_from_a_kept_page_a_damaged_one_and_none(gaps, tmp_path, monkeypatch):
+def test_render_report__is_the_same_from_a_kept_page_a_damaged_one_and_none(tmp_path, monkeypatch):
+    ds = dataset(PROFILES, tasks=1, gaps=True)
+    board = leaderboard(ds, draws=50)
+    expected = render_report(ds, board, facts=FACTS)
+
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    pages = [make(tasks=14, gaps=True)]
-    pages.append(make(tasks=14, gaps=True))
+    pages = [render_report(ds, board, facts=FACTS) for _ in range(2)]
     for kept in tmp_path.glob("*/jinja2-*"):
         kept.write_bytes(kept.read_bytes()[:100])
-    pages.append(make(tasks=14, gaps=True))
+    pages.append(render_report(ds, board, facts=FACTS))
     shutil.rmtree(next(tmp_path.iterdir()))
     with monkeypatch.context() as full:
         full.setattr(
             "tempfile.NamedTemporaryFile", lambda **_: (_ for _ in ()).throw(OSError(28, "no space"))
         )
-        pages.append(make(tasks=14, gaps=True))
+        pages.append(render_report(ds, board, facts=FACTS))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "absent"))
-    pages.append(make(tasks=14, gaps=True))
+    pages.append(render_report(ds, board, facts=FACTS))
 
-    assert pages == [gaps] * 5
+    assert pages == [expected] * 5
 
 
 def test_render_report__no_request_and_no_script_but_its_own(gaps):

@@ -23,7 +23,7 @@ def noisy(*means, units=24, seed=0, spread=0.3):
 def ask(layers, variants=None, **options):
     count, units = layers.shape[-3], layers.shape[-2]
     names = variants or ["base", *(f"t{place}" for place in range(1, count))]
-    return verdict(layers, names, UNITS[:units], **{"draws": 2000, **options})
+    return verdict(layers, names, UNITS[:units], **{"draws": 500, **options})
 
 
 def test_verdict__progress():
