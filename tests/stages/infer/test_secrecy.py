@@ -61,7 +61,7 @@ ANSWERS = {
 def test_key__is_in_no_result_of_a_failure(store, jobs, caplog, capfd, case):
     caplog.set_level(logging.DEBUG)
     with Echo(ANSWERS[case]) as echo:
-        results, said = run(echo.base_url, store, jobs, timeout=0.5)
+        results, said = run(echo.base_url, store, jobs, timeout=0.2)
 
     assert f"authorization: bearer {KEY}".encode() in echo.requests[0].lower()
     assert {result.kind for result in results} == {"failed"}
