@@ -66,6 +66,12 @@ def pytest_collection_finish():
         layout._build = _build_once(layout._build)
 
 
+def pytest_sessionfinish(session):
+    """Have pytest not look through all reports for what tests left behind: they ran in other processes."""
+    if session.config.getoption("dist", "no") != "no":
+        gc.freeze()
+
+
 def _build_once(build):
     """Have zarr make each empty cube once: most tests begin with one, and many with the same."""
     made = {}

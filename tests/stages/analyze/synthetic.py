@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import xarray as xr
@@ -48,7 +49,20 @@ def dataset(
     gaps: bool = False,
 ) -> xr.Dataset:
     """Dataset of a sweep; with `gaps` the last model lacks a task and the one before lacks hard points."""
-    people = [item if isinstance(item, Profile) else Profile(item) for item in profiles]
+    people = tuple(item if isinstance(item, Profile) else Profile(item) for item in profiles)
+    counters, difficulty, in_tier = (part.copy() for part in _measured(people, tasks, points, trials, seed))
+    if gaps:
+        _take_out(counters[-1, -1, :points], trials)
+        _take_out(counters[-2, 0, points - 2 : points], trials)
+        counters[0, 0, 0, COUNTERS.index("transport")] = 3
+    return _label(people, TASKS[:tasks], counters, difficulty, in_tier)
+
+
+@cache
+def _measured(
+    people: tuple[Profile, ...], tasks: int, points: int, trials: int, seed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Counters, difficulties and tiers of points, for the many tests that want the same."""
     names = TASKS[:tasks]
     slots = points + 1  # one padding slot
     counters = np.zeros((len(people), tasks, slots, len(COUNTERS)))
@@ -69,11 +83,7 @@ def dataset(
                     rng,
                     guess=0.5 if names[task] == "boolean" else 0.0,
                 )
-    if gaps:
-        _take_out(counters[-1, -1, :points], trials)
-        _take_out(counters[-2, 0, points - 2 : points], trials)
-        counters[0, 0, 0, COUNTERS.index("transport")] = 3
-    return _label(people, names, counters, difficulty, in_tier)
+    return counters, difficulty, in_tier
 
 
 def _cell(
@@ -109,7 +119,11 @@ def _take_out(cells: np.ndarray, trials: int) -> None:
 
 
 def _label(
-    people: list[Profile], names: list[str], counters: np.ndarray, difficulty: np.ndarray, in_tier: np.ndarray
+    people: Sequence[Profile],
+    names: list[str],
+    counters: np.ndarray,
+    difficulty: np.ndarray,
+    in_tier: np.ndarray,
 ) -> xr.Dataset:
     count = len(people)
     prices = np.array([person.price for person in people])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from evalcube.stages.generate import Cell, Trial
@@ -33,9 +35,14 @@ def written(cell: Cell, answer: str) -> str:
 
 def trials(name: str, params: dict[str, Any]) -> Iterator[tuple[Cell, Trial, str, str]]:
     """Some trials of a point, each with its answer and a wrong one of the same kind."""
-    cell = Cell(FAMILY[name], params_with(FAMILY[name], **params), 7)
     for index in range(4):
-        trial = cell.trial(index)
-        others = trial.options or [cell.trial(i).answer for i in range(index + 1, index + 50)]
-        wrong = next(answer for answer in others if answer != trial.answer)
-        yield cell, trial, written(cell, trial.answer), written(cell, wrong)
+        yield _trial(name, json.dumps(params), index)
+
+
+@cache
+def _trial(name: str, params: str, index: int) -> tuple[Cell, Trial, str, str]:
+    cell = Cell(FAMILY[name], params_with(FAMILY[name], **json.loads(params)), 7)
+    trial = cell.trial(index)
+    others = trial.options or (cell.trial(i).answer for i in range(index + 1, index + 50))
+    wrong = next(answer for answer in others if answer != trial.answer)
+    return cell, trial, written(cell, trial.answer), written(cell, wrong)
