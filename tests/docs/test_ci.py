@@ -9,6 +9,7 @@ import typer.main
 from ruamel.yaml import YAML
 
 from evalcube.flows.cli.app import app
+from tests.cases import with_cases
 from tests.docs.pages import ROOT
 
 PAGE = (ROOT / "docs" / "ci.md").read_text("utf-8")
@@ -20,7 +21,7 @@ STEPS = GITHUB["jobs"]["evaluate"]["steps"]
 LINES = [*JOB["script"], *JOB["after_script"], *(step["run"] for step in STEPS if "run" in step)]
 
 
-@pytest.mark.parametrize("line", [line for line in LINES if line.startswith("evalcube ")])
+@with_cases("line", [line for line in LINES if line.startswith("evalcube ")])
 def test_pipelines__name_commands_and_options_that_there_are(line):
     _, name, *words = shlex.split(line.partition(">")[0])
     command = typer.main.get_command(app).commands[name]

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tests.cases import with_cases
 from tests.docs.pages import ROOT
 from tests.docs.surface import declared, printed
 
@@ -23,7 +24,7 @@ def gone(before, now):
     return [] if before == now else before
 
 
-@pytest.mark.parametrize("part", sorted(DECLARED))
+@with_cases("part", sorted(DECLARED))
 def test_declared__grows_and_does_not_shrink(part):
     assert not gone(RELEASED[part], DECLARED[part])
 

@@ -74,12 +74,12 @@ def test_told__shows_short_plain_values_and_kinds_of_others(value, shown):
     assert told(value) == shown
 
 
-@pytest.mark.parametrize("value", [None, ["a"], ("a", 1), [Path("a")], {"a"}, iter([1]), np.array([1])])
+@with_cases("value", [None, ["a"], ("a", 1), [Path("a")], {"a"}, iter([1]), np.array([1])])
 def test_no_bare_text__takes_lists(value):
     no_bare_text(models=value)
 
 
-@pytest.mark.parametrize("value", ["a", b"a", 3, [object()], [b"a"]])
+@with_cases("value", ["a", b"a", 3, [object()], [b"a"]])
 def test_no_bare_text__refuses_what_is_no_list_of_texts(value):
     with pytest.raises(WrongTypeError, match="`models`"):
         no_bare_text(tasks=["b"], models=value)
@@ -97,7 +97,7 @@ def test_need__takes_what_is_asked_for():
     assert need_name("a", 3) == need_name("a", np.int64(3)) == need_name("a", "3") == "3"
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("need", "value"),
     [
         (need_text, 1),

@@ -12,6 +12,7 @@ from evalcube.flows.errors import WrongTypeError
 from evalcube.flows.events import Announcer, address_of, process_at
 from evalcube.flows.read.reader import Reader
 from evalcube.storage.errors import StorageError
+from tests.cases import with_cases
 
 
 def test_announcer__calls_one_subscriber_at_a_time_whichever_threads_tell():
@@ -41,7 +42,7 @@ def test_noted__has_what_a_server_said_where_it_said_something():
     assert str(Noted("it ended", "no memory")) == "it ended: no memory"
 
 
-@pytest.mark.parametrize("wrong", [print, "print", [print, None], {"a": print}, 7])
+@with_cases("wrong", [print, "print", [print, None], {"a": print}, 7])
 def test_announcer__refuses_what_cannot_be_called(wrong):
     with pytest.raises(WrongTypeError, match=r"`subscribers`: .* is no list of functions.*Give a list"):
         Announcer(wrong)

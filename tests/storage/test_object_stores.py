@@ -8,6 +8,7 @@ from obstore import exceptions
 from evalcube.storage import object_stores
 from evalcube.storage.errors import NotWritableError, StorageError
 from evalcube.storage.object_stores import connect, first_bytes, has_no_place, mark_reachable, store_errors
+from tests.cases import with_cases
 
 
 class Answer:
@@ -23,7 +24,7 @@ class Answer:
             yield bytes([65 + part]) * 5
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("most", "data", "taken"),
     [
         (0, b"", 1),
@@ -41,7 +42,7 @@ def test_first_bytes__takes_no_more_parts_than_it_needs(most, data, taken):
     assert answer.taken == taken
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("error", "kind", "words"),
     [
         (exceptions.PermissionDeniedError("x"), NotWritableError, "refuses the credentials"),

@@ -10,7 +10,7 @@ from evalcube.storage.urls import SCHEMES, Kind, beside, directory_of, has_folde
 from tests.cases import with_cases
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("url", "path"),
     [
         ("/a/b.zarr", "/a/b.zarr"),
@@ -26,9 +26,7 @@ def test_directory_of__paths_and_file_urls(url, path):
     assert str(directory_of(url)) == path
 
 
-@pytest.mark.parametrize(
-    "url", ["s3://bucket/x", "gs://b", "az://b/c", "redis://host:1", "S3://b", "https://h/x"]
-)
+@with_cases("url", ["s3://bucket/x", "gs://b", "az://b/c", "redis://host:1", "S3://b", "https://h/x"])
 def test_directory_of__other_stores_say_what_works(url):
     with pytest.raises(StorageError, match=r"Use a directory"):
         directory_of(url)
@@ -65,7 +63,7 @@ def test_directory_of__repeats_no_secret():
     assert "hunter2" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("url", "kind"),
     [
         ("C:/a", Kind.DIRECTORY),

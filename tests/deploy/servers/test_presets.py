@@ -4,6 +4,7 @@ import pytest
 
 from evalcube.deploy.servers.command import PRESETS, context_length, fill_in, preset_command
 from evalcube.flows.config.serving import PresetName
+from tests.cases import with_cases
 
 SGLANG = "python3 -m sglang.launch_server"
 
@@ -12,7 +13,7 @@ def test_presets__are_those_that_a_config_may_name():
     assert set(get_args(PresetName)) == set(PRESETS)
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("name", "model", "command"),
     [
         ("vllm", "Q/q", "vllm serve Q/q --served-model-name {name} --host {host} --port {port} --x 1"),

@@ -65,9 +65,7 @@ def test_completion__calls_the_tools_of_a_request_that_offers_some():
     assert told["choices"][0]["message"] == {"role": "assistant", "content": text.content}
 
 
-@pytest.mark.parametrize(
-    "said", ["[{", "[{}]", '[{"name": "f"}]', '[{"name": 1, "arguments": {}}]', "[{" * 9000]
-)
+@with_cases("said", ["[{", "[{}]", '[{"name": "f"}]', '[{"name": 1, "arguments": {}}]', "[{" * 9000])
 def test_completion__what_is_no_call_stays_text(said):
     text = speak(SURE, Truth(said), DRAW, None)
 
@@ -178,7 +176,7 @@ def test_speak__refuses_as_often_as_the_profile_says():
     assert 240 < refused < 360
 
 
-@pytest.mark.parametrize(("quality", "score"), [(0.0, 1), (0.1, 1), (0.5, 3), (0.9, 5), (1.0, 5)])
+@with_cases(("quality", "score"), [(0.0, 1), (0.1, 1), (0.5, 3), (0.9, 5), (1.0, 5)])
 def test_speak__a_judge_finds_the_quality_if_it_is_able(quality, score):
     able, unable = (
         json.loads(speak(profile, Truth("", quality=quality), DRAW, None).content.rpartition("\n")[2])

@@ -20,6 +20,7 @@ from evalcube.flows.config.suites import load_suite
 from evalcube.flows.errors import SweepError
 from evalcube.flows.read.statistics import leaderboard
 from evalcube.flows.run.upsample import upsample
+from tests.cases import with_cases
 
 ROOT = Path(ec.__file__).parent
 LIBRARY = (
@@ -197,7 +198,7 @@ def _unboxed(text):
     return " ".join(text.replace("│", " ").split())
 
 
-@pytest.mark.parametrize(
+@with_cases(
     "arguments",
     [
         "plan quick --model sim: --check --only task=sort",

@@ -45,7 +45,7 @@ def test_about__says_how_near_the_cost_is_and_what_is_left_out(rows, told):
     assert found.startswith(told) if told.endswith(("length", "they")) else found == told
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("amount", "text"),
     [(0.0, "0.00"), (1.0, "1.00"), (12.345, "12.35"), (0.99, "0.99"), (0.00123, "0.0012")],
 )

@@ -10,6 +10,7 @@ from evalcube.flows.cli import read
 from evalcube.flows.explore.bundle import Bundle
 from evalcube.flows.plan.evaluations import Opinion
 from evalcube.flows.read.reader import SecondView, TrialView
+from tests.cases import with_cases
 from tests.flows.cli.made_up import document, run
 from tests.flows.support import evalcube, refused
 
@@ -87,7 +88,7 @@ def test_show__of_what_a_model_wrote_reaches_no_terminal(capsys, monkeypatch):
     assert output.count("[31mb") == 5
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("view", "reader", "said"),
     [
         (

@@ -5,6 +5,7 @@ import pytest
 from evalcube.flows.config.cluster import SlurmSection
 from evalcube.flows.config.load import cluster_section, from_mapping, parse_config
 from evalcube.flows.errors import ConfigError
+from tests.cases import with_cases
 
 REST = """
 models: [{name: m, endpoint: "sim:"}]
@@ -33,7 +34,7 @@ def test_cluster__is_this_machine_an_address_or_a_class_with_its_options():
     assert parse_config(REST).cluster is None
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("text", "value"),
     [("90s", 90), ("1.5h", 5400), ("01:00:00", 3600), ("1-12:00:00", 129_600), ("2 d", 172_800)],
 )

@@ -112,7 +112,7 @@ def test_bounds__are_those_of_the_documentation(section, field, fine, wrong):
     assert [value for value in wrong if takes(section, **{field: value})] == []
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("connections", "first", "most", "declared"),
     [
         ("auto", 16, 256, None),

@@ -14,6 +14,7 @@ from evalcube.flows.config.models import Model, SimulatedModel, Sweep
 from evalcube.flows.config.suites import initial_config
 from evalcube.flows.config.text import LONGEST_TEXT, YamlText
 from evalcube.flows.errors import ConfigError, SweepError
+from tests.cases import with_cases
 from tests.flows.config.sources import FULL, problems, text
 
 Path = tuple[str | int, ...]
@@ -154,7 +155,7 @@ def test_parse_config__fills_defaults() -> None:
     assert config.tasks["arithmetic"].manifold[0].tiers == ("default",)
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("written", "most", "start"),
     [
         ("{}", 256, 16),
@@ -188,7 +189,7 @@ def test_parse_config__reads_yaml_1_2() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("given", "kept"),
     [
         ("http://localhost:8000/v1/", "http://localhost:8000/v1"),

@@ -5,6 +5,7 @@ import pytest
 from evalcube.flows.config.manifold import AxisRange, AxisWindow, Manifold, ReaderConfig, TaskConfig
 from evalcube.flows.errors import ConfigError
 from evalcube.stages.generate import Axis, Entry, RangeWindow
+from tests.cases import with_cases
 
 
 def test_reader_config__takes_expressions_that_compile_and_refuses_others():
@@ -22,7 +23,7 @@ def refused(make, *words):
     assert all(word in str(caught.value) for word in words), caught.value
 
 
-@pytest.mark.parametrize("group", [0, 1, 2, "year", None])
+@with_cases("group", [0, 1, 2, "year", None])
 def test_reader_config__takes_groups_that_the_pattern_has(group):
     assert ReaderConfig(pattern=r"(\d)(?P<year>\d+)", group=group).group == group
 
@@ -48,7 +49,7 @@ def test_reader_config__is_a_pattern_or_a_grader_and_called_by_it():
     }
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("skip", "window"),
     [
         ({}, RangeWindow(4, step=1)),

@@ -1,7 +1,5 @@
 """Fields of a sweep's sections: their bounds, both ends included, and what stands where nothing is written."""
 
-import pytest
-
 from evalcube.flows.config.cluster import ClusterSection
 from evalcube.flows.config.judges import JudgeConfig, LayerWeights
 from evalcube.flows.config.load import parse_config
@@ -52,7 +50,7 @@ def test_sweep__has_the_name_of_its_file_and_the_defaults_of_the_documentation()
     assert (config.degree, config.density, config.spend, config.cluster) == (0, "normal", None, None)
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("name", "cube"),
     [("a b", "a-b"), ("-a.b_c-", "a.b_c"), ("a / b", "a-b"), ("...", "sweep"), ("größer", "größer")],
 )

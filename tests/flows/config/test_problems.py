@@ -422,7 +422,7 @@ def test_samplers__may_be_left_out_and_hold_what_other_servers_know() -> None:
     assert odd.samplers["odd"] == {"xtc_threshold": 0.1, "min_tokens": 3, "my_own": True}
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("name", "said"),
     [
         ("max_token", "unknown parameter 'max_token'. Did you mean 'max_tokens'?"),

@@ -158,7 +158,7 @@ def test_problems__never_show_a_secret(place: dict[str, object]) -> None:
         assert secret not in repr(caught.value.problems)
 
 
-@pytest.mark.parametrize("text", ["a: *{}", "a: !{} x", "'{}': 1\n'{}': 2", "a: {} b: c", "a: [{}\nb: }}"])
+@with_cases("text", ["a: *{}", "a: !{} x", "'{}': 1\n'{}': 2", "a: {} b: c", "a: [{}\nb: }}"])
 def test_yaml_problems__never_show_a_secret(text: str) -> None:
     for secret in SECRETS:
         with pytest.raises(ConfigError) as caught:
@@ -190,14 +190,12 @@ def test_looks_secret__leaves_ordinary_names(text: str) -> None:
     assert not looks_secret(text)
 
 
-@pytest.mark.parametrize(
-    "name", ["Authorization", "x-api-key", "Cookie", "Set-Cookie", "X-Auth-Token", "api_key"]
-)
+@with_cases("name", ["Authorization", "x-api-key", "Cookie", "Set-Cookie", "X-Auth-Token", "api_key"])
 def test_secret_word__knows_names_of_secrets(name: str) -> None:
     assert secret_word(name)
 
 
-@pytest.mark.parametrize("name", ["X-Team", "max_tokens", "logit_bias", "top_k", "Accept", "min_tokens"])
+@with_cases("name", ["X-Team", "max_tokens", "logit_bias", "top_k", "Accept", "min_tokens"])
 def test_secret_word__leaves_ordinary_names(name: str) -> None:
     assert secret_word(name) is None
 

@@ -236,14 +236,12 @@ def test_json_value__may_be_nested_twenty_levels_deep_and_is_copied():
     assert given == [[1]]
 
 
-@pytest.mark.parametrize(
-    ("given", "axis"), [(3, [3]), ([1, 2], [1, 2]), ((1,), [1]), (range(2), [0, 1]), ("ab", ["ab"])]
-)
+@with_cases(("given", "axis"), [(3, [3]), ([1, 2], [1, 2]), ((1,), [1]), (range(2), [0, 1]), ("ab", ["ab"])])
 def test_axis__of_a_single_value_has_one(given, axis):
     assert values.axis(given) == axis
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("value", "bounds"),
     [
         ({"min": 1, "max": 2}, (1, 2)),
@@ -259,7 +257,7 @@ def test_bounds__of_a_range_and_of_nothing_else(value, bounds):
     assert values.bounds(value) == bounds
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("value", "criterion"),
     [
         ({"min": 1, "max": 1}, {"min": 1, "max": 1}),

@@ -136,7 +136,7 @@ def test_policy_rule__margins_are_points_or_shares(written: object, kept: object
     assert PolicyRule(noninferior=written).noninferior == kept
 
 
-@pytest.mark.parametrize("written", [True, -1, 101, "5", "101%"])
+@with_cases("written", [True, -1, 101, "5", "101%"])
 def test_policy_rule__refuses_other_margins(written: object) -> None:
     with pytest.raises(ConfigError, match="noninferior"):
         PolicyRule(noninferior=written)

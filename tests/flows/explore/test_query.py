@@ -4,6 +4,7 @@ import pytest
 from evalcube.flows.errors import SweepError
 from evalcube.flows.explore.query import LONGEST, MOST_ITEMS, Query
 from evalcube.flows.read.trials.escaping import jsonable
+from tests.cases import with_cases
 
 
 def test_key__does_not_depend_on_order_and_escapes_as_a_browser_does():
@@ -25,7 +26,7 @@ def test_of__bounds_what_is_asked(items, fragment):
         Query.of(items)
 
 
-@pytest.mark.parametrize("text", ["-1", "1.5", "x", "²", "9" * 400])
+@with_cases("text", ["-1", "1.5", "x", "²", "9" * 400])
 def test_number__refuses_what_is_none(text):
     with pytest.raises(SweepError, match="limit"):
         Query.make(limit=text).number("limit", 5, 0, 100)

@@ -24,6 +24,7 @@ from evalcube.flows.plan.evaluations import (
 from evalcube.flows.state.store import open_store
 from evalcube.stages.generate import Trial
 from evalcube.stages.reply.forms import Record
+from tests.cases import with_cases
 from tests.flows.support import sweep_config
 
 MODELS = ("alpha", "beta")
@@ -65,7 +66,7 @@ def place(name, labels=("a / cold", "a / hot", "b"), models=("a", "a", "b")):
     return evaluation_place(name, labels, models, full)
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("name", "index"),
     [
         ("a / cold", 0),
@@ -81,7 +82,7 @@ def test_evaluation_place__is_found_by_label_name_or_number(name, index):
     assert place(name) == index
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("name", "words"),
     [
         ("a", "several evaluations are called 'a'"),
@@ -100,7 +101,7 @@ def test_evaluation_place__says_which_there_are(name, words):
     assert place("1", ("1", "0"), ("1", "0")) == 0  # a name before a number
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("sampler", "limit"),
     [
         ({}, 0),

@@ -105,7 +105,7 @@ def test_checked_where__refuses_what_stands_for_nothing(texts, message, remedy):
     assert remedy in error.remedy
 
 
-@pytest.mark.parametrize("text", ["size=1..6", "size=7..", "size=..1", "size=1,7", "size=1"])
+@with_cases("text", ["size=1..6", "size=7..", "size=..1", "size=1,7", "size=1"])
 def test_checked_where__takes_a_range_that_holds_any_of_the_numbers(text):
     assert where(text)
 
@@ -158,7 +158,7 @@ def test_without__leaves_out_conditions_on_names():
     assert without({"a": 1, "b": 2}, ["a"]) == {"b": 2}
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("condition", "fulfilling"),
     [
         ("a", [True, False, False, False]),
@@ -179,7 +179,7 @@ def test_split_condition__is_at_the_first_sign():
     assert "`x`" in refused(split_condition, 5, "x").message
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("text", "values", "read"),
     [
         ("a,b", ["a,b", "a"], "a,b"),
@@ -228,7 +228,7 @@ def test_differing__are_the_params_that_tell_points_apart():
     assert differing(POINTS[:1]) == differing([]) == set()
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("params", "names", "shown"),
     [
         ({"a": 1, "b": 2}, {"b"}, {"b": 2}),

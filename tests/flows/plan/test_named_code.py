@@ -20,6 +20,7 @@ from evalcube.flows.share.export import export
 from evalcube.stages import named_code as registry
 from evalcube.stages.generate import TaskError
 from evalcube.stages.generate.dataset import matching
+from tests.cases import with_cases
 from tests.flows.support import sweep_config
 
 MODULE = "grader_of_a_cube"
@@ -167,7 +168,7 @@ def test_views__of_a_cube_are_read_without_the_rest_of_its_config(coded, monkeyp
     assert set() == registry._NAMED
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("tasks", "found"),
     [
         ({"a": {"params": {"grader": "m:f"}}}, {"m:f"}),

@@ -19,6 +19,7 @@ from evalcube.flows.read.status import cube_status
 from evalcube.flows.share.publish.publish import publish_cube
 from evalcube.flows.state.trust import STATE_VARIABLE
 from evalcube.stages.reply.status import Status
+from tests.cases import with_cases
 from tests.flows.support import change_attributes, evalcube, refused
 
 
@@ -127,7 +128,7 @@ def test_reader__damaged_notes_are_left_out(notes, small_sweep, tmp_path, monkey
     assert Reader(tmp_path / "cube.zarr").cache() is None
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("params", "found"),
     [
         ("0", [0]),
@@ -207,7 +208,7 @@ def test_evalcube__every_error_shown_to_users_can_be_caught_by_name(tmp_path):
 FORMS = ("a · warm", "a / warm", "a / plain / warm", "a · plain · warm", "1")
 
 
-@pytest.mark.parametrize("name", FORMS)
+@with_cases("name", FORMS)
 def test_evaluation_index__takes_a_label_as_any_output_writes_it(name):
     evaluations = [SimpleNamespace(model="a", label=f"a / plain / {one}") for one in ("greedy", "warm")]
     plan = SimpleNamespace(evaluations=evaluations, labels=("a / greedy", "a / warm"))

@@ -5,6 +5,7 @@ import yaml
 
 from evalcube.flows.plan.evaluations import Evaluation, NamedSampler, NamedTemplate
 from evalcube.flows.read.status import refusal_lines
+from tests.cases import with_cases
 
 PLAIN = NamedTemplate(name="plain", source=[{"role": "user", "content": "{{ prompt }}"}])
 PARAMS = {"temperature": 0, "max_tokens": 200}
@@ -62,9 +63,7 @@ def test_refusal_lines__a_stream_is_no_parameter_of_the_sampler():
     assert line.endswith("Write `stream: false` at the model m.")
 
 
-@pytest.mark.parametrize(
-    "cause", ["http 400", "timeout", "http 400: <b>", "judge x: http 400: temperature", ""]
-)
+@with_cases("cause", ["http 400", "timeout", "http 400: <b>", "judge x: http 400: temperature", ""])
 def test_refusal_lines__other_causes_have_none(cause):
     assert refusal_lines([evaluation("m")], {0: [cause]}) == []
 

@@ -4,19 +4,19 @@ import threading
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
 
 from evalcube.deploy.clusters import LocalProcesses, ThisProcess
 from evalcube.flows.events import BlockDone
 from evalcube.flows.run.cluster import default_cluster
 from evalcube.flows.run.sweep import run
 from evalcube.flows.run.worker import region_tasks
+from tests.cases import with_cases
 from tests.flows.shared_cluster import PROCESSES
 from tests.flows.support import assert_same_cube, simulator_stats, sweep_config
 from tests.waiting import PATIENCE
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("trials", "code", "kind"),
     [
         (0, [], ThisProcess),

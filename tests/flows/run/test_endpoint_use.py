@@ -11,6 +11,7 @@ import pytest
 from evalcube.flows.run import endpoint_use
 from evalcube.stages.infer import wire
 from evalcube.stages.infer.endpoint import Endpoint
+from tests.cases import with_cases
 from tests.stages.infer.echo import Echo, http
 
 BASE = "http://host:8000"
@@ -49,7 +50,7 @@ def test_not_found_lines__leave_out_models_that_were_not_asked():
     assert endpoint_use.not_found_lines([SimpleNamespace(name="m", model="x")], {}) == []
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("reply", "names"),
     [
         (http(b'{"data": [{"id": "good"}, {"id": 7}, {"id": "a\\u0007b"}]}'), (200, ["good"])),

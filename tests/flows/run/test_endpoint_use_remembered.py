@@ -12,6 +12,7 @@ from evalcube.flows.run.follow.progress import Tracker
 from evalcube.flows.run.summary import lines_of
 from evalcube.flows.run.worker.context import Route
 from evalcube.stages.infer.endpoint import Endpoint
+from tests.cases import with_cases
 from tests.flows.config.sources import text
 from tests.flows.run.test_endpoint_use_efficiency import SUMMARY
 from tests.storage.support.memory_space import MemorySpace
@@ -34,7 +35,7 @@ def start_after(window, endpoint=ENDPOINT, before=None):
     return recall(records, models, {"a": Route(endpoint)})["a"].endpoint.start
 
 
-@pytest.mark.parametrize(("window", "start"), [(200, 100), (20, 16), (4, 4), (None, 16), (2000, 256)])
+@with_cases(("window", "start"), [(200, 100), (20, 16), (4, 4), (None, 16), (2000, 256)])
 def test_recalled__begins_with_half_but_not_below_the_first_start(window, start):
     assert start_after(window) == start
 

@@ -3,8 +3,6 @@
 import json
 from types import SimpleNamespace
 
-import pytest
-
 from evalcube.flows.state.engines import (
     ENGINES,
     Origin,
@@ -18,6 +16,7 @@ from evalcube.stages.infer.endpoint import EngineInfo
 from evalcube.stages.reply.body import UNKNOWN_END
 from evalcube.storage.cube.regions import Region
 from evalcube.storage.errors import StorageError
+from tests.cases import with_cases
 from tests.storage.support.memory_space import MemorySpace
 
 VLLM, LLAMA = EngineInfo("vLLM", "1"), EngineInfo("llama.cpp", "2", "q4")
@@ -54,7 +53,7 @@ def test_write_engines__that_cannot_is_nobodys_loss():
     write_engines(SimpleNamespace(put=refuse), {"a": [VLLM]})
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("document", "engines"),
     [
         ([], {}),
@@ -86,7 +85,7 @@ def test_joined_engines__are_those_of_all_records_once():
     assert len(joined_engines([{"c": [EngineInfo(str(number)) for number in range(20)]}])["c"]) == 16
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("engines", "fingerprints", "mixed", "said"),
     [
         ((), {}, False, ""),

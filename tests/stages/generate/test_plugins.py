@@ -11,6 +11,7 @@ import pytest
 from evalcube.stages.generate import TASKS, Task, TaskError, all_tasks
 from evalcube.stages.generate.plugins import GROUP, KnownTasks, package_of
 from evalcube.stages.generate.tasks.arithmetic import Arithmetic
+from tests.cases import with_cases
 
 
 class Echo(Arithmetic):
@@ -52,7 +53,7 @@ def test_known_tasks__adds_classes_and_instances(attribute: str) -> None:
     assert isinstance(tasks["echo"], Task)
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("attribute", "message"),
     [
         ("absent", "cannot be loaded .AttributeError.* repair or uninstall"),

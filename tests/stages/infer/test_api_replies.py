@@ -30,7 +30,7 @@ def message(**changes):
     }
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("reason", "finish"),
     [
         ("end_turn", "stop"),
@@ -220,7 +220,7 @@ def test_build_request__spells_effort_as_the_api_does(api, sampler, sent):
     assert made == {"max_tokens": 9, "messages": [USER], "model": "m", **sent}
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("api", "sampler", "rule"),
     [
         ("completions", {"effort": "low"}, "'effort' is no parameter of api: completions"),

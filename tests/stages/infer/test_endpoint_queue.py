@@ -1,12 +1,12 @@
 """Token estimates from requests and reported usage."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube.stages.infer.apis import build_request
 from evalcube.stages.infer.endpoint_queue import TokenEstimate
 from evalcube.stages.infer.reply import Reply, RetryClass
+from tests.cases import with_cases
 
 
 def body(text="", api="chat", **sampler):
@@ -50,7 +50,7 @@ def test_excess__comes_to_nothing_when_replies_are_alike(prompt, completion):
     assert abs(excess) <= 1e-3 * (prompt + completion) + 1e-3
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("reply", "excess"),
     [
         (Reply(RetryClass.FINAL, prompt_tokens=30, completion_tokens=20), -50),

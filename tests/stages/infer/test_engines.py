@@ -1,6 +1,7 @@
 import pytest
 
 from evalcube.stages.infer.endpoint import EngineInfo, identification
+from tests.cases import with_cases
 
 
 def drive(documents, model="m"):
@@ -51,12 +52,12 @@ def test_identification__knows_the_engines_that_name_themselves(documents, found
     assert drive(documents)[0] == found
 
 
-@pytest.mark.parametrize("owner", ["openai", "system", None, {"a": 1}, "vllm\x1b[31m", 7])
+@with_cases("owner", ["openai", "system", None, {"a": 1}, "vllm\x1b[31m", 7])
 def test_identification__asks_a_stranger_for_nothing_but_its_models(owner):
     assert drive({"models": listing(owner)}) == (None, ["models"])
 
 
-@pytest.mark.parametrize(
+@with_cases(
     "document",
     [None, [], "text", {"data": 5}, {"data": [1, None]}, {"data": []}, {"data": [{"owned_by": []}]}],
 )
@@ -64,7 +65,7 @@ def test_identification__stands_any_listing(document):
     assert drive({"models": document}) == (None, ["models"])
 
 
-@pytest.mark.parametrize("version", [None, 5, ["1"], {"version": {"a": 1}}, {"version": 9}])
+@with_cases("version", [None, 5, ["1"], {"version": {"a": 1}}, {"version": 9}])
 def test_identification__a_version_that_is_no_text_is_unknown(version):
     assert drive({"models": listing("vllm"), "/version": version})[0] == EngineInfo("vLLM")
 

@@ -11,12 +11,13 @@ from evalcube.stages.infer.endpoint import Endpoint, EngineInfo
 from evalcube.stages.infer.engine import Engine
 from evalcube.stages.infer.replicas import Replicas, choose
 from evalcube.stages.infer.reply import Reply, RetryClass
+from tests.cases import with_cases
 from tests.stages.infer.conftest import kinds, make_jobs, wait_until
 from tests.stages.infer.echo import GOOD, Echo, http
 from tests.waiting import PATIENCE
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("loads", "preferred", "chosen"),
     [
         ([0, 0, 0], 1, 1),

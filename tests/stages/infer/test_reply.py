@@ -45,7 +45,7 @@ def test_classify__replies_that_count(case):
     assert reply_to(200, OK[case]) == Reply(FINAL, prompt_tokens=7, completion_tokens=9)
 
 
-@pytest.mark.parametrize("reason", [None, "", "null", "None", "FINISH_REASON_UNSPECIFIED", False, 0])
+@with_cases("reason", [None, "", "null", "None", "FINISH_REASON_UNSPECIFIED", False, 0])
 def test_judge__a_reply_without_a_reason_is_cut_where_others_had_one(reason):
     habit, without, with_one = (
         EndHabit(),
@@ -226,7 +226,7 @@ def test_classify__errors(status, document, retry_class, cause, detail):
     assert reply_to(status, document) == Reply(retry_class, cause, detail, is_refusal=is_refusal)
 
 
-@pytest.mark.parametrize("status", [401, 404, 429, 500, 503])
+@with_cases("status", [401, 404, 429, 500, 503])
 def test_classify__an_error_is_no_answer_though_its_body_looks_like_one(status):
     assert reply_to(status, completion()).retry_class is not FINAL
 

@@ -3,7 +3,6 @@
 import asyncio
 from collections import Counter
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -93,7 +92,7 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize("case", ENDS)
+@with_cases("case", ENDS)
 def test_retry__counts_what_it_tries_again(case):
     """Replies, the pause after which nothing is wanted any more, and what comes of it."""
     replies, over, attempts, counted, waits = ENDS[case]

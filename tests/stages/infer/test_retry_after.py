@@ -169,7 +169,7 @@ def test_classify__an_account_without_money_is_no_overload():
     )
 
 
-@pytest.mark.parametrize("skew", [0.0, 0.7, 300.0, -300.0, 2 * 86400.0, -2 * 86400.0])
+@with_cases("skew", [0.0, 0.7, 300.0, -300.0, 2 * 86400.0, -2 * 86400.0])
 def test_retry_after__dates_are_by_the_clock_of_the_endpoint(skew):
     sent = 1_790_000_000
     headers = {

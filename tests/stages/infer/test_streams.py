@@ -357,7 +357,7 @@ def test_result__passes_over_data_that_is_no_object(data):
     assert read("chat", body).answer == "so 4"
 
 
-@pytest.mark.parametrize("reason", ["", "null", "none", False, None])
+@with_cases("reason", ["", "null", "none", False, None])
 def test_result__of_a_reason_that_is_none_is_cut(reason):
     with pytest.raises(CutError):
         streamed("chat", [sse(chunk(content="4", finish=reason))]).result()

@@ -138,7 +138,7 @@ def test_compressed_size__is_the_same_in_another_process_and_at_another_time():
     assert int(other.stdout) == compressed_size(data)
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("finish", "status", "score", "expected"),
     [
         ("stop", Status.INVALID, 1, Status.CORRECT),
@@ -158,7 +158,7 @@ def test_second_status__of_a_cut_or_refused_reply_is_what_it_was_unless_right(
     assert second_status(reading, status, lambda _: score) == expected
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("text", "loops"),
     [
         ("Let me think. " + "Wait, is that right? " * 200, True),

@@ -226,7 +226,7 @@ def test_read_reply__errors_that_count(status, document, finish):
     assert read(document, status)._replace(error="") == Reading("", "", finish, -1, 0, 0.5)
 
 
-@pytest.mark.parametrize(
+@with_cases(
     "usage",
     [
         None,

@@ -3,12 +3,11 @@
 import json
 import math
 
-import pytest
-
 from evalcube.stages.process.grading import imported_outcome
 from evalcube.stages.process.reading import ImportedGrade, read_reply
 from evalcube.stages.reply.forms import Record
 from evalcube.stages.reply.status import Status
+from tests.cases import with_cases
 
 
 def body(grade, **fields):
@@ -34,7 +33,7 @@ def test_read_reply__reads_what_was_imported():
     assert reading.answer == "42"
 
 
-@pytest.mark.parametrize(
+@with_cases(
     "grade",
     [
         None,

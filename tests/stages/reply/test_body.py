@@ -73,7 +73,7 @@ def test_parse_body__takes_the_log_probabilities_of_a_long_answer():
     assert parse_body(json.dumps(document, separators=(",", ":")).encode()) == document
 
 
-@pytest.mark.parametrize("code", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
+@with_cases("code", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
 def test_parse_body__knows_the_encodings_of_json(code):
     assert parse_body('{"a": "ü"}'.encode(code)) == {"a": "ü"}
 
@@ -253,7 +253,7 @@ def test_is_context__is_not_what_merely_mentions_it(error):
     assert not read_error({"error": NOT_CONTEXT[error]}).is_context
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("error", "filtered"),
     [
         ({"code": "content_filter", "type": None}, True),

@@ -2,7 +2,6 @@
 
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -211,7 +210,7 @@ def test_refused_parameter__as_endpoints_say_it(case):
     assert refused(reply) == found
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("message", "sent", "found"),
     [
         ("Missing required parameter: 'max_tokens'.", {}, "max_tokens wanted"),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from evalcube.stages.reply.status import COMPLETED, COUNTERS, Status
 from evalcube.stages.score.counters import add_counters, count_trials
+from tests.cases import with_cases
 
 NAMES = ("status", "tokens", "prompt_tokens", "compressed_bytes", "latency", "guess_chance")
 INTEGERS = [name for name in COUNTERS if name not in {"guess_sum", "latency_sum", "cost_sum"}]
@@ -280,7 +281,7 @@ def test_count_trials__leaves_the_arrays_as_they_are():
         np.testing.assert_array_equal(array, before[name])
 
 
-@pytest.mark.parametrize("name", NAMES[1:])
+@with_cases("name", NAMES[1:])
 def test_count_trials__refuses_arrays_of_another_shape(name):
     arrays = filled([1, 0])
     arrays[name] = arrays[name][:, :, :1]

@@ -34,7 +34,7 @@ def test_parse_config__models_of_the_command_line_leave_the_judges():
     assert [model.name for model in config.models] == ["b", "j"]
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("judges", "field", "fragments"),
     [
         ("[{model: jj}]", "judges[0].model", ["unknown model 'jj'", "Did you mean 'j'?"]),
@@ -164,7 +164,7 @@ def test_parse_config__something_must_be_measured(sections, fragment):
         parse_config(text(**sections))
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("composite", "field", "fragments"),
     [
         ("{control: b}", "composite.control", ["unknown evaluation 'b'", "a"]),

@@ -36,7 +36,7 @@ def test_manifold__tiers_with_degrees_share_one_grid() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("sweep", "entry", "expected"),
     [
         ("degree: 1", "", [16, 24, 32, 40]),
@@ -266,7 +266,7 @@ def test_reader__is_a_pattern_or_a_graders_name() -> None:
     assert named.described() == {"name": "team:strict", "grader": "team:strict"}
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("reader", "rule"),
     [
         ("{}", "must have either pattern or grader"),

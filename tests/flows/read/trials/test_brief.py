@@ -11,6 +11,7 @@ from evalcube.flows.read.trials.brief import brief_table
 from evalcube.flows.read.trials.columns import COLUMNS
 from evalcube.flows.read.trials.read import Trials
 from evalcube.stages.analyze.render.table import left_out, terminal
+from tests.cases import with_cases
 from tests.flows.support import evalcube
 from tests.growth import grows_in_proportion
 
@@ -45,7 +46,7 @@ def drawn(width, rows=(ROW,)):
     return file.getvalue(), left_out(table, width=width)
 
 
-@pytest.mark.parametrize("width", [76, 80, 100, 140, 200])
+@with_cases("width", [76, 80, 100, 140, 200])
 def test_brief_table__tells_a_row_at_any_width(width):
     text, hidden = drawn(width)
 

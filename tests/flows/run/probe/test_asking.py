@@ -9,6 +9,7 @@ from evalcube.flows.run.probe.asking import Heard, Host, Memory, UnheardError, u
 from evalcube.stages.infer.jobs import Result
 from evalcube.stages.process.reading import Reading
 from evalcube.stages.reply.forms import Record
+from tests.cases import with_cases
 
 STORED = Result("stored", attempts=1)
 
@@ -78,7 +79,7 @@ def test_ask__asks_equal_questions_each_by_itself():
     assert len(set(digests)) == 3
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("cause", "asked"),
     [
         ("timeout", 2),
@@ -108,7 +109,7 @@ def test_ask__sends_no_more_than_it_may():
     assert tight.sent == 1
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("cause", "refused"),
     [
         ("http 400: temperature", ("temperature", "")),
@@ -156,7 +157,7 @@ def test_hear__raises_the_reply_that_is_none():
     assert (made.room, setattr(made, "thinks", True), made.room) == (256, None, 2048)
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("content", "by_itself", "in_text"),
     [
         (body("<think>so</think> hi"), True, True),

@@ -65,7 +65,7 @@ def test_parameters__are_left_out_or_renamed_one_after_the_other():
     assert checks.parameters(host(heard()))[1] == "takes max_tokens and temperature"
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("fields", "thinks"),
     [
         ({}, False),
@@ -134,7 +134,7 @@ def test_max_tokens__are_ignored_by_a_reply_that_is_longer(fields, long):
     assert (verdict[:2] == ("vice", "ignores max_tokens")) == long
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("ends", "verdict"),
     [
         ([("length", 16), ("length", 32)], "ok"),
@@ -156,7 +156,7 @@ def test_max_tokens__by_how_replies_end(ends, verdict):
         assert checks.max_tokens(host(*replies))[0] == "unknown"
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("base", "answer", "finish", "found"),
     [
         ("zzz", "", "stop", ("unknown", "no text to stop")),
@@ -184,7 +184,7 @@ def test_seed__has_one_text_for_one_and_another_for_another(texts, verdict):
     assert {question.params["max_tokens"] for question in asked.asked} == {48}
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("fields", "verdict"),
     [
         ([{"answer": "It is blue"}, {"answer": "Banana."}], "ok"),
@@ -232,7 +232,7 @@ def test_spent__is_what_is_counted_or_else_the_text(fields, tokens):
     assert checks._spent(heard(**fields)) == tokens
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("answer", "finish", "found"),
     [
         (' {"number": 1, "name": "a"}\n', "stop", ("ok", "holds to a JSON schema")),
@@ -254,7 +254,7 @@ def test_schema__of_an_api_without_one_is_not_asked_for():
     assert other.asked == []
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("calls", "found"),
     [
         ([("weather", '{"city": "Paris"}'), ("odd", "")], ("ok", "calls tools")),
@@ -360,7 +360,7 @@ def test_usage__says_which_tokens_are_counted():
     assert checks.usage(lacking) == ("unknown", "does not count all tokens", "1 of 2 replies")
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("replies", "thinks", "found"),
     [
         ([heard(reasoning="r")], True, ("ok", "in a field of its own", "")),
@@ -387,7 +387,7 @@ def test_reasoning__is_where_it_is_shown_or_counted(replies, thinks, found):
     assert found[0] == "unknown" or found[1] == "none" or seen[2] == found[2]
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("served", "engines", "found"),
     [
         (["", ""], [], ("unknown", "does not say", "")),

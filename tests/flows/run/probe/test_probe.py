@@ -12,6 +12,7 @@ from evalcube.flows.config.suites import load_suite
 from evalcube.flows.run.probe.asking import Heard, host_of, user
 from evalcube.flows.run.probe.checks import context, effort, max_tokens, schema
 from evalcube.stages.process.reading import Reading
+from tests.cases import with_cases
 from tests.flows.support import evalcube, sweep_config, write_config
 from tests.simulator.habits import VICES, Habits, serving
 
@@ -162,7 +163,7 @@ def test_context__knows_what_a_host_puts_before_each_prompt(shortest, short, lon
     assert context(host)[0] == verdict
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("low", "high", "verdict"),
     [
         (500, 512, "ok"),  # 512 is where they were cut

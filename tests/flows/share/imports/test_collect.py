@@ -9,6 +9,7 @@ from evalcube.flows.share.imports.collect import REPLIED, Collection, ModelSetti
 from evalcube.flows.share.imports.logs import import_logs
 from evalcube.flows.share.imports.samples import Answer, Question, Run, Sample, Scale
 from evalcube.flows.share.imports.write import file_name, import_plan, task_labels, write_data
+from tests.cases import with_cases
 
 KEY = TaskKey("tool", "task", "match")
 
@@ -184,7 +185,7 @@ def test_rows__refuse_what_no_data_set_can_hold():
         found.add(sample("a", prompt="x" * 1_000_001))
 
 
-@pytest.mark.parametrize("name", ["../../etc/passwd", "/abs", "a\0b", "..", "x" * 500, "ä/ö", ""])
+@with_cases("name", ["../../etc/passwd", "/abs", "a\0b", "..", "x" * 500, "ä/ö", ""])
 def test_file_name__is_no_path(name):
     found = file_name(TaskKey("tool", name, "match"), "ab" * 32)
 

@@ -8,6 +8,7 @@ import pytest
 
 from evalcube.flows.errors import SweepError
 from evalcube.flows.share.imports.samples import LogHints
+from tests.cases import with_cases
 from tests.flows.share.imports.logs import INSPECT, samples
 
 EXPECTED = json.loads((INSPECT / "expected.json").read_text(encoding="utf-8"))
@@ -27,7 +28,7 @@ def changed(tmp_path, name="a.json", **fields):
     return found
 
 
-@pytest.mark.parametrize("name", sorted(EXPECTED))
+@with_cases("name", sorted(EXPECTED))
 def test_read_inspect__reads_what_the_package_reads(name):
     found = samples("inspect", INSPECT / name)
 

@@ -10,6 +10,7 @@ from evalcube.flows.share.imports import bounded
 from evalcube.flows.share.imports.collect import Collection
 from evalcube.flows.share.imports.logs import import_logs
 from evalcube.flows.share.imports.samples import Answer, Question, Run, Sample, Scale, canonical
+from tests.cases import with_cases
 
 FIELDS = {"prompt": "q", "response": "a", "correct": "c", "model": "m", "task": "t"}
 
@@ -87,9 +88,7 @@ def test_parse__keeps_whole_pairs_and_replaces_halves():
     ]
 
 
-@pytest.mark.parametrize(
-    "data", [b"\xff\xfe\xfa", b'"\xc3', b"[" * 100_000, b"9" * 5000, b'{"a":', b"\x00", b'"\x80"']
-)
+@with_cases("data", [b"\xff\xfe\xfa", b'"\xc3', b"[" * 100_000, b"9" * 5000, b'{"a":', b"\x00", b'"\x80"'])
 def test_parse__refuses_the_rest_in_one_line(data):
     with pytest.raises(SweepError, match="JSON") as caught:
         bounded.parse(data, "x.json, line 3")

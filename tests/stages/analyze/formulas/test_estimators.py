@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from evalcube.stages.analyze.formulas.estimators import MODES, counts, estimate, factor_confidence
 from evalcube.stages.analyze.formulas.intervals import wilson_bounds
+from tests.cases import with_cases
 
 LABELS = ("trials", "completed", "correct", "truncated", "guess_sum")
 
@@ -40,7 +41,7 @@ BINARY = {
 }
 
 
-@pytest.mark.parametrize("mode", MODES)
+@with_cases("mode", MODES)
 def test_estimate__vectors_of_a_binary_task(mode):
     assert bounds(cell(128, 16, 84, 56), mode) == pytest.approx(BINARY[mode], abs=1e-6)
 

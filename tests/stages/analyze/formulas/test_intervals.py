@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.special import betainc
 
 from evalcube.stages.analyze.formulas.intervals import exact_bounds, quantile, wilson, wilson_bounds
+from tests.cases import with_cases
 
 VECTORS = [
     (100, 100, 0.981502596, 0.018497404),
@@ -19,7 +20,7 @@ VECTORS = [
 COUNTS = st.floats(min_value=1e-6, max_value=1e15)
 
 
-@pytest.mark.parametrize(("successes", "trials", "centre", "margin"), VECTORS)
+@with_cases(("successes", "trials", "centre", "margin"), VECTORS)
 def test_wilson__vectors(successes, trials, centre, margin):
     assert wilson(successes, trials) == pytest.approx((centre, margin), abs=1e-9)
 
@@ -78,7 +79,7 @@ def test_wilson__confidence_chooses_another_quantile():
     assert quantile(None) == 1.96
 
 
-@pytest.mark.parametrize("confidence", [0.0, 1.0, 95, -0.1, math.nan])
+@with_cases("confidence", [0.0, 1.0, 95, -0.1, math.nan])
 def test_quantile__refuses_a_level_outside_zero_and_one(confidence):
     with pytest.raises(ValueError, match=r"inside \(0, 1\)"):
         quantile(confidence)
@@ -96,7 +97,7 @@ def test_wilson__bounds_are_ordered_inside_the_unit_interval_and_grow_with_succe
     assert upper[0] <= upper[1] + 1e-12
 
 
-@pytest.mark.parametrize("successes", [0.0, 0.25, 1.0, 6.5, 8.0])
+@with_cases("successes", [0.0, 0.25, 1.0, 6.5, 8.0])
 def test_exact_bounds__leave_half_of_what_is_left_on_either_side(successes):
     point, lower, upper = exact_bounds(successes, 8.0, confidence=0.9)
 

@@ -21,6 +21,7 @@ from evalcube.stages.analyze.formulas.reasonscore import (
     tier_score,
     tier_tokens,
 )
+from tests.cases import with_cases
 
 GOLDEN = json.loads((Path(__file__).parents[3] / "data" / "reasonscore_rows.json").read_text())
 
@@ -90,7 +91,7 @@ def test_task_score__clamped_per_task():
     assert task_score(counts(100, 0, 0, 50)) > 0.01
 
 
-@pytest.mark.parametrize("tasks", [1, 2, 3, 7, 12])
+@with_cases("tasks", [1, 2, 3, 7, 12])
 def test_combine_tasks__tasks_that_are_alike_have_exactly_their_score(tasks):
     for score in (0.01, 0.3, 0.99, 1.0):
         assert float(combine_tasks([score] * tasks).score) == 1000.0 * score

@@ -13,6 +13,7 @@ from evalcube.stages.analyze.labelled.remarks import (
     remarks_of,
 )
 from evalcube.stages.analyze.labelled.results import Estimate
+from tests.cases import with_cases
 from tests.stages.analyze.labelled.boards import COMPOSITE, NAN, TIER, board, row
 
 LACKS = (replace(TIER, tasks_present=1),)
@@ -49,7 +50,7 @@ def test_named_readers__say_their_tasks_where_these_are_not_all(readers, said):
     assert named_readers(readers, ["sums", "sort"]) == said
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("fields", "words"),
     [
         ({"lead": "rate"}, ["needs about 60", "there are 40, so", "ranked by C_P"]),

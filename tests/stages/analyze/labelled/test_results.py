@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from evalcube.stages.analyze.labelled.results import Estimate
+from tests.cases import with_cases
 from tests.stages.analyze.labelled.boards import COMPOSITE, NAN, SOME, TIER, board, row
 
 
@@ -22,7 +23,7 @@ def test_incomplete__if_a_task_or_a_point_has_no_trial(changes, incomplete):
     assert board(row(), item).incomplete == ((item,) if incomplete else ())
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("counts", "planned", "partial"),
     [
         ({"trials": 200}, 200, False),
@@ -87,7 +88,7 @@ def test_places_text__explains_the_first_open_place_of_a_ranked_row():
     assert board(*rows[:2]).places_text == ()
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("ceiling", "shown"), [(999.6, ""), (999.5, ""), (999.4, "scores 999"), (950.2, "scores 950"), (NAN, "")]
 )
 def test_ceiling_text__says_what_the_best_reach_where_it_is_less(ceiling, shown):

@@ -157,7 +157,7 @@ def test_select__refuses_what_nothing_fulfils(where, words):
     assert words in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("values", "text"),
     [
         ([3, 1, None, 3], "1, 3"),

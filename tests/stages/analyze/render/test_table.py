@@ -2,7 +2,6 @@
 
 import io
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -18,6 +17,7 @@ from evalcube.stages.analyze.render.table import (
     terminal,
 )
 from evalcube.stages.analyze.render.text import ABSENT
+from tests.cases import with_cases
 
 
 def column(head, width, gives_way=0, **options):
@@ -32,7 +32,7 @@ NAME = column("name", 30, right=False, name=True)
 SPEC = table(NAME, column("key", 10), column("often", 10, 2), column("seldom", 10, 3))
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("width", "gone"),
     [
         (30 + 3 * 12, ()),
@@ -105,7 +105,7 @@ def test_without_empty__keeps_what_never_gives_way():
     assert [each.head for each in spec.without_empty().columns] == ["a", "c"]
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("text", "width", "lines"),
     [
         ("short", 8, ["short"]),

@@ -23,6 +23,7 @@ from evalcube.stages.analyze.render.table import (
 )
 from evalcube.stages.analyze.render.table_specs import group_spec, metric_spec, pair_spec, pairs_spec
 from evalcube.stages.analyze.render.text import ABSENT, shorten
+from tests.cases import with_cases
 from tests.stages.analyze.synthetic import PROFILES, Profile, dataset
 
 HOSTILE = (
@@ -301,7 +302,7 @@ def test_leaderboard_spec__shows_refusals_where_there_are_some(refused, shown):
     assert "invalid" in heads
 
 
-@pytest.mark.parametrize("width", [30, 40, 60, 80, 120])
+@with_cases("width", [30, 40, 60, 80, 120])
 def test_terminal__cuts_no_head(width):
     columns = tuple(Column(f"head_number_{place}", str) for place in range(8))
     table = TableSpec((Column("model", lambda _: "a-model-of-some-length", name=True), *columns), [1, 2])

@@ -21,7 +21,7 @@ from evalcube.stages.analyze.render.text import (
 from tests.cases import with_cases
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("text", "limit", "shown"),
     [
         ("abc", 3, "abc"),
@@ -35,7 +35,7 @@ def test_printable__says_how_much_it_leaves_out(text, limit, shown):
     assert printable(text, limit) == shown
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("text", "span"),
     [
         ("a b", "`a b`"),

@@ -18,11 +18,6 @@ def number(value):
     return math.nan if value is None else value
 
 
-def named(group):
-    """Arguments of `parametrize` that run a test for each case of a group under the case's name."""
-    return {"argvalues": GOLDEN[group], "ids": [case["id"] for case in GOLDEN[group]]}
-
-
 def scores_of(case):
     """`verdict_end_to_end` input -> checked scores."""
     runs, variants, units = case["runs"], case["variants"], case["samples"]

@@ -22,9 +22,10 @@ from evalcube.stages.analyze.verdict.composite import (
     weighty,
 )
 from evalcube.stages.analyze.verdict.verdict import _people_badge
+from tests.cases import with_cases
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("alpha", "low", "high", "units", "badge"),
     [
         (0.9, 0.85, 0.95, 40, "yes"),
@@ -45,7 +46,7 @@ def test_weighty__leaves_a_layer_without_weight_out_of_what_the_composite_rests_
     assert describe(4.1, weighty([7, 5], (1.0, 0.0, 2.0))) == "4.10 (fact + judge)"
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("value", "digits", "rounded"),
     [
         (1.125, 2, 1.13),
@@ -78,7 +79,7 @@ def test_composite__is_the_weighted_mean_of_the_layers_that_are_there():
     assert layer_bits(layers).tolist() == [7, 6, 0, 1]
 
 
-@pytest.mark.parametrize(
+@with_cases(
     "weights",
     [[1.0, 1.0], [0.0, 0.0, 0.0], [-1.0, 1.0, 1.0], [math.nan, 1.0, 1.0], [math.inf, 1.0, 1.0], [[1.0] * 3]],
 )

@@ -24,7 +24,8 @@ from evalcube.stages.analyze.verdict.measures import (
     saturation,
     split_holdout,
 )
-from tests.stages.analyze.verdict.omk import GOLDEN, named, number
+from tests.cases import with_cases
+from tests.stages.analyze.verdict.omk import GOLDEN, number
 
 score = st.one_of(st.just(math.nan), st.floats(1, 5))
 
@@ -104,7 +105,7 @@ def test_weighted_kappa__of_very_many_ratings_takes_no_table_of_all_pairs():
     assert weighted_kappa(ratings, ratings) == 1.0
 
 
-@pytest.mark.parametrize("case", **named("krippendorff"))
+@with_cases("case", GOLDEN["krippendorff"])
 def test_agreement__equals_that_of_omk(case):
     a, b, expected = case["input"]["coder_a"], case["input"]["coder_b"], case["expected"]
 
@@ -118,7 +119,7 @@ def test_agreement__equals_that_of_omk(case):
     assert found == pytest.approx(wanted, abs=1e-12, nan_ok=True)
 
 
-@pytest.mark.parametrize("case", **named("judge_agreement"))
+@with_cases("case", GOLDEN["judge_agreement"])
 def test_judge_agreement__golden_at_full_precision(case):
     scores, expected = case["input"]["judge_scores"], case["expected"]
 

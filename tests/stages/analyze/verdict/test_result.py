@@ -12,7 +12,7 @@ from evalcube.stages.analyze.verdict.measures import split_holdout
 from evalcube.stages.analyze.verdict.result import exit_code
 from tests.cases import with_cases
 from tests.oracles import omk054 as rules
-from tests.stages.analyze.verdict.omk import GOLDEN, named, report_of
+from tests.stages.analyze.verdict.omk import GOLDEN, report_of
 
 
 def equal_or_undefined(value, expected, tolerance=1e-9):
@@ -29,7 +29,7 @@ def test_rounding__equals_that_of_omk():
     ]
 
 
-@pytest.mark.parametrize("case", **named("layer_gates"))
+@with_cases("case", GOLDEN["layer_gates"])
 def test_gate__is_that_of_omk(case):
     means, threshold = case["input"]["layer_means"], case["input"]["threshold"]
 
@@ -50,7 +50,7 @@ def test_split_holdout__equals_that_of_omk(case):
         assert [ids[place] for place in split.train] == expected["train"]
 
 
-@pytest.mark.parametrize("case", **named("verdict_rules"))
+@with_cases("case", GOLDEN["verdict_rules"])
 def test_decide__equals_that_of_omk(case):
     given, expected = case["input"], case["expected"]
 

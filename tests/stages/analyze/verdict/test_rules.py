@@ -137,7 +137,7 @@ def test_decide_pair__where_clusters_are_drawn_so_many_of_them_are_needed():
     assert "96 complete pairs; below 20" in found.reasons[1], found
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("found", "said"),
     [
         (interval(0.2, 0.6, 0), "no question has a composite of both variants"),

@@ -1,8 +1,8 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube.stages.analyze.verdict.rules import power
+from tests.cases import with_cases
 
 BANDS = ["UNDERPOWERED", "large differences", "medium differences", "small differences"]
 
@@ -15,7 +15,7 @@ def test_power__more_questions_find_smaller_differences(one, other):
     assert fewer.found >= more.found
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("units", "band"),
     [(19, BANDS[0]), (20, BANDS[1]), (48, BANDS[1]), (49, BANDS[2]), (192, BANDS[2]), (193, BANDS[3])],
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from evalcube.stages.generate.answers.choices import read_choice
 from evalcube.stages.generate.answers.numbers import read_number
 from evalcube.stages.generate.answers.texts import same_text
@@ -141,7 +139,7 @@ def test_same_text__passes_over_asides_alone(answer: str, reference: str, right:
     assert same_text(answer, reference, frozenset()) is right
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("reply", "answer"),
     [
         ("No. The two are unrelated.", "No"),
@@ -264,7 +262,7 @@ def test_read_choice__takes_no_label_of_a_list_a_formula_or_another_text(
     assert read_choice(reply, "ABCD", OPTIONS) == label
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("answer", "reference", "right"),
     [
         ("3, 5 and 7", "3, 5, 7", True),
@@ -278,7 +276,7 @@ def test_same_text__compares_lists(answer: str, reference: str, right: bool) -> 
     assert same_text(answer, reference, frozenset()) is right
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("line", "reference", "answer"),
     [
         ("The capital of Kenya is Nairobi.", "Nairobi", "Nairobi"),

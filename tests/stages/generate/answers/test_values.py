@@ -1,13 +1,11 @@
 """Where a value may stand, and what it is where two places give different ones."""
 
-import pytest
-
 from evalcube.stages.generate.answers.numbers import last_integer
 from evalcube.stages.generate.answers.values import first_line
 from tests.cases import with_cases
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("text", "value"),
     [
         ("We get \\boxed{5}.\nAnswer: 7", "7"),

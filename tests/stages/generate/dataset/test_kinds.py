@@ -131,7 +131,7 @@ def test_read_text__gives_what_stands_there(text: str, answer: str | None) -> No
     assert read_text(text) == answer
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("strict", "one", "other"),
     [
         ("case", "Paris", "paris"),
@@ -149,9 +149,7 @@ def test_comparable__exact_flags_keep_one_difference_each(strict: str, one: str,
     assert fold(one, frozenset({strict})) != fold(other, frozenset({strict}))
 
 
-@pytest.mark.parametrize(
-    ("one", "other"), [("-5", "5"), ("3.5", "35"), ("C++", "C"), ("x-y", "x+y"), ("1,5", "15")]
-)
+@with_cases(("one", "other"), [("-5", "5"), ("3.5", "35"), ("C++", "C"), ("x-y", "x+y"), ("1,5", "15")])
 def test_comparable__keeps_what_matters(one: str, other: str) -> None:
     assert fold(one, frozenset()) != fold(other, frozenset())
 
@@ -304,7 +302,7 @@ def test_read_choice__reads_labels_and_texts(text: str, label: str | None) -> No
     assert read_choice(text, "ABCD", OPTIONS) == label
 
 
-@pytest.mark.parametrize("frame", ["{}", "Answer: {}", "**{}**", "The answer is {}.", "Answer: {}."])
+@with_cases("frame", ["{}", "Answer: {}", "**{}**", "The answer is {}.", "Answer: {}."])
 def test_read_choice__options_that_are_called_options_are_told_apart_by_their_texts(frame: str) -> None:
     assert read_choice(frame.format("Option 2"), "AB", ["Option 1", "Option 2"]) == "B"
     assert read_choice(frame.format("Option 2"), "AB", ["Option 2", "Option 1"]) == "A"

@@ -14,6 +14,7 @@ from evalcube.stages.generate.dataset import DatasetParams
 from evalcube.stages.generate.dataset.matching import GradingContext, load_grader, verdict_of
 from evalcube.stages.generate.errors import CodeError, TaskError
 from evalcube.stages.named_code import allow_code
+from tests.cases import with_cases
 
 DATASET = TASKS["dataset"]
 
@@ -84,7 +85,7 @@ def test_match__a_pattern_that_explodes_on_a_reply_ends_in_time(tmp_path: Path) 
     assert outcome(cell, trial, "a" * 200 + "b") is None  # without a limit it would be for ever
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("params", "rule"),
     [
         ({"match": "regex"}, "needs a pattern"),
@@ -124,20 +125,18 @@ def test_grader__decides(tmp_path: Path) -> None:
     assert [outcome(cell, trial, reply) for reply in ("abcdefg", "abc", "")] == [True, False, None]
 
 
-@pytest.mark.parametrize(
-    ("said", "meant"), [(True, True), (np.False_, False), (1, True), (0.0, False), (None, None)]
-)
+@with_cases(("said", "meant"), [(True, True), (np.False_, False), (1, True), (0.0, False), (None, None)])
 def test_judged__takes_truths(said: object, meant: bool | None) -> None:
     assert verdict_of("mine", said) is meant
 
 
-@pytest.mark.parametrize("said", ["wrong", "", 0.5, 2, [True], {}, object()])
+@with_cases("said", ["wrong", "", 0.5, 2, [True], {}, object()])
 def test_judged__refuses_what_is_no_truth(said: object) -> None:
     with pytest.raises(TaskError, match=r"'mine' returned "):
         verdict_of("mine", said)
 
 
-@pytest.mark.parametrize(
+@with_cases(
     "name", ["nowhere", "nowhere:at_all", "os:nothing", "os:system", f"{__name__}:nothing_of_the_kind"]
 )
 def test_grader__refuses_other_functions(name: str) -> None:

@@ -129,7 +129,7 @@ def test_read_answer__takes_the_last_tag_or_a_mark(reply, read):
     assert gym.read_answer(reply) == read
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("reply", "read"),
     [
         ("So.\nAnswer:\n1 2\n3 4\nThat is all.", "1 2\n3 4"),

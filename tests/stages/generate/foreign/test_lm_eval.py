@@ -19,6 +19,7 @@ from evalcube.stages.generate.foreign.bounded import Failure
 from evalcube.stages.generate.foreign.lm_eval import LmEvalParams, task
 from evalcube.stages.infer.apis import APIS
 from evalcube.stages.named_code import _NAMED, allow_code, folder_code
+from tests.cases import with_cases
 from tests.tiers import need
 
 QUESTIONS = [
@@ -373,7 +374,7 @@ def test_resolve__asks_for_the_extra(monkeypatch):
         TASKS["lm-eval:gsm8k"].resolve(LmEvalParams())
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("api", "said", "sent"),
     [
         ("chat", {}, {"stop": ["\n"], "max_tokens": 9, "temperature": 0}),

@@ -17,7 +17,7 @@ def lettered(*rows):
     return [(row.get("letter"), row.get("choices")) for row in made]
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("prompt", "target", "letter"),
     [
         (LISTED, "B", "B"),
@@ -74,7 +74,7 @@ def options(text, target, choices):
     return _options_of(task, {})
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("target", "right"), [(1, 1), ("horn", 1), ("tuba", -1), (["horn", "drum"], 1), ([0], 0), ([], -1)]
 )
 def test_options_of__has_the_place_of_the_right_one(target, right):

@@ -58,7 +58,7 @@ def test_reference__keeps_all_rules_and_no_work_seldom_does(kind: str, rules: in
     assert all(len(trial.extras["rules"]) == rules for trial in trials)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("reply", "text"),
     [
         ("I plan it.\n**Answer:**\n\nOne\ntwo\n", "One\ntwo"),

@@ -164,7 +164,7 @@ def test_shuffle__answers_are_spread_over_people() -> None:
         assert places[place] / 2000 == pytest.approx(0.25, abs=0.045)
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("anchors", "marks"),
     [
         ("none", ["", "", ""]),

@@ -41,7 +41,7 @@ def test_tables__have_the_stated_size(form: str, rows: int, columns: int) -> Non
         assert all(int(cell) <= 9 for row in table for cell in row.values() if cell.isdigit())
 
 
-@pytest.mark.parametrize("conditions", range(5))
+@with_cases("conditions", range(5))
 def test_tables__question_has_the_stated_conditions(conditions: int) -> None:
     for trial in trials("tables", conditions=conditions, operation="count"):
         question = trial.prompt.split("\n\n")[2].split("\n")[0]

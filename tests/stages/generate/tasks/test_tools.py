@@ -164,7 +164,7 @@ def test_guess__no_work_makes_no_call(shape: dict[str, int]) -> None:
     assert excess == 0, strategy
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("reply", "name"),
     [
         (

@@ -186,9 +186,7 @@ def test_request_line__is_the_request_with_what_batches_need():
     }
 
 
-@pytest.mark.parametrize(
-    "body", [{"a": "ü\n"}, {"a": "\ud800"}, {"a": float("nan")}, [1, 2], "no JSON", None]
-)
+@with_cases("body", [{"a": "ü\n"}, {"a": "\ud800"}, {"a": float("nan")}, [1, 2], "no JSON", None])
 def test_read_line__keeps_the_body_as_it_was(body):
     row = {"custom_id": "a", "response": {"status_code": 500, "body": body}}
     line = read_line(json.dumps(row).encode(), time.time(), "chat")

@@ -87,7 +87,7 @@ def test_layered_scores__are_the_tools(vector: dict[str, Any]) -> None:
     assert [name for name, score in by_name.items() if score is not None] == expected["layers"]
 
 
-@pytest.mark.parametrize("vector", VECTORS["fact_check_merge"])
+@with_cases("vector", VECTORS["fact_check_merge"])
 def test_composites__follow_the_layers_after_a_fact_check(vector: dict[str, Any]) -> None:
     expected = vector["expected"]
 

@@ -10,6 +10,7 @@ from scipy.integrate import quad
 from scipy.special import betainc, betaln, xlogy
 
 from evalcube.stages.analyze.formulas.compare.winrates import moment_matched, win_rates
+from tests.cases import with_cases
 
 WHOLE = st.integers(1, 60)
 COUNTS = st.tuples(st.floats(0, 1), st.floats(0.5, 5000)).map(lambda pair: (pair[0] * pair[1], pair[1]))
@@ -65,7 +66,7 @@ def test_superiority__agrees_with_rational_arithmetic(a, b, c, d):
     assert superiority(a, b, c, d) == pytest.approx(float(exact(a, b, c, d)), abs=1e-12)
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("s1", "m1", "s2", "m2"),
     [
         (0, 3, 0, 900),

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube.stages.analyze.formulas.compare.winrates import bradley_terry, expected_wins
+from tests.cases import with_cases
 
 VECTOR = [[0, 0.7, 0.9], [0.3, 0, 0.6], [0.1, 0.4, 0]]
 
@@ -61,7 +62,7 @@ def test_bradley_terry__orders_a_full_round_robin_as_expected_wins_do(models, se
     assert np.argsort(bradley_terry(wins, prior=prior)).tolist() == np.argsort(expected_wins(wins)).tolist()
 
 
-@pytest.mark.parametrize("diagonal", [0.0, 0.5, 1.0, 7.0, math.nan])
+@with_cases("diagonal", [0.0, 0.5, 1.0, 7.0, math.nan])
 def test_ratings__ignore_what_models_score_against_themselves(diagonal):
     wins = round_robin(4, seed=1)
     filled = wins.copy()

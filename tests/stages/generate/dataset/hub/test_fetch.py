@@ -343,7 +343,7 @@ def test_lists__are_of_every_address_of_the_recipes(name: str) -> None:
         assert f"?{query}" in LISTS[repo]["chosen"]
 
 
-@pytest.mark.parametrize(
+@with_cases(
     ("address", "there"),
     [
         ("?split=train", ["a.csv", "b.csv"]),  # which may be anything
@@ -364,7 +364,7 @@ def test_chosen__takes_unnamed_parts_as_train() -> None:
     assert chosen(Address.parse("hf://a/b?split=train"), parts, None) == parts
 
 
-@pytest.mark.parametrize(
+@with_cases(
     "card", [None, "x", 7, {"a": 1}, [1, None, {"data_files": {"path": {}}}], [{"data_files": [[["x"]]]}]]
 )
 def test_chosen__survives_any_card_and_no_file_leads_out(card: object) -> None:
