@@ -100,7 +100,7 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give each test its tier."""
     for item in items:
-        if any(item.get_closest_marker(tier) for tier in TIERS):
+        if any(mark.name in TIERS for mark in item.iter_markers()):
             continue
         used = [STARTERS[name] for name in getattr(item, "fixturenames", ()) if name in STARTERS]
         item.add_marker(max(used, key=TIERS.index) if used else "unit")

@@ -14,6 +14,7 @@ _WORD = re.compile(r"[A-Za-z]+")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _SCALAR = re.compile(r'"[a-z]+"(?!:)|\b[0-9]+\b|\b(?:true|false|null)\b')
 _CLOSERS = {left: right for left, right, _ in KINDS}
+_OPENER = re.compile("|".join(map(re.escape, _CLOSERS)))
 
 
 def body(prompt: str) -> str:
@@ -57,7 +58,7 @@ def places(trial: Trial) -> dict[str, str]:
     found |= {"input": inner, "input reversed": inner[::-1]}
     found |= {"words as given": ", ".join(words), "words reversed": ", ".join(reversed(words))}
     found["last word"] = words[-1] if words else ""
-    opened = [_CLOSERS[character] for character in inner if character in _CLOSERS]
+    opened = [_CLOSERS[character] for character in _OPENER.findall(inner)]
     found |= {"closers of all": "".join(reversed(opened)), "closers of all in order": "".join(opened)}
     for count in range(1, 5):
         found[f"closers of the last {count}"] = "".join(reversed(opened[-count:]))
