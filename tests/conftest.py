@@ -27,6 +27,8 @@ os.fsync = lambda _: None
 
 # Servers of tests take as many connections at once as a sweep opens; with Python's 5, some wait for seconds.
 socketserver.TCPServer.request_queue_size = 256
+# They end as soon as they are told; with Python's 0.5 s, a test waits for that.
+socketserver.BaseServer.serve_forever.__defaults__ = (0.02,)
 
 # Hundreds of commands are called in one process; to make their tree anew for each would take a twentieth of a second.
 typer.main.get_command = typer.testing._get_command = cache(typer.main.get_command)

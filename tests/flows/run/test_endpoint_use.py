@@ -100,7 +100,7 @@ def test_listing__does_not_wait_for_who_sends_byte_by_byte(monkeypatch):
                 connection.sendall(b" ")
                 time.sleep(0.05)
 
-    monkeypatch.setattr(wire, "_PROBE_SECONDS", 0.5)
+    monkeypatch.setattr(wire, "_PROBE_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as server:
         Thread(target=drip, args=(server,), daemon=True).start()
         began = time.monotonic()

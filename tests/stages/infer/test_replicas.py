@@ -99,7 +99,10 @@ def test_replicas__who_fails_again_and_again_is_left_alone_while_another_answers
     asyncio.run(run())
 
 
-def test_replicas__requests_wait_for_a_server_that_is_started_again_and_learn_that_it_is_not(tmp_path):
+def test_replicas__requests_wait_for_a_server_that_is_started_again_and_learn_that_it_is_not(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("evalcube.stages.infer.replicas._LOOK_SECONDS", 0.02)
     note = tmp_path / "over"
 
     async def run():
@@ -126,7 +129,9 @@ def test_replicas__requests_wait_for_a_server_that_is_started_again_and_learn_th
     asyncio.run(run())
 
 
-def test_replicas__nobody_waits_once_the_run_stops():
+def test_replicas__nobody_waits_once_the_run_stops(monkeypatch):
+    monkeypatch.setattr("evalcube.stages.infer.replicas._LOOK_SECONDS", 0.02)
+
     async def run():
         state, tasks = {"probes": 0, "there": [False]}, []
         replicas, over = replicas_of(state, tasks, 1, outage=60.0), asyncio.Event()
