@@ -16,7 +16,9 @@ from tests.cases import with_cases
         ("\\boxed{5} or \\boxed{7}", None),
     ],
 )
-def test_read_value__an_answer_line_replaces_what_stands_before_it_and_is_contradicted_by_what_follows(text, value):
+def test_read_value__an_answer_line_replaces_what_stands_before_it_and_is_contradicted_by_what_follows(
+    text, value
+):
     assert last_integer(text) == value
 
 
