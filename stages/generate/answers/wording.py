@@ -141,7 +141,7 @@ WITHDRAWS = cue(
     r"|my|the previous|everything(?! else)|what i)\b"
     r"|I(?:(?:['’]m| am) (?:not|no longer) (?:\w+ )?<sure>\b(?! (?:why|how|what))| (?:\w+ ){0,2}doubts?\b"
     r"| (?:was|am|['’]m) (?:wrong|mistaken|off)\b(?! about (?!this|that))"
-    r"| (?:\w+ ){0,2}<mistook>\b)"
+    r"| (?:\w+ ){0,2}<mistook>\b| (?:\w+ )?<gives_up>\b)"
     r"|<withdrawals>\b|\Anot (?:quite |really |at all )?(?:right|correct|true)\b)"
     r"|\A\W*(?:(?:actually|wait|oh|hmm),? )?no\W*\Z"
     r"|不对|不對|错了|錯了|間違い|[\u2717\u2718\u274c]"
