@@ -126,6 +126,8 @@ def test_opinions__are_absent_without_judges_and_else_read_alone(swept, judged, 
     [
         (["row_id=france,peru"], {"france", "peru"}),
         ({"row_id": "italy"}, {"italy"}),
+        (["rubric=Names Tokyo."], {"japan"}),
+        ({"rubric": ["Names Paris.", "Names Rome."]}, {"france", "italy"}),
         ({"row_id": ["italy", "spain"]}, {"italy", "spain"}),
         ({"row_id": lambda name: name.startswith("po")}, {"portugal", "poland"}),
     ],

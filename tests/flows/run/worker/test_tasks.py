@@ -163,6 +163,28 @@ def test_chain__tells_the_driver_what_became_of_each_trial(block):
     assert counts["seconds"] == pytest.approx(0.5 * (TRIALS - 3))
 
 
+def test_chain__counts_the_systems_that_answered_and_ends_that_nobody_knows(block):
+    ask = block.work.ask
+
+    def put(model, jobs, task):
+        if model == "grader":
+            return ask(model, jobs, task)
+        for number, job in enumerate(jobs):
+            choice = {
+                "message": {"content": "Answer: Rome"},
+                "finish_reason": "stop" if number % 3 else "tired",
+            }
+            body = {"choices": [choice], **({"system_fingerprint": "fp1"} if number % 2 else {})}
+            block.work.cache.put(job.digest, Record(200, 0.5, json.dumps(body).encode()).encode())
+        return [Result("stored", attempts=1) for _ in jobs]
+
+    block.monkeypatch.setattr(block.work, "ask", put)
+
+    result = run_chain(block)
+
+    assert result.fingerprints == {"fp1": TRIALS // 2, "unknown end: tired": TRIALS // 3}
+
+
 def test_chain__of_recorded_trials_counts_none_of_them_again(block):
     events = []
     block.monkeypatch.setattr(Node, "log_event", lambda _, __, message: events.append(from_message(message)))

@@ -89,6 +89,28 @@ def test_cube_outcome_metrics__a_tier_is_the_mean_over_its_tasks(ds):
     assert (by_model["pass_at_k"] < by_model["pass_at_k_upper"]).all()
 
 
+def test_cube_outcome_metrics__questions_of_a_cluster_are_one(ds):
+    def estimated(clusters):
+        dims = ("model", "task", "params", "trial", "repeat")
+        more = (
+            {}
+            if clusters is None
+            else {"cluster": (dims, np.broadcast_to(clusters, ds["status"].shape).copy())}
+        )
+        result = cube_outcome_metrics(ds.assign(more), ["pass_at_k"], 1, by="model")
+        return result["pass_at_k"].values, result["pass_at_k_upper"].values - result["pass_at_k_lower"].values
+
+    ds["status"].values[:, :, :, 1:] = ds["status"].values[:, :, :, :1]  # all of a point are answered alike
+    together, apart = (
+        estimated(np.arange(1, count + 1).reshape(1, 3, 4, -1, 1)) for count in (12, 12 * SIZES["trial"])
+    )
+
+    assert (together[1] > 2 * apart[1]).all()
+    for values, _ in (together, apart, estimated(None)):
+        np.testing.assert_allclose(values, together[0])
+    np.testing.assert_array_equal(estimated(np.zeros((1, 1, 1, 1, 1), int)), estimated(None))
+
+
 @pytest.mark.parametrize("prior", [[1], [0, 1, 1]])
 def test_cube_outcome_metrics__own_worth_of_answers_and_answers_before_the_first(ds, prior):
     options = {"bayes_ci": {"w": [-1.0, 2.0], "R0": prior}}

@@ -357,13 +357,17 @@ def test_theirs__runs_no_code_of_a_folder_that_only_a_cube_names(folder):
 
 
 def test_parse_reply__grades_a_reply_once(monkeypatch):
-    said = iter([{"strict": {"left": "5", "scores": {"exact_match": 0.0}}}])
+    graded = [("5", 0.0), ("four", 1.0), ("4", 0.5), ("[invalid]", 1.0), (" ", 1.0)]
+    said = iter([{"strict": {"left": left, "scores": {"exact_match": score}}} for left, score in graded])
     monkeypatch.setattr(lm_eval, "ask", lambda *_: next(said, Failure("grader ran out of time")))
     params = LmEvalParams(filter="strict", metric="exact_match", graded_by="lm-eval")
     trial = Trial("", "4", extras={"lm_eval": {"task": {"sampler": {"stop": []}}, "doc": {}}})
 
     assert task("mine").parse_reply("#### 5", params, trial) == "5"
-    assert task("mine").parse_reply("#### 5", params, trial) is None
+    # The reference if it is right, however it is written, and never if it is not.
+    assert task("mine").parse_reply("#### four", params, trial) == "4"
+    assert task("mine").parse_reply("#### 4", params, trial) not in ("4", None)
+    assert [task("mine").parse_reply("", params, trial) for _ in range(3)] == [None] * 3
 
 
 def test_resolve__asks_for_the_extra(monkeypatch):
