@@ -8,7 +8,7 @@ import pytest
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
-from evalcube.flows.plan.part import Adaptive, Fixed, Selection
+from evalcube.flows.plan.part import MOST_TRIALS, Adaptive, Fixed, Only, Selection, _trials
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.run.spending import Amount, Budget
 from evalcube.flows.state.store import open_store
@@ -17,12 +17,16 @@ from evalcube.stages.reply.status import COUNTERS
 
 PRECISION = PrecisionTarget(base=32, target=0.09, maximum=192)
 
+PLAIN = {
+    "models": [{"name": name, "endpoint": "sim:"} for name in ("paid", "free")],
+    "samplers": {"s": {"max_tokens": 9}},
+    "tasks": {"arithmetic": {"manifold": [{"grid": {"length": [3, 4, 5]}}]}},
+}
+
 
 @pytest.fixture
 def plan():
-    models = [{"name": name, "endpoint": "sim:"} for name in ("paid", "free")]
-    tasks = {"arithmetic": {"manifold": [{"grid": {"length": [3, 4, 5]}}]}}
-    return build_plan(from_mapping({"models": models, "samplers": {"s": {"max_tokens": 9}}, "tasks": tasks}))
+    return build_plan(from_mapping(PLAIN))
 
 
 def counted(targets, correct=0.5, cost=(0.0, 0.0)):
@@ -147,3 +151,39 @@ def test_parse__refuses_digits_that_are_no_ascii():
 def test_parse__refuses_amounts_that_bound_nothing(text):
     with pytest.raises(SweepError, match="is more than 1,000,000,000"):
         Amount.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "span"),
+    [("16", (0, 16)), ("16:32", (16, 32)), (" 0:1 ", (0, 1)), (f"{MOST_TRIALS}", (0, MOST_TRIALS))],
+)
+def test_trials__are_the_first_ones_or_those_after_some(text, span):
+    assert _trials(text) == span
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        *((text, "is no range") for text in ("x", "1:2:3", "-1", "")),
+        *((text, "is empty") for text in ("0", "8:8")),
+        (f"{MOST_TRIALS + 1}", "is too large"),
+    ],
+)
+def test_trials__that_are_none_are_named(text, problem):
+    with pytest.raises(SweepError, match=f"`trials`: '{text}' {problem}"):
+        _trials(text)
+
+
+def test_only__asks_what_is_chosen_of_the_whole_plan(plan):
+    part, later = Only.of(["model=free"]), Only.of([], "4:6")
+    config = from_mapping({**PLAIN, "trials": 9, "repeats": 2})
+
+    assert Only.of() is None
+    targets = part.targets(replace(plan, trials=6))
+    assert (targets.first, targets.trials.max(axis=(1, 2)).tolist()) == (0, [0, 6])
+    assert later.targets(plan).first == 4
+    for only, trials in ((part, 9), (later, 6)):
+        assert only.whole(config, plan).same(SampleTargets.uniform(plan, trials, 2))
+        assert only.sampling(config) == Fixed(trials, 2, only.selection)
+    with pytest.raises(SweepError, match="`trials` excludes `precision`"):
+        later.sampling(from_mapping({**PLAIN, "precision": {"base": 8, "target": 0.1, "max": 64}}))

@@ -253,8 +253,7 @@ def auc_at_k_ci(
     Z. Hu et al. (2026), Rewarding the rare. https://arxiv.org/abs/2601.08763
     """
     posterior, k = posterior_and_draws(R, k, alpha0, beta0)
-    moments = posterior.payoff(hypergeometric.area(k, k)) if k > 1 else posterior.any_success(1)
-    return credible(*posterior.average(*moments), confidence, bounds)
+    return credible(*posterior.average(*posterior.payoff(hypergeometric.area(k, k))), confidence, bounds)
 
 
 unanimous_at_k = g_pass_at_k = pass_hat_k
