@@ -13,6 +13,7 @@ from evalcube.storage.cube.holder import read_holder
 from evalcube.storage.cube.lease import Lease
 from evalcube.storage.cube.ledger import Ledger
 from evalcube.storage.cube.regions import Region
+from evalcube.storage.cube.space import When
 from evalcube.storage.errors import CubeDamagedError, StorageError
 
 pytestmark = pytest.mark.long
@@ -55,6 +56,80 @@ def test_put__syncs_the_folder_once_the_file_has_its_name(tmp_path, monkeypatch,
     Directory(tmp_path).put("key", b"x", durable=durable)
 
     assert synced == [(tmp_path, b"x")] * durable
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_put__on_a_condition_is_done_where_it_holds(tmp_path, monkeypatch, links):
+    if not links:
+        monkeypatch.setattr(objects, "link_new", lambda *_: False)
+    space = Directory(tmp_path)
+
+    first = space.put("a/key", b"1", when=When.ABSENT)
+    assert first == space.version("a/key")
+    assert space.put("a/key", b"2", when=When.ABSENT) is None
+    second = space.put("a/key", b"3", when=first)
+    assert space.put("a/key", b"4", when=first) is None
+
+    assert space.get("a/key") == (b"3", second, 1)
+    assert list(space.list()) == ["a/key"]  # locks are none of its files
+
+
+def test_list__goes_on_where_a_folder_is_cleared_meanwhile(tmp_path, monkeypatch):
+    space, scandir = Directory(tmp_path), os.scandir
+    for key in ("a/x", "b/y", "c/d/z", "top"):
+        space.put(key, b"")
+    for name in (".top.lock", "x.partial"):
+        (tmp_path / name).touch()
+    assert sorted(space.list()) == ["a/x", "b/y", "c/d/z", "top"]
+    assert list(space.list("c/")) == ["c/d/z"]
+    assert list(space.list("nowhere/")) == []
+
+    def scan_and_clear(path):
+        entries = list(scandir(path))
+        for name in ("a/x", "b/y"):
+            if (tmp_path / name).exists():
+                (tmp_path / name).unlink()
+                (tmp_path / name).parent.rmdir()
+        return entries
+
+    monkeypatch.setattr(os, "scandir", scan_and_clear)
+    assert sorted(space.list()) == ["c/d/z", "top"]
+
+
+def test_get__reads_no_more_than_is_asked_for(tmp_path):
+    space = Directory(tmp_path)
+    space.put("key", b"12345")
+
+    assert [(space.get("key", most).data, space.get("key", most).size) for most in (None, 0, 3, 9)] == [
+        *((data, 5) for data in (b"12345", b"", b"123", b"12345"))
+    ]
+    assert (space.get("none"), space.get("key/below"), space.version("none")) == (None, None, None)
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_delete__syncs_the_folder_of_what_was_there(tmp_path, monkeypatch, durable):
+    synced, space = [], Directory(tmp_path)
+    space.put("a/key", b"")
+    monkeypatch.setattr(objects, "sync_path", synced.append)
+
+    space.delete("a/none", durable=durable)
+    assert synced == []
+    space.delete("a/key", durable=durable)
+    assert synced == [tmp_path / "a"] * durable
+    assert list(space.list()) == []
+
+
+def test_sync__is_of_files_and_all_folders_that_lead_to_them(tmp_path, monkeypatch):
+    synced, space = [], Directory(tmp_path)
+    for key in ("a/b/x", "top"):
+        space.put(key, b"")
+    monkeypatch.setattr(objects, "sync_paths", synced.extend)
+
+    space.sync(["a/b/x", "top", "a/", "none/"])
+
+    assert sorted(synced) == sorted(str(tmp_path / name) for name in ("", "a", "a/b", "a/b/x", "top"))
+    Directory(tmp_path, draft=True).sync(["top"])
+    assert len(synced) == 5
 
 
 def link(path, target):
