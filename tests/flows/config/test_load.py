@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from evalcube.flows.config.models import Model, SimulatedModel, Sweep
 from evalcube.flows.config.suites import initial_config
 from evalcube.flows.config.text import LONGEST_TEXT, YamlText
 from evalcube.flows.errors import ConfigError, SweepError
+from evalcube.stages import named_code
 from tests.cases import with_cases
 from tests.flows.config.sources import FULL, problems, text
 
@@ -146,6 +148,8 @@ def test_parse_config__fills_defaults() -> None:
         "results/cache",
     )
     assert (config.seed, config.trials, config.repeats) == (42, 32, 1)
+    changed = [as_config(config, repeats=repeats).repeats for repeats in (None, 1, 10**5)]
+    assert changed == [1, 1, 10**5]
     for wrong in (0, 10**5 + 1, 2**32 + 1):
         with pytest.raises(SweepError, match=f"`repeats`: {wrong} is no number of times"):
             as_config(config, repeats=wrong)
@@ -345,6 +349,29 @@ def test_from_mapping__any_changes_give_a_config_or_problems_each_once(
         told = None
         assert from_mapping(config.model_dump()) == config
     assert told is None or 0 < len(set(told)) == len(told)
+
+
+@pytest.mark.parametrize("given", [dict, Sweep.model_validate])
+def test_as_config__lets_the_code_run_that_the_users_own_config_names(given, monkeypatch) -> None:
+    monkeypatch.setattr(named_code, "_NAMED", set())
+    points = {"points": [{"file": "x.jsonl", "grader": "mine:grade"}]}
+    raw = {"models": [{"name": "a", "endpoint": "sim:"}], "tasks": {"dataset": {"manifold": [points]}}}
+
+    with suppress(ConfigError):  # there is no such file
+        as_config(given(raw))
+
+    assert named_code.may_run("mine:grade")
+    assert not named_code.may_run("mine:other")
+
+
+def test_as_config__is_at_another_place_if_one_is_named() -> None:
+    config = parse_config(text())
+
+    moved = as_config(config, cube="there.zarr", cache="replies")
+
+    assert (moved.cube, moved.cache) == ("there.zarr", "replies")
+    assert as_config(config) == config
+    assert as_config(config.model_dump(), cube="there.zarr").cube == "there.zarr"
 
 
 def test_load_config__missing_file(tmp_path) -> None:

@@ -1,6 +1,7 @@
 """What a report says first: the headline, and what to distrust."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard
 from evalcube.stages.analyze.labelled.pairing import Pair, PairedDifference
@@ -50,6 +51,30 @@ def test_cover__says_what_trials_are_worth_and_compares_nobody_with_himself():
     assert any(text.startswith("Each task has trials worth at least ") for text in many)
     assert len(standings.clusters) == 1
     assert not any("intervals overlap" in text for text in cover(alone, labels, standings).sure)
+
+
+def test_cover__says_how_many_groups_intervals_separate_and_what_is_many():
+    board = leaderboard(dataset(PROFILES[:2], tasks=2, trials=200), draws=20)
+    labels = [row.model_name for row in board.rows]
+
+    none, one, two = (
+        " ".join(cover(board, labels, SimpleNamespace(clusters=[()] * groups)).sure) for groups in range(3)
+    )
+    assert ["All intervals overlap" in text for text in (none, one, two)] == [False, True, False]
+    assert ["separate 2 groups" in text for text in (none, one, two)] == [False, False, True]
+
+    def doubts(**changes):
+        calm = [
+            replace(row, truncated=0.0, invalid=0.0, refused=0.0, unique=1.0, trials=100)
+            for row in board.rows
+        ]
+        rows = (replace(calm[0], **changes), calm[1])
+        return cover(replace(board, rows=rows, uneven=False, weighed=""), labels, None, ["own\x1b"]).doubts
+
+    assert doubts() == doubts(invalid=0.05) == doubts(refused=0.05) == doubts(trials=150) == ("own⟨U+001B⟩",)
+    assert [len(doubts(**many)) for many in ({"invalid": 0.051}, {"refused": 0.051}, {"trials": 151})] == [
+        2
+    ] * 3
 
 
 def test_headline__tells_a_clear_lead_from_an_open_order():
