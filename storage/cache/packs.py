@@ -239,10 +239,7 @@ def first_record(descriptor: int) -> int:
 def _next_header(descriptor: int, at: int, stop: int, salt: int) -> int | None:
     """The next whole header: a content, which begins with its own magic, is behind it."""
     least = HEADER_BYTES + len(MAGIC)
-    while at + least <= stop:
-        data = os.pread(descriptor, min(_BLOCK, stop - at), at)
-        if len(data) < least:
-            return None
+    while len(data := os.pread(descriptor, min(_BLOCK, stop - at), at)) >= least:
         magic_at = data.find(MAGIC, HEADER_BYTES)
         while magic_at >= 0:
             if header_at(data, magic_at - HEADER_BYTES, salt) is not None:

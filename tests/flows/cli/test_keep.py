@@ -5,17 +5,20 @@ import os
 import shutil
 import time
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
-from evalcube.flows.cli import output
+from evalcube.flows.cli import keep, output
 from evalcube.flows.cli.keep import cache_commands as commands
 from evalcube.flows.cli.keep import data_commands
 from evalcube.flows.errors import SweepError
 from evalcube.flows.events import Announcer
 from evalcube.flows.keep.cache import References, request_keys
 from evalcube.flows.read.reader import Reader
+from evalcube.flows.state.rescoring import Recount, Rescoring
 from evalcube.storage.cache.cache import DirectoryCache, open_cache
 from evalcube.storage.errors import StorageError
 from tests.flows.support import evalcube, refused, simulator_stats, sweep_config, write_config
@@ -312,3 +315,48 @@ def test_data__lists_what_is_here_with_the_commit_that_was_meant(hub):
     assert f"{len(GSM)} rows" in told
     assert "licence mit" in told
     assert "to pin it" in told
+    hub.add("acme/bare", {"test.jsonl": jsonl(GSM)}, card={})
+    assert "licence not stated" in call_data("fetch", "hf://acme/bare?split=test")
+    assert [text in call_data("list") for text in (" mit ", " not stated ")] == [True, True]
+
+
+@pytest.fixture
+def printed(monkeypatch, capsys):
+    """What a command prints of a result, on both streams, and its exit code."""
+
+    def print_of(command, made, result, **options):
+        monkeypatch.setattr(made, result if callable(result) else lambda *_, **__: result)
+        code = 0
+        try:
+            command(**options)
+        except typer.Exit as end:
+            code = end.exit_code
+        words, complaint = capsys.readouterr()
+        return code, " ".join(words.split()), " ".join(complaint.split())
+
+    return print_of
+
+
+def test_rescore__shows_counts_that_changed_and_what_is_left(printed):
+    rows = [
+        Recount(
+            "m",
+            "sort",
+            {"correct": 3, "invalid": 2, "incorrect": 7},
+            {"correct": 5, "incorrect": 7, "invalid": 0},
+        )
+    ]
+    done = Rescoring("c", "9", ("8", "imported"), 4, 0, rows)
+
+    def words(done):
+        return printed(
+            keep.rescore, "evalcube.flows.keep.rescore.rescore_cube", done, cube="c", output=None, cache=None
+        )
+
+    code, text, complaint = words(done)
+    assert (code, complaint) == (0, "")
+    assert "m sort 3 → 5 7 2 → 0" in text
+    assert "grader 8 → 9" in text
+    assert "4 regions graded again: 2 trials changed" in text
+    assert words(replace(done, lost=3))[2].count("3 regions") == 1
+    assert words(replace(done, imported=5))[2].count("5 imported regions") == 1

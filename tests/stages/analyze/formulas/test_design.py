@@ -58,3 +58,10 @@ def test_task_weights__points_of_a_task_with_one_unknown_weigh_alike():
     used = np.array([[True, True, False], [True, True, False]])
 
     assert task_weights([[10, 30, 5], [0, 30, 5]], used).tolist() == [[0.25, 0.75, 0.0], [0.5, 0.5, 0.0]]
+
+
+def test_effective__of_groups_without_trials_is_none():
+    sums, squares = np.zeros((2, len(LABELS))), [0.0, 4.0]
+    sums[1, LABELS.index("trials")] = 2.0
+
+    assert effective(sums, squares, labels=LABELS)[:, LABELS.index("trials")].tolist() == [0.0, 1.0]
