@@ -15,7 +15,7 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.growth import Contradiction
 from evalcube.flows.state import store
-from evalcube.flows.state.records import SPENT, read_notes
+from evalcube.flows.state.records import SPENT
 from evalcube.flows.state.store import OtherSweepError, SweepStore, existing_store, open_store
 from evalcube.stages.reply.status import COUNTERS, Status
 from evalcube.storage.cube.batch_notes import BatchNotes
@@ -265,14 +265,6 @@ def test_open_store__leaves_a_cube_whose_batch_is_under_way(tmp_path: Path) -> N
     assert Cube.open(url).attrs["spec"]["seed"] != 7
 
 
-def test_note__is_what_readers_find(tmp_path: Path) -> None:
-    opened = store_of(tmp_path, RECIPE)
-
-    opened.note({"cache": "here"})
-
-    assert read_notes(opened.cube.records) == {"cache": "here"}
-
-
 def test_relabel__takes_over_prices_and_writes_damaged_labels_anew(tmp_path: Path) -> None:
     opened = store_of(tmp_path, RECIPE)
     names = opened.cube.read_label("model_name").tolist()
@@ -285,13 +277,3 @@ def test_relabel__takes_over_prices_and_writes_damaged_labels_anew(tmp_path: Pat
     assert cube.read_label("price_completion").tolist() == [30.0, 30.0]
     assert cube.read_label("model_name").tolist() == names
     assert cube.dataset()["trial"].values.tolist() == list(range(8))
-
-
-def test_cube_plan__has_files_where_the_last_run_found_them() -> None:
-    files = {"ab": "/there/rows.jsonl", "cd": "/old/rows.jsonl", "gone": "x"}
-
-    assert store._moved_files({"ab": "/here/rows.jsonl", "cd": "/old/rows.jsonl", "ef": "/x"}, files) == {
-        "ab": "/there/rows.jsonl"
-    }
-    for noted in (None, [], {"ab": 3}):
-        assert store._moved_files({"ab": "/here/rows.jsonl"}, noted) == {}
