@@ -17,6 +17,7 @@ from evalcube.flows.read.estimate import estimate
 from evalcube.flows.read.selection import open_part
 from evalcube.flows.run.sweep import run
 from evalcube.flows.run.upsample import upsample
+from evalcube.flows.state.records import read_notes
 from evalcube.flows.state.store import open_store, relabel
 from evalcube.flows.state.trust import STATE_VARIABLE
 from evalcube.storage.cube.cube import Cube
@@ -230,6 +231,7 @@ def test_upsample__a_budget_is_spent_about_where_it_tells_most(tmp_path, simulat
 
     assert summary.reason == "complete"
     assert 16_000 < spent_tokens(config["cube"]) - before < 22_000
+    assert "budget" not in read_notes(Cube.open(config["cube"]).records)  # the same one later is a new one
     done = trials(config["cube"])
     assert done.sum() == summary.done
     assert done[:, 0, 1].sum() > 1.5 * done[:, 0, 0].sum()  # open outcomes against certain ones

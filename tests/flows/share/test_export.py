@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from evalcube.flows.errors import SweepError
-from evalcube.flows.share.export import export
+from evalcube.flows.share.export import export, model_id
 from evalcube.stages.reply.status import Status
 from evalcube.storage.cube.cube import Cube
 from tests.flows.support import evalcube, refused, reset, sweep_config, write_config
@@ -225,3 +225,11 @@ def test_command__reports_what_it_wrote(swept, tmp_path):
     assert code == 0
     document = json.loads(output)
     assert (document["trials"], len(document["files"]), document["notes"]) == (48, 4, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("org/model-7b", "org/model-7b"), ("model", "unknown/model"), ("/a//b/", "a/b"), ("", "unknown/model")],
+)
+def test_model_id__is_behind_its_developer(name, expected):
+    assert model_id(name) == expected

@@ -11,6 +11,7 @@ from evalcube.stages.analyze.labelled.additions import (
     PEOPLE_SCORE,
     with_accuracy_by_people,
     with_composites,
+    with_gaps,
 )
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard
 from evalcube.stages.analyze.render.board_spec import leaderboard_spec
@@ -198,3 +199,22 @@ def test_with_accuracy_by_people__few_labels_correct_nothing():
 
     assert board.records() == board_of(ds).records()
     assert any("People called 60 answers right or wrong; from 100 on" in note for note in board.notes)
+
+
+def test_with_gaps__are_those_of_what_both_readers_read():
+    ds = layered(np.full((3, 2, 8, 1), 4.0))
+    second = np.full(ds["status"].shape, int(Status.MISSING), np.uint8)
+    second[0, 0, 0, :, 0] = [Status.CORRECT] * 5 + [
+        Status.INCORRECT
+    ] * 3  # who read nothing of the second model
+
+    read = ds.assign_coords(second_reader=("task", ["strict"])).assign(status_theirs=(TRIAL, second))
+
+    board = with_gaps(board_of(ds), read)
+
+    found = {row.model_name: row.gap for row in board.rows}
+    names = ds["model_name"].values.tolist()
+    assert board.readers == {"arithmetic": "strict"}
+    assert found[names[0]].difference.value == pytest.approx(3 / 8)
+    assert found[names[1]] is None
+    assert with_gaps(board, ds) is board

@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from evalcube.stages.analyze.labelled.points import common_in_groups, common_points, shortfall, told_of_points
+from evalcube.stages.analyze.labelled.points import (
+    common_in_groups,
+    common_points,
+    contradicting,
+    shortfall,
+    told_of_points,
+)
 from evalcube.stages.reply.status import COUNTERS
 from tests.cases import with_cases
 from tests.stages.analyze.synthetic import Profile, dataset
@@ -155,3 +161,14 @@ def test_shortfall__is_of_points_with_less_than_half_or_many_lost():
     low, high = found.bounds[3]
     assert low == pytest.approx((0.5 + 32 / 80 + 0.5) / 3)
     assert high == pytest.approx((0.5 + 48 / 80 + 0.5) / 3)
+
+
+def test_contradicting__names_tasks_that_first_plans_weigh_in_other_proportions():
+    ds = dataset([Profile("a"), Profile("b"), Profile("c")], tasks=2, points=2).isel(params=slice(2))
+    base = np.array([[[8, 8], [8, 8]], [[4, 4], [8, 16]], [[1, 9], [9, 1]]])
+    ds = ds.assign_coords(base_trials=(("model", "task", "params"), base))
+    used = np.ones((3, 2, 2), dtype=bool)
+    used[2] = False  # nothing of it is compared
+
+    assert contradicting(ds, used) == (ds["task"].values[1],)
+    assert contradicting(ds, np.zeros_like(used)) == ()
