@@ -1,5 +1,6 @@
 """Compare, gate, flips and verdict say the same of the same pair, whatever was lost, cut, clustered or repeated."""
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,8 +10,9 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from evalcube.flows.config.views import Policy
+from evalcube.flows.errors import SweepError
 from evalcube.flows.read.gate import judge
-from evalcube.flows.read.sides import Side, _align
+from evalcube.flows.read.sides import Side, _align, _chosen, check_repeats
 from evalcube.flows.read.trials.flips import Flips
 from evalcube.flows.read.verdict import _Data
 from evalcube.stages.analyze.labelled.pairing import compare_evaluations
@@ -18,6 +20,7 @@ from evalcube.stages.analyze.render.flips import totals
 from evalcube.stages.analyze.verdict import verdict
 from evalcube.stages.analyze.verdict.composite import LAYERS
 from evalcube.stages.reply.status import COUNTERS, LAST_FINISHED, Status
+from tests.stages.analyze.synthetic import Profile, dataset
 
 CELL = ("model", "task", "params")
 TRIAL = (*CELL, "trial", "repeat")
@@ -171,3 +174,41 @@ def test_verdict_and_compare__have_one_difference_of_right_and_wrong_or_say_why_
     told = " ".join(data.notes())
     differs = gain != pytest.approx(-4.0 * pair.overall.difference.value, abs=1e-6)
     assert not differs or "`compare` and `gate`" in told
+
+
+@pytest.mark.parametrize(
+    ("cubes", "models", "chosen"),
+    [
+        (["a b"], [], ["a", "b"]),
+        (["a b c"], ["c", "a"], ["c", "a"]),
+        (["a", "b"], [], ["a", "b"]),
+        (["a", "a"], [], ["a (0)", "a (1)"]),
+        (["a b", "b c"], [], ["b (0)", "b (1)"]),
+        (["a b", "b a"], ["b"], ["b (0)", "b (1)"]),
+        (["a b", "c d"], ["b", "c"], ["b", "c"]),
+        (["a b c"], [], "this cube has: a, b, c"),
+        (["a b", "a b"], [], "both cubes have: a, b$"),
+        (["a b", "c d"], [], "both cubes have: none$"),
+        (["a b"], ["a", "a"], "one is named twice"),
+    ],
+)
+def test_chosen__are_those_named_or_the_only_two(cubes, models, chosen):
+    opened = [
+        SimpleNamespace(arrays=dataset([Profile(name) for name in names.split()], tasks=1)) for names in cubes
+    ]
+    addresses = [str(number) for number in range(len(cubes))]
+
+    if isinstance(chosen, str):
+        with pytest.raises(SweepError) as error:
+            _chosen(addresses, opened, models)
+        assert re.search(chosen, error.value.message)
+    else:
+        sides = _chosen(addresses, opened, models)
+        assert [side.label for side in sides] == chosen
+        assert [side.address for side in sides] == [addresses[0], addresses[-1]]
+
+
+def test_check_repeats__takes_none_or_one_and_more():
+    assert (check_repeats(None), check_repeats(1)) == (None, None)
+    with pytest.raises(SweepError, match="0 is less than 1"):
+        check_repeats(0)

@@ -44,6 +44,7 @@ def test_not_found_lines__tell_the_causes_apart(monkeypatch, base, model, said):
 
     assert line.startswith("m: ")
     assert said in line
+    assert ("mostly ends in /v1" in line) == (base == "http://else/api")
 
 
 def test_not_found_lines__leave_out_models_that_were_not_asked():

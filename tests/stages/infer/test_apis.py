@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcube.stages.infer.apis import APIS, ApiError, build_request
+from evalcube.stages.infer.apis import APIS, ApiError, build_control, build_request
 from evalcube.stages.infer.jobs import Job
 from evalcube.stages.reply.forms import REPLY_FORMS, Record
 from tests.cases import with_cases
@@ -78,6 +78,20 @@ def test_build_request__messages_have_their_system_texts_apart():
     assert made["system"] == "Be brief.\n\nNow."
     assert made["messages"] == [USER, {"role": "assistant", "content": "2"}, USER]
     assert "system" not in fields("messages", [USER], SAMPLER)
+
+
+@pytest.mark.parametrize("api", [name for name, rule in APIS.items() if name != "completions"])
+def test_build_control__asks_what_nobody_refuses_and_leaves_settings(api):
+    sampler = {"max_tokens": 9}
+    asked, control = (
+        json.loads(build(build_request("m", messages, sampler, 0, api=api).body))
+        for build, messages in (
+            (lambda body: build_control(body, api), [SYSTEM, USER]),
+            (lambda body: body, [{"role": "user", "content": "1+1="}]),
+        )
+    )
+
+    assert asked == control
 
 
 def test_build_request__renames_and_drops_parameters():

@@ -1,6 +1,7 @@
 """Objects of a cube in a bucket: what travels to workers, and writes that arrive after a successor's."""
 
 import pickle
+import time
 
 import numpy as np
 import pytest
@@ -67,3 +68,20 @@ def test_grow__of_whoever_lost_the_cube_is_refused(workers, monkeypatch):
         cube.grow(trial=50)
 
     assert Cube.open(URL).sizes["trial"] == 100
+
+
+def test_bucket__knows_when_objects_were_put_and_clears_what_is_below_a_prefix(space):
+    before = time.time() - 1
+    for key in ("a/x", "a/y", "ab", "zarr.json"):
+        space.put(key, b"1")
+
+    assert before <= space.stored_at("a/x") <= time.time() + 1
+    assert space.stored_at("none") is None
+    assert (space.version("none"), space.get("none")) == (None, None)
+    assert [space.get("ab", most).size for most in (None, 0)] == [1, 1]
+    space.clear("a/")
+    assert sorted(space.list()) == ["ab", "zarr.json"]
+    space.put("a/x", b"1")
+    assert list(space.list("a/")) == ["a/x"]
+    space.delete_all(but="zarr.json")
+    assert list(space.list()) == ["zarr.json"]
