@@ -65,3 +65,9 @@ def test_effective__of_groups_without_trials_is_none():
     sums[1, LABELS.index("trials")] = 2.0
 
     assert effective(sums, squares, labels=LABELS)[:, LABELS.index("trials")].tolist() == [0.0, 1.0]
+
+
+def test_normalise__the_largest_that_is_used_is_one_and_without_any_all_are():
+    factors, used = [[2.0, 4.0, 8.0], [0.5, 3.0, 1.0]], [[True, True, False], [False] * 3]
+
+    assert normalise(factors, used, axis=-1).tolist() == [[0.5, 1.0, 1.0], [1.0] * 3]

@@ -319,6 +319,26 @@ def test_chosen__follows_the_card(address: str, files: list[str]) -> None:
     assert chosen(Address.parse(f"hf://a/b{address}"), there, CARD) == files
 
 
+@pytest.mark.parametrize(
+    "marks", [({}, {"default": True}), ({"config_name": "b"}, {"config_name": "default"})]
+)
+def test_chosen__of_several_configs_is_the_default_one_if_no_other_is_named(marks: Any) -> None:
+    names, files = ("a", "c"), ["x.csv", "y.csv"]
+    card = [
+        {"config_name": name, "data_files": file, **mark}
+        for name, file, mark in zip(names, files, marks, strict=True)
+    ]
+
+    assert chosen(Address.parse("hf://a/b?split=train"), files, card) == ["y.csv"]
+    assert chosen(Address.parse(f"hf://a/b?config={card[0]['config_name']}"), files, card) == ["x.csv"]
+    with pytest.raises(TaskError, match="may mean several files"):
+        chosen(
+            Address.parse("hf://a/b?split=train"),
+            files,
+            [{**row, "default": 1, "config_name": "a"} for row in card],
+        )
+
+
 LISTS = json.loads((Path(__file__).parents[4] / "data" / "hub_files.json").read_text("utf-8"))
 """Files of the commits that recipes pin, as the hub and those who mirror it list them, and what is to be chosen."""
 
