@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from evalcube.flows.config.views import Policy
 from evalcube.flows.errors import SweepError
 from evalcube.flows.read.gate import judge
-from evalcube.flows.read.sides import Side, _align, _chosen, check_repeats
+from evalcube.flows.read.selection import open_part
+from evalcube.flows.read.sides import Side, _align, _chosen, check_repeats, warn_of_joined
 from evalcube.flows.read.trials.flips import Flips
 from evalcube.flows.read.verdict import _Data
 from evalcube.stages.analyze.labelled.pairing import compare_evaluations
@@ -20,6 +21,7 @@ from evalcube.stages.analyze.render.flips import totals
 from evalcube.stages.analyze.verdict import verdict
 from evalcube.stages.analyze.verdict.composite import LAYERS
 from evalcube.stages.reply.status import COUNTERS, LAST_FINISHED, Status
+from tests.flows.read.merged.generated import Recipe, make_cube
 from tests.stages.analyze.synthetic import Profile, dataset
 
 CELL = ("model", "task", "params")
@@ -212,3 +214,14 @@ def test_check_repeats__takes_none_or_one_and_more():
     assert (check_repeats(None), check_repeats(1)) == (None, None)
     with pytest.raises(SweepError, match="0 is less than 1"):
         check_repeats(0)
+
+
+def test_warn_of_joined__names_compared_models_that_are_in_several_cubes(tmp_path):
+    recipes = [Recipe(models=("a", "b"), depths=()), Recipe(models=("b", "c"), lengths=())]
+    cubes = [make_cube(tmp_path / f"{number}.zarr", recipe).url for number, recipe in enumerate(recipes)]
+    opened = open_part(cubes)
+
+    def added(cubes, *chosen):
+        return [text[:3] for text in warn_of_joined(opened, cubes, chosen).warnings[len(opened.warnings) :]]
+
+    assert [added(cubes, 0, 1), added(cubes, 0, 2), added(cubes[:1], 0, 1)] == [["b: "], [], []]

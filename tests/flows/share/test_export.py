@@ -143,7 +143,7 @@ def test_eee__has_judges_and_layers_as_results_of_their_own(judged, tmp_path):
         results = {one["metric_config"]["metric_id"]: one for one in aggregate["evaluation_results"]}
         assert set(results) == {"accuracy", "evalcube.fact", "evalcube.behavior", "evalcube.judge"}
         scoring = results["evalcube.judge"]["metric_config"]["llm_scoring"]
-        assert len(scoring["judges"]) == 2
+        assert [judge.get("temperature") for judge in scoring["judges"]] == [0, 0.7]
         assert "{rubric}" in scoring["input_prompt"]
         assert {sample["sample_id"] for sample in samples} >= {"france", "peru"}
         by_metric = [s for s in samples if s["evaluation_result_id"].endswith("/judge")]

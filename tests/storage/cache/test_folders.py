@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from evalcube.storage.cache import folders
+from evalcube.storage.cache import folders, packs
 from evalcube.storage.cache.folders import Folders, is_cache, is_cache_without_links, sweep_files
 
 
@@ -62,3 +62,13 @@ def test_sweep_files__leaves_the_lock_new_files_and_what_a_link_leads_to(root):
     assert sweep_files(root / "tmp", delete=False) == 1
     assert sweep_files(root / "tmp", delete=True) == 1
     assert sorted(path.name for path in (root / "tmp").iterdir()) == ["lock", "new"]
+
+
+def test_open_file__is_the_groups_if_it_is_new(root, monkeypatch):
+    shared = []
+    monkeypatch.setattr(packs, "share", lambda path, _: shared.append(path.name))
+
+    packs.OpenFile(root / "packs" / "x", os.O_RDWR | os.O_CREAT)
+    packs.OpenFile(root / "packs" / "x")
+
+    assert shared == ["x"]
