@@ -236,3 +236,14 @@ def test_verdict__judges_of_a_unit_that_are_silent_enter_worst_and_best_case():
     )
     assert missing.if_failed.estimate == pytest.approx(failed)
     assert missing.worst.estimate == pytest.approx(worst)
+
+
+def test_reach__goes_by_how_much_gains_differ_and_not_by_how_large_they_are():
+    noise = np.clip(np.random.default_rng(3).normal(0, 0.3, (60, 1)), -0.6, 0.6)
+    steps = [size + spread * noise for size, spread in ((0.2, 1), (1.2, 1), (0.2, 2))]
+    gains = [np.stack([np.full((60, 3), 2.5), np.full((60, 3), 2.5) + step]) for step in steps]
+
+    near, far, wide = (ask(each, method="sign-flip").pairs[0].reach for each in gains)
+
+    assert near.detectable == pytest.approx(far.detectable)
+    assert wide.detectable == pytest.approx(2 * near.detectable, rel=0.05)
