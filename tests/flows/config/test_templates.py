@@ -144,6 +144,15 @@ def test_render__bounds_the_size_of_all_messages_together() -> None:
         template.render(prompt="é" * (LARGEST_OUTPUT // 5))
 
 
+@pytest.mark.parametrize("text", ["{{ prompt }}", "{{ prompt | upper }}"])
+def test_render__takes_as_many_bytes_as_are_the_most(text: str) -> None:
+    template = Template(user(text))
+
+    assert len(template.render(prompt="x" * LARGEST_OUTPUT)[0]["content"]) == LARGEST_OUTPUT
+    with pytest.raises(TemplateError, match="renders more"):
+        template.render(prompt="x" * (LARGEST_OUTPUT + 1))
+
+
 def test_template__error_says_the_line() -> None:
     with pytest.raises(TemplateError, match="wrong Jinja") as caught:
         Template(user("one\ntwo {% if %}"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -101,6 +102,33 @@ JSON = st.recursive(
 @given(st.dictionaries(st.text() | st.sampled_from(["<<", "on", "1.10", "null", "a: b"]), JSON, min_size=1))
 def test_yaml_text__is_read_back_as_it_was(value: dict[str, object]) -> None:
     assert YamlText(yaml_text(value)).value == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no",
+        "Off",
+        "y",
+        "012",
+        "0x1f",
+        "1_000",
+        "12:30:00",
+        "1e3",
+        ".inf",
+        "~",
+        "null",
+        "2026-11-29",
+        "=",
+        "<<",
+        "",
+    ],
+)
+def test_yaml_text__is_the_same_text_for_other_readers(text: str) -> None:
+    written = yaml_text({"key": text, "plain": "word"})
+
+    assert yaml.safe_load(written) == {"key": text, "plain": "word"}
+    assert "plain: word" in written
 
 
 WRONG = {

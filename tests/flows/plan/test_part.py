@@ -179,6 +179,8 @@ def test_only__asks_what_is_chosen_of_the_whole_plan(plan):
     config = from_mapping({**PLAIN, "trials": 9, "repeats": 2})
 
     assert Only.of() is None
+    with pytest.raises(SweepError, match=r'Write only=\["model=free"\]'):
+        Only.of("model=free")
     targets = part.targets(replace(plan, trials=6))
     assert (targets.first, targets.trials.max(axis=(1, 2)).tolist()) == (0, [0, 6])
     assert later.targets(plan).first == 4

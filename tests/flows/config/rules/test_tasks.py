@@ -283,3 +283,20 @@ def test_reader__one_mistake_is_one_problem(reader: str, rule: str) -> None:
 
     assert "tasks.arithmetic.reader" in problem
     assert rule in problem
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("{{ prompt }} {{ params.none }}", "(with task arithmetic)"),
+        ("{{ prompt }} {{ 1 / 0 }}", "fails: ZeroDivisionError"),
+        ("Hello.", "never uses the prompt"),
+    ],
+)
+def test_renders__names_the_task_if_its_params_are_what_fails(content: str, told: str) -> None:
+    templates = f'bad: [{{role: user, content: "{content}"}}]'
+
+    (line,) = problems(text(tasks="arithmetic: {params: {length: 4}}", templates=templates))
+
+    assert told in line
+    assert ("with task" in line) == ("params" in content)
