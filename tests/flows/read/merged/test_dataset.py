@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.targets import window_of
 from evalcube.flows.read.merged.dataset import MergedRegion, open_joined
 from evalcube.flows.read.merged.inputs import Input
+from evalcube.flows.read.merged.union import same_judges
 from evalcube.flows.read.selection import Part, open_part
 from evalcube.flows.read.statistics import compare, leaderboard, metrics
 from evalcube.flows.read.statistics import table as estimate_groups
@@ -202,3 +204,16 @@ def test_input__refuses_a_region_that_is_not_as_its_ledger_says(tmp_path: Path) 
     with pytest.raises(CubeDamagedError, match="a chunk of"):
         Input(cube.url).read_region(region)
     assert Input(cube.url).read_region(Region(0, 9, 0)) is None
+
+
+@pytest.mark.parametrize(
+    ("judges", "same"),
+    [(["ab", "ba", ""], True), (["ab", "b"], False), (["", "a", "b"], False), (["", ""], True)],
+)
+def test_same_judges__are_the_same_in_any_order_where_there_are_any(judges: list[str], same: bool) -> None:
+    specs: Any = [SimpleNamespace(judges=[SimpleNamespace(name=name) for name in names]) for names in judges]
+    known = {judge.name: judge for spec in specs for judge in spec.judges}
+    for spec in specs:
+        spec.judges = [known[judge.name] for judge in spec.judges]
+
+    assert same_judges(specs) == same

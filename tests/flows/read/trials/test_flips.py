@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from evalcube.flows.errors import SweepError
 from evalcube.flows.read.trials.flips import Flips, flips
 from evalcube.flows.read.trials.read import trials
 from tests.flows.read.test_gate import RIGHT, WRONG, sides
@@ -42,6 +43,11 @@ def outcomes(cube, model):
         cube, where=[f"model={model}"], columns=["task", "params", "trial", "status", "answer", "reference"]
     )
     return {(row["task"], row["params"], row["trial"]): row for row in found.rows()}
+
+
+def test_flips__refuse_what_is_no_way_to_count_what_was_cut():
+    with pytest.raises(SweepError, match="`truncated`: there is no 'right'"):
+        flips(["nowhere.zarr"], truncated="right")
 
 
 def test_flips__are_the_questions_with_different_outcomes_and_both_answers(folder):
