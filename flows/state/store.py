@@ -382,11 +382,10 @@ def cube_plan(cube: Cube, notes: Mapping[str, Any]) -> Plan:
     plan = Plan.from_spec(spec, sizes["trial"], sizes["repeat"], packages=packages)
     if not all(map(may_run, plan.code)):
         allow_code(remembered_code())
-    offer_questions(cube.records, plan)
     moved = _moved_files(plan.files, notes.get("files"))
     if moved:
         plan = Plan.from_spec(spec, sizes["trial"], sizes["repeat"], moved, packages)
-        offer_questions(cube.records, plan)
+    offer_questions(cube.records, plan)
     return plan
 
 

@@ -74,8 +74,12 @@ def test_parse_spec__takes_the_largest_seed_and_weight_and_refuses_half_a_charac
         with pytest.raises(SweepError, match=r"spec\.tasks\[0\]\.points\[0\]\.base"):
             parse_spec(spec)
     spec["tasks"][0]["points"][0]["base"] = 1
+    spec["evaluations"][0]["sampler"]["params"]["top_p"] = float("nan")
+    with pytest.raises(SweepError, match=r"evaluations\[0\]\.sampler\.params.* without NaN"):
+        parse_spec(spec)
+    spec["evaluations"][0]["sampler"]["params"]["top_p"] = 0.5
     spec["tasks"][0]["label"] = "\ud800"
-    with pytest.raises(SweepError, match="damaged"):
+    with pytest.raises(SweepError, match="half a character"):
         parse_spec(spec)
 
 
