@@ -36,7 +36,17 @@ def test_cluster__is_this_machine_an_address_or_a_class_with_its_options():
 
 @with_cases(
     ("text", "value"),
-    [("90s", 90), ("1.5h", 5400), ("01:00:00", 3600), ("1-12:00:00", 129_600), ("2 d", 172_800)],
+    [
+        *(("90s", 90), ("1.5h", 5400), ("01:00:00", 3600), ("1-12:00:00", 129_600), ("2 d", 172_800)),
+        *(
+            ("1s", 1),
+            ("366d", 31_622_400),
+            ("3m", 180),
+            ("3 min", 180),
+            ("02:03:04", 7384),
+            ("1-02:03:04", 93_784),
+        ),
+    ],
 )
 def test_seconds__are_read_from_what_people_and_slurm_write(text, value):
     assert cluster(f'{{address: a, patience: "{text}"}}').patience == value
