@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcube.stages.infer.reply import EndHabit, Reply, RetryClass, classify
+from evalcube.stages.infer.reply import EndHabit, Reply, RetryClass, classify, one_line
 from tests.cases import with_cases
 
 NOW = 1_700_000_000.0
@@ -229,6 +229,14 @@ def test_classify__errors(status, document, retry_class, cause, detail):
 @with_cases("status", [401, 404, 429, 500, 503])
 def test_classify__an_error_is_no_answer_though_its_body_looks_like_one(status):
     assert reply_to(status, completion()).retry_class is not FINAL
+
+
+@pytest.mark.parametrize("count", [299, 300, 301])
+def test_one_line__is_cut_only_where_it_is_too_long(count):
+    shown = one_line("\x00a\n" + "x" * (count - 2))
+
+    assert len(shown) == min(count, 300)
+    assert shown.endswith("…") == (count > 300)
 
 
 def test_classify__detail_is_one_bounded_printable_line():
