@@ -32,6 +32,13 @@ def test_tokens__are_answered_where_they_are_seen_and_leave_nothing(tmp_path, pl
     for token in tokens:
         token.remove(["worker"])
     assert files(tmp_path) == []
+    folders = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")}
+    assert folders == {
+        "cache",
+        "cache/tmp",
+        "cube",
+        "cube/_evalcube",
+    }  # no folder of tokens stays in the cube
 
 
 def test_tokens__that_are_not_there_are_no_reason_to_write(tmp_path, places):
