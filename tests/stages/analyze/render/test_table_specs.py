@@ -21,7 +21,13 @@ from evalcube.stages.analyze.render.table import (
     shown_notes,
     terminal,
 )
-from evalcube.stages.analyze.render.table_specs import group_spec, metric_spec, pair_spec, pairs_spec
+from evalcube.stages.analyze.render.table_specs import (
+    group_spec,
+    metric_spec,
+    pair_conclusion,
+    pair_spec,
+    pairs_spec,
+)
 from evalcube.stages.analyze.render.text import ABSENT, shorten
 from tests.cases import with_cases
 from tests.stages.analyze.synthetic import PROFILES, Profile, dataset
@@ -336,3 +342,16 @@ def test_group_spec__says_the_level_of_its_intervals():
     heads = [column.head for column in group_spec([row], ["task"], "C_P", 0.9).columns]
 
     assert heads[1:3] == ["C_P", "90%"]
+
+
+def test_pair_conclusion__names_the_tasks_in_which_each_is_ahead():
+    up, down = Estimate(0.1, 0.05, 0.15), Estimate(-0.1, -0.15, -0.05)
+    tasks = tuple(
+        replace(_pair().overall, task=name, difference=difference, p_holm=p)
+        for name, difference, p in [("x", up, 0.01), ("y", up, 0.05), ("z", down, 0.01), ("w", up, 0.001)]
+    )
+
+    text = pair_conclusion(replace(_pair(), tasks=tasks))
+
+    assert "'first' is ahead in x, w; 'second' is ahead in z (" in text
+    assert "In no single task" in pair_conclusion(replace(_pair(), tasks=tasks[1:2]))
