@@ -69,6 +69,6 @@ def test_open_file__is_the_groups_if_it_is_new(root, monkeypatch):
     monkeypatch.setattr(packs, "share", lambda path, _: shared.append(path.name))
 
     packs.OpenFile(root / "packs" / "x", os.O_RDWR | os.O_CREAT)
+    assert shared == ["x"]
     packs.OpenFile(root / "packs" / "x")
-
     assert shared == ["x"]
