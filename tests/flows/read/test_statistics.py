@@ -5,14 +5,16 @@ import shutil
 import numpy as np
 import pytest
 
-from evalcube.flows.read.statistics import _metric_options, leaderboard
+from evalcube.flows.errors import SweepError, WrongTypeError
+from evalcube.flows.read.selection import Part
+from evalcube.flows.read.statistics import _metric_options, compare, leaderboard, metrics, rank
 from evalcube.flows.read.statistics import table as estimate_groups
 from evalcube.flows.run.sweep import run
 from evalcube.flows.run.upsample import upsample
 from evalcube.flows.share.merge import merge_cubes
 from evalcube.flows.state.verify import verify_cube
 from evalcube.stages.analyze.formulas.clustering import cluster_moments
-from evalcube.stages.reply.status import COUNTERS
+from evalcube.stages.reply.status import COUNTERS, Status
 from evalcube.storage.cube.cube import Cube
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import reset, sweep_config
@@ -99,7 +101,7 @@ def test_leaderboard__reads_no_outcomes_of_repeated_questions(swept, tmp_path):
 
 
 def test_leaderboard__of_a_part_counts_the_questions_of_that_part(swept):
-    from evalcube.flows.read.selection import Part, open_part
+    from evalcube.flows.read.selection import open_part
     from evalcube.stages.analyze.labelled.clustering import question_effects
 
     where = Part(where=("task=arithmetic", "length=3"))
@@ -140,3 +142,132 @@ def test_metric_options__give_each_metric_the_settings_that_it_takes():
         "geom_at_k": {"pass_power": 2.0},
         "g_pass_at_k_tau_ci": {"tau": 0.5, "alpha0": 1.0},
     }
+
+
+def test_metric_options__name_what_no_metric_takes_and_what_one_lacks():
+    with pytest.raises(
+        SweepError, match=r"takes 'tau'\. Those asked for take: alpha0, beta0, bounds, confidence"
+    ):
+        _metric_options(["pass_at_k_ci"], {"tau": 0.5})
+    with pytest.raises(SweepError, match=r"g_pass_at_k_tau needs the setting `tau`\. .*tau=0\.5"):
+        _metric_options(["pass_at_k", "g_pass_at_k_tau"], {})
+    assert _metric_options(["pass_at_k"], {"confidence": 0.9}) == {}
+
+
+@pytest.mark.parametrize(
+    ("analysis", "name", "value"),
+    [
+        (leaderboard, "version", "v3"),
+        (leaderboard, "mode", "X_P"),
+        (leaderboard, "weigh", "points"),
+        (estimate_groups, "mode", "auto"),
+        (estimate_groups, "weigh", "models"),
+        (rank, "version", "v3"),
+        (compare, "truncated", "right"),
+        (compare, "weigh", "models"),
+        (metrics, "names", ["pass@k"]),
+    ],
+)
+def test_analyses__refuse_an_option_that_there_is_not(swept, analysis, name, value):
+    with pytest.raises(
+        SweepError, match=f"`{name}`: there is no '{value if isinstance(value, str) else value[0]}'"
+    ):
+        analysis(swept / "once.zarr", **{name: value})
+
+
+def test_leaderboard__is_in_the_order_of_the_column_that_is_asked_for(swept):
+    boards = [
+        leaderboard(swept / "once.zarr", draws=50, sort=column) for column in ("tokens", "accuracy", "")
+    ]
+
+    assert [board.sort for board in boards] == ["tokens", "accuracy", ""]
+    tokens, right, _ = (list(board.rows) for board in boards)
+    assert tokens == sorted(tokens, key=lambda row: row.tokens_per_trial)
+    assert right == sorted(right, key=lambda row: -row.accuracy.value)
+
+
+def test_compare__has_the_pairs_of_the_models_that_are_named_in_their_order(swept):
+    cube = swept / "once.zarr"
+    (pair,), (turned,), (numbered,) = (
+        compare(cube, models).pairs for models in ([], ["beta", "alpha"], [1, "alpha"])
+    )
+
+    assert (pair.first, pair.second) == (turned.second, turned.first) == (numbered.second, numbered.first)
+    assert pair.overall.difference.value == pytest.approx(-turned.overall.difference.value)
+    assert pair.overall.difference.value != 0
+    with pytest.raises(SweepError, match="named twice"):
+        compare(cube, ["alpha", 0])
+    with pytest.raises(SweepError, match="at least two evaluations, got 1; here are: alpha, beta"):
+        compare(cube, ["alpha"])
+    with pytest.raises(SweepError, match="at least two evaluations, got 1; here are: alpha"):
+        rank(cube, Part(["model=alpha"]))
+
+
+def test_compare__of_one_repeat_is_of_the_first_answers(swept):
+    cube, statuses = swept / "once.zarr", Cube.open(swept / "once.zarr").dataset()["status"].to_numpy()
+
+    (first,), (every,) = compare(cube, repeats=1).pairs, compare(cube).pairs
+
+    right = (statuses == Status.CORRECT)[..., :1]
+    asked = statuses[0, ..., 0] != 255
+    only = [int((right[i, ..., 0] & ~right[1 - i, ..., 0])[asked].sum()) for i in (0, 1)]
+    assert [first.overall.first_only, first.overall.second_only] == only
+    assert [every.overall.first_only, every.overall.second_only] != only
+
+
+def test_rank__orders_the_rows_of_the_board(swept):
+    result = rank(swept / "once.zarr", draws=50)
+
+    assert [row["model_name"] for row in result.records()] == [row.model_name for row in result.board.rows]
+    assert result.board.draws == 50
+
+
+def test_metrics__draw_powers_of_two_up_to_the_number_of_repeats(swept):
+    part, estimates = metrics(swept / "once.zarr")
+
+    assert part.arrays.sizes["repeat"] == 3
+    assert estimates["k"].values.tolist() == [1, 2]
+    assert estimates.attrs["metrics"] == ["pass_at_k", "pass_hat_k"]
+    assert estimates["model"].values.tolist() == ["alpha", "beta"]
+    assert metrics(swept / "once.zarr", k=[3, 1])[1]["k"].values.tolist() == [3, 1]
+
+
+@pytest.mark.parametrize("k", [0, 4])
+def test_metrics__refuse_more_draws_than_answers_and_none(swept, k):
+    with pytest.raises(SweepError, match=rf"`k`: {k} is not from 1 to 3"):
+        metrics(swept / "once.zarr", k=[1, k])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind", "problem"),
+    [
+        ({"settings": ["tau"]}, WrongTypeError, "`settings`"),
+        ({"settings": {"confidence": "high"}}, WrongTypeError, "`confidence`"),
+        ({"names": []}, SweepError, "`names`: nothing is named"),
+        ({"by": ["modle"]}, SweepError, "`by`"),
+        ({"k": [1.5]}, SweepError, "`k`"),
+    ],
+)
+def test_metrics__name_the_argument_that_is_none(swept, wrong, kind, problem):
+    with pytest.raises(kind, match=problem):
+        metrics(swept / "once.zarr", **wrong)
+
+
+def test_metrics__have_intervals_of_the_level_that_is_asked_for(swept):
+    wide, narrow = (
+        metrics(swept / "once.zarr", names=["pass_at_k"], k=[1], settings=settings)[1]
+        for settings in (None, {"confidence": 0.5})
+    )
+
+    np.testing.assert_array_equal(wide["pass_at_k"], narrow["pass_at_k"])
+    assert narrow.attrs["settings"] == {"confidence": 0.5}
+    assert (wide["pass_at_k_lower"] < narrow["pass_at_k_lower"]).all()
+
+
+def test_table__groups_by_names_as_they_are_typed(swept):
+    estimates = estimate_groups(swept / "once.zarr", by=[" task ", "model"])[1]
+
+    assert estimates["task"].values.tolist() == ["arithmetic", "boolean"]
+    assert estimates["model"].values.tolist() == ["alpha", "beta"]
+    assert "points_told" in estimates.attrs
+    assert "model" not in estimate_groups(swept / "once.zarr", by=["task"])[1].sizes

@@ -105,6 +105,7 @@ def test_unfinished__asks_anew_for_a_region_that_is_not_as_recorded(tmp_path: Pa
 
     assert sorted(region.positions) == everything.tolist()
     assert (region.kept, region.generation, region.grader) == (store.NOTHING_KEPT, 1, None)
+    assert work_of(opened).keys() == {(0, 0)}
     again = SweepStore(opened.cube, opened.plan)
     again.trust(next(receipt for receipt in again.receipts if receipt.region == Region(0, 0, 0)))
     assert work_of(again) == {}
@@ -262,3 +263,17 @@ def test_open_store__leaves_a_cube_whose_batch_is_under_way(tmp_path: Path) -> N
     with pytest.raises(OtherSweepError):
         open_store(plan_of(RECIPE, seed=7), url)
     assert Cube.open(url).attrs["spec"]["seed"] != 7
+
+
+def test_relabel__takes_over_prices_and_writes_damaged_labels_anew(tmp_path: Path) -> None:
+    opened = store_of(tmp_path, RECIPE)
+    names = opened.cube.read_label("model_name").tolist()
+    for chunk in (*Path(opened.cube.url).glob("model_name/c*"), *Path(opened.cube.url).glob("trial/c*")):
+        chunk.write_bytes(b"not a chunk")
+
+    store.relabel(opened.cube, plan_of(replace(RECIPE, price=30.0)))
+
+    cube = Cube.open(opened.cube.url)
+    assert cube.read_label("price_completion").tolist() == [30.0, 30.0]
+    assert cube.read_label("model_name").tolist() == names
+    assert cube.dataset()["trial"].values.tolist() == list(range(8))

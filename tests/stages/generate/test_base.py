@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube.stages.generate import Cell, Task, Trial
-from evalcube.stages.generate.base import TaskParams, param
+from evalcube.stages.generate.base import TaskParams, param, second_paragraph
 from evalcube.stages.generate.errors import TaskError
 from evalcube.stages.generate.stream import Stream
 
@@ -78,6 +78,10 @@ def test_extras__that_are_no_list_are_no_tools_and_no_turns(
     name: str, value: object, expected: object
 ) -> None:
     assert getattr(of_extras(**{name: value}), name) == expected
+
+
+def test_second_paragraph__is_all_between_the_first_two_gaps() -> None:
+    assert second_paragraph(Trial("Read this.\n\na\nb\n\nWhat is it?\n\nAnswer.", "a")) == "a\nb"
 
 
 @pytest.mark.parametrize("index", [-1, 3, 4])
