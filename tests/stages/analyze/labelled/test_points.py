@@ -1,6 +1,7 @@
 """Evaluations are ranked on points that more than half were asked; those without some of them are not ranked."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
