@@ -265,7 +265,7 @@ def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str 
             return REFUSED
         leads = not last if form.labels else last or low == 0
         chosen = _leading(line, low, inside, form) if leads else None
-        if last and chosen and not LINE_END.match(line, chosen.end):
+        if last and chosen and not (LINE_END.match(line, chosen.end) or _noun(line, chosen, form)):
             chosen = None
         if chosen is None:
             affirmed = [m for m in inside if words.is_affirmed(line, m.start, m.end)]

@@ -41,7 +41,7 @@ BAD = {
     ),
     "missing section": (
         text(models=""),
-        "c.yaml:1: models: is missing. Add it: What is measured",
+        "c.yaml:1: models: is missing. Add it: Models to measure",
     ),
     "parameter of imported evaluations": (
         text(samplers="greedy: {imported: {tool: x}}"),

@@ -231,7 +231,7 @@ def test_metric_spec__marks_groups_whose_points_have_not_enough_answers():
     assert spec.notes[0] == "Part of the cube (where task=sort)."
     assert "own" in spec.notes
     assert spec.notes[-1].startswith("* Some points")
-    assert "first plan" in spec.notes[1]
+    assert "first run" in spec.notes[1]
     assert not any(note.startswith("*") for note in metric_spec([metric()], ["model"], ["pass_at_k"]).notes)
 
 
