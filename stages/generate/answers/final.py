@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from evalcube.stages.generate.answers import wording as words
+from evalcube.stages.generate.answers.passages import CHATTER
 
 if TYPE_CHECKING:
     from evalcube.stages.generate.answers.values import Form
@@ -48,6 +49,7 @@ def is_taken_back(tail: str, value: str, mentions: Sequence[Mention], *, free: b
             m._replace(start=m.start - begin, end=m.end - begin) for m in mentions if begin <= m.start < high
         ]
         claim = _claim(sentence, value, inside)
+        claim = None if claim == "other" and CHATTER.match(sentence) else claim  # a check has other values
         cued, turned = turned, words.TURNS.search(sentence) is not None
         turns = claim == "other" and (turned or cued or (ends and low > 0 and _concludes(sentence, inside)))
         denies = claim == "denied" or _withdraws(sentence, value, inside, topic)
