@@ -65,14 +65,15 @@ def _claim(
 ) -> Literal["again", "denied", "other"] | None:
     """What a sentence makes of the last value that it states: the answer again, or denied, or another one."""
     claim: Literal["other"] | None = None
+    supposes = bool(mentions) and words.CONDITION.search(sentence) is not None
     for mention in reversed(mentions):
         ends = (LINE_END if mention.weak else words.ENDS).match(sentence, mention.end)
         affirmed = words.is_affirmed(sentence, mention.start, mention.end)
-        if mention.value == value and words.is_denied(sentence, mention.start, mention.end):
+        if mention.value == value and not affirmed and words.is_denied(sentence, mention.start, mention.end):
             return "denied"
         if mention.value == value and affirmed and (ends or words.RIGHTLY.match(sentence, mention.end)):
             return claim or "again"
-        if mention.value and affirmed and ends and not words.CONDITION.search(sentence):
+        if mention.value and affirmed and ends and not supposes:
             claim = "other"
     return claim
 

@@ -150,8 +150,7 @@ def _words_of_line(line: str, *, stated: bool = False) -> str | None:
     """The words of a line; behind a statement, without what only leads to them."""
     line = line.rstrip("|").strip()
     if stated:
-        line = line.lstrip(":=, ")
-        line = without_markup(line)
+        line = without_markup(line.lstrip(":=, "))
     return None if not line or len(line) > LONGEST_TEXT or _HOLDER.fullmatch(line) else line
 
 

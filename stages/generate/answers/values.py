@@ -125,7 +125,7 @@ def read_final(text: str, form: Form) -> str | None:
         note("reply's end" if unmarked or marked else "no place", form.name, read=unmarked is not None)
         return unmarked
     final = value and _unless_taken_back(text[_end_of(text, passage, value, form) :], value, form)
-    if _is_contradicted(text, marked, passage, value, form):
+    if final and _is_contradicted(text, marked, passage, value, form):
         final = REFUSED
     note("correction" if value and not final else passage.rank.value, form.name, read=bool(final))
     return final or None
