@@ -22,6 +22,7 @@ from pydantic_core import PydanticUndefined
 import evalcube
 from evalcube.flows.cli.app import OWN_CODES, app
 from evalcube.flows.cli.output import EXIT_CODES
+from evalcube.flows.config.cluster import seconds
 from evalcube.flows.config.field_types import forms, sections_below
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.recipes import recipe_names, suite_names, suite_section
@@ -135,6 +136,8 @@ def _is_mapping(field: FieldInfo) -> bool:
 
 def _kind(annotation: Any, links: Links) -> str:
     """What a value may be, in words, with links to sections."""
+    if seconds in {getattr(rule, "func", None) for form in get_args(annotation) for rule in get_args(form)}:
+        return "time"  # with its unit, where the program has seconds
     words = [_form(form, links) for form in forms(annotation) if form is not NoneType]
     return " or ".join(dict.fromkeys(words))
 

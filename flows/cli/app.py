@@ -38,7 +38,7 @@ OWN_CODES = {
     "verdict": {0: "PROGRESS, or SOLO with each layer at the threshold", 1: "any other verdict"},
     "diff": {0: "the cubes are equal", 1: "they differ"},
     "import": {1: "logs or samples were left out, see the list"},
-    "forget": {1: "some replies are kept"},
+    "forget": {1: "some cached replies stay: another process writes their file"},
 }
 """By command, what exit codes mean there and nowhere else."""
 

@@ -166,7 +166,7 @@ def verdict(
     weights
         Weights of the layers, such as fact=2,judge=1; default: equal weights.
     gold_variant
-        The variant whose answers people rated, if rows name none; default: the control.
+        The variant that people rated, where the file of --gold names none; default: the control.
     missing
         Largest share of a variant's scores that may be missing; default: 0.1.
     holdout

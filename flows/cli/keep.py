@@ -34,7 +34,7 @@ cache_commands = typer.Typer(cls=CommandGroup, help="Manage a response cache.", 
 
 @cache_commands.command(cls=Command)
 def stats(cache: options.Cache, as_json: options.Json = False) -> None:
-    """Count entries, their bytes, damaged ones in quarantine, and packs that are being written."""
+    """Count entries and their bytes, damaged entries set aside, and packs (files of entries) being written."""
     from evalcube.flows.keep.cache import stats as make
 
     document = make(cache)
@@ -83,7 +83,7 @@ def gc(
     yes: Annotated[bool, typer.Option("--yes")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Delete the entries that no cube named with --keep references; let no sweep of another cube run meanwhile.
+    """Delete the entries that no cube named with --keep uses; meanwhile, run no sweep of a cube not named.
 
     Parameters
     ----------

@@ -158,8 +158,8 @@ def _shared() -> None:
         Where workers run: local, a scheduler's address, or a YAML file that describes a cluster; default: the
         config's.
     workers
-        Local worker processes; default: none (the command's own process works) if at most 100,000 trials
-        are left, else one per core, at most eight.
+        Local worker processes; default: if at most 100,000 trials are left, the command itself does the
+        work; otherwise one per core, at most eight.
     """
 
 

@@ -253,7 +253,7 @@ def import_command(
         Where the questions go; default: beside the cube.
     map : NAME=FIELD,...
         Your fields for prompt, response, correct, id, model, repeat, reference, ...; for any log, cluster=FIELD: the
-        field whose value related questions share.
+        field that is equal in related questions.
     model
         Name of the model, instead of the logs'.
     task

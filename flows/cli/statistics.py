@@ -71,8 +71,8 @@ def compare(
     truncated
         wrong: a truncated answer counts as wrong. drop: leave out trials in which either model's answer was truncated.
     flips
-        Show the questions that only one of two models got right, with both answers. For two cubes: A.zarr B.zarr [MODEL
-        [MODEL OF B]].
+        Show the questions that only one of two models got right, with both answers. Two cubes are compared, not
+        merged: A.zarr B.zarr MODEL_IN_A [MODEL_IN_B; default: the same].
     limit
         With --flips: maximum number of questions to show; default: 20, with --json and --csv all.
     """

@@ -110,7 +110,7 @@ class ClusterSection(create_model("_Made", __base__=Section, **_CLASS)):  # type
     minimum
         Workers to wait for before the first request.
     patience
-        How long a run waits for workers, such as 20m; default: 60s, or 1h for a new cluster.
+        How long a run waits for workers: 90s, 20m, 2h, 1d; default: 60s, or 1h for a new cluster.
     workers
         Which workers are used: names or addresses, or {resource: NAME}; default: all.
     priority

@@ -228,7 +228,7 @@ class Recipe(Section):
     licence
         Licence of the rows; if empty, the one that `evalcube data list` shows.
     revision
-        Where the pinned commit comes from; if empty, the newest commit at the first fetch is used.
+        Who pins the data set's commit, such as inspect_evals 0.26.0; if empty, the first fetch does, to the newest.
     sources
         What the recipe follows or departs from.
     """

@@ -45,7 +45,7 @@ class Prices(Section):
     cached
         USD per million prompt tokens that the endpoint had in its cache; default: as `prompt`.
     batch
-        Factor for these prices in batches, such as 0.5; default: the prices above are taken to be those of batches.
+        Factor for these prices in batches, such as 0.5; default: 1, for prices that already are those in batches.
     """
 
     prompt: Number = Field(default=0.0, ge=0, le=1_000_000)

@@ -95,8 +95,8 @@ def run(
         the Dask client that is open in this process, else that in the environment variable ``DASK_SCHEDULER_ADDRESS``,
         else none: the sweep runs on this machine.
     workers
-        Number of local worker processes; default: none (this process does the work) if at most 100,000 trials are left,
-        else one per core, at most eight.
+        Number of local worker processes; default: if at most 100,000 trials are left, this process does the work;
+        otherwise one per core, at most eight.
     cluster
         A Dask cluster or client, which stays open; the address of a scheduler; a value that `cluster` may have in a
         config; or the path of a YAML file with such a value. Cannot be combined with `scheduler` or `workers`. Default:

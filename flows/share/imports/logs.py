@@ -178,7 +178,7 @@ def import_logs(
     map
         For JSON lines of your own: your names for evalcube's fields, such as ``prompt=question,correct=score``, or a
         mapping. For logs of Inspect and lm-eval, only ``cluster=FIELD``: the field of a sample's metadata or document
-        whose value related questions share. Default: evalcube's names.
+        that is equal in related questions. Default: evalcube's names.
     correct_from
         Lowest score, from 0 to 1, that counts as right; default: scores must be 0 or 1.
     subscribers

@@ -184,7 +184,7 @@ def tier_score(
     basis: Basis = "completed",
     expected: ArrayLike | None = None,
 ) -> TierScores:
-    """1000 × the geometric mean of the tasks' scores, from summed counters.
+    """Score of a tier: 1000 × the geometric mean of its tasks' scores, each at least 0.01.
 
     A task scores U − n_t/n, but at least 0.01, where U is the upper end of Wilson's interval of n_e − g successes
     in n_u − g trials: n_e correct, n_u completed, n_t truncated of n trials, g the summed guess chances.

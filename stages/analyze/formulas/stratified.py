@@ -61,7 +61,7 @@ def stratified(
     confidence: float | None = None,
     units: ArrayLike | None = None,
 ) -> Bounds:
-    """Weighted mean over strata of one estimator, with lower and upper bound.
+    """Mean of one estimator, weighted over strata, with lower and upper bound.
 
     Parameters
     ----------

@@ -56,7 +56,7 @@ class Constraints(Task[ConstraintsParams]):
     name = "constraints"
     version = 1
     summary = "a text that keeps several rules, each checked by counting"
-    guess_rule = "with two rules 1/40, which any text with the required word has; else 0"
+    guess_rule = "with two rules 1/40, the chance of the right number of words; else 0"
     Params = ConstraintsParams
 
     def generate(self, params: ConstraintsParams, stream: Stream) -> Trial:

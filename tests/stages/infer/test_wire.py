@@ -197,7 +197,7 @@ ELSEWHERE = {
     "an event that is not part of a reply, with no finish reason after it": (
         True,
         ERROR,
-        "cut reply`, or `http STATUS",
+        "http STATUS` if it has an error message, else `cut reply",
     ),
     "any other `event: error`, or an object with `error`, in a stream": (True, ERROR, "http STATUS"),
     "more refusals than a fifth of a model's trials": (False, ERROR, "more than a fifth refused"),

@@ -46,7 +46,7 @@ def paired_difference(
     confidence: float | None = None,
     units: ArrayLike | None = None,
 ) -> Bounds:
-    """Difference of two success rates with bounds: weighted mean over strata of (right only first − only second)/n.
+    """Difference of two success rates with bounds: weighted mean over strata of (first_only − second_only)/trials.
 
     A trial is worth 1, −1 or, if both were right or both wrong, 0; see `evalcube.stages.analyze.formulas.stratified`.
 
