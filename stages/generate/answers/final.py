@@ -129,23 +129,19 @@ def has_rival(line: str, mentions: Sequence[Mention], form: Form) -> bool:
 def is_one_of_several(sentence: str, low: int, chosen: Mention, mentions: Sequence[Mention]) -> bool:
     """Whether a number beside that of a sentence is no circumstance, reason or step to it."""
     start, end = chosen.start - low, chosen.end - low
-    premise = words.PREMISE.match(sentence) or _CALCULATED.search(_CLAUSE.split(sentence[:start])[-1])
-    explained: object = False
+    premise = _CALCULATED.search(_CLAUSE.split(sentence[:start])[-1])
     for rival in mentions:
         at, after = rival.start - low, rival.end - low
         if rival.weak or rival.value in (None, chosen.value) or not words.is_affirmed(sentence, at, after):
             continue
         gap = sentence[end:at] or sentence[after:start]
-        apart, relates = _CLAUSE.search(gap), words.NEARLY_RELATES
+        apart = _CLAUSE.search(gap)
         if at < start:
-            explained = premise or not apart or words.RESULTS.search(sentence, after)
+            explained: object = premise or not apart or words.RESULTS.search(sentence, after)
         else:
-            joined = explained and sentence[:at].endswith((", ", " and ")) and sentence[at].isdigit()
-            relates, reason = (words.RELATES, words.CAUSE) if apart else (relates, words.REASON)
-            explained = joined or gap.count("(") > gap.count(")") or reason.search(gap)
-            step = not apart and SUM_RESULT.search(gap)
-            explained = explained or step or words.SUBSET.match(sentence, after)
-        explained = explained or relates.search(_CLAUSE.split(sentence[:at])[-1])
+            reasons = (words.CAUSE,) if apart else (words.REASON, SUM_RESULT)
+            explained = any(reason.search(gap) for reason in reasons)
+        explained = explained or words.NEARLY_RELATES.search(_CLAUSE.split(sentence[:at])[-1])
         if not explained:
             return True
     return False
@@ -163,12 +159,12 @@ def hedges(line: str, mentions: Sequence[Mention], form: Form) -> bool:
         amount = line[left.start] in "$€£¥₹" and words.RELATES.search(gap)  # $520 in 13 weeks
         joins = form.counts and not (amount or (alike and left.value) or words.is_stated(line, right.start))
         if joins and _ONE_WORD.fullmatch(gap):
-            return not (words.REASON.match(gap) or words.SUBSET.match(line, right.end))
+            return not words.REASON.match(gap)
         calculated = left.value is None and words.is_stated(line, right.start)
         if alike or calculated or len(gap) > 60 or not words.GAP.fullmatch(gap):
             continue
-        weak = (left.weak or right.weak) and not LINE_END.match(line, right.end)
         remark = gap.lstrip(" *_`\"')$")[:1] in ("(", ".") or words.EQUATES.search(gap)
+        weak = (left.weak or right.weak) and not LINE_END.match(line, right.end)
         either = words.ALTERNATIVE.search(gap) or not (weak or remark)
         if either and not any(words.is_denied(line, m.start, m.end) for m in (left, right)):
             return True

@@ -96,7 +96,7 @@ _SPELLED = "|".join(
 )
 """Words that multiply; in scripts without spaces a noun may touch them."""
 _SCALE = rf"(?:\s?(?P<scale>{_SPELLED})|(?P<short>{'|'.join(_SHORT_SCALES)})\b)"
-_MONEY = r"(?:US|AU|CA|HK|NZ|[ACS])?[$€£¥₹₩]\s?|\b(?:USD|EUR|GBP|INR|Rs\.?)\s"
+_MONEY = r"(?:US|AU|CA|HK|NZ|[ACRS])?[$€£¥₹₩]\s?|\b(?:USD|EUR|GBP|CHF|INR|Rs\.?)\s"
 NUMBER = re.compile(
     rf"(?<![.^])(?<![^\W{_SPACELESS}])(?:(?<!<)(?<!<[-=])|(?=[^<>\n]{{1,40}}>))"
     rf"(?:(?<![\w)\]}}%|])(?<![0-9)\]}}%] )(?P<sign>[-+—](?=[0-9.$€£¥₹])|\A[-+] (?=[0-9])"
@@ -109,7 +109,7 @@ NUMBER = re.compile(
 )
 _NO_NUMBER_BEFORE = cue(
     r"(?:\A(?:>=?|<=?\s)|\|-|[√∛∜^±∓≥≤≠≪≫⌊⌈]|-(?=\()|[\w}^_]\{|\}\s?\{|[\w)\]}]\s?(?:[<>]|(?<![-=])>)=?|(?:[0-9\]}%]|(?<![A-Za-z]{2})\)|(?<![^\W_])[a-zα-ω]|[a-z](?=\s[+×÷]))\s?"
-    r"(?:[-+/×·÷^]|(?<!\*)\*(?!\*)|(?<=[0-9])\*\*)|[0-9][.,:'’]|\^[0-9]\s?=|[0-9][knxyz]\s?=|[A-Za-z]-|[A-Za-z0-9]\()[\s$(]{0,2}\Z"
+    r"(?:[-+/×·÷^]|(?<!\*)\*(?!\*)|(?<=[0-9])\*\*)|[0-9][.,:'’]|[a-z)]\^[0-9]\s?=|[0-9][knxyz]\s?=|[A-Za-z]-|[A-Za-z0-9]\()[\s$(]{0,2}\Z"
 )
 _NO_NUMBER_AFTER_WORDS = cue(
     r"(?:\\(?!<commands_around_numbers>)[a-z]+\s?\{?|[0-9]\s(?:out\s)?of\s|<bounds>"
@@ -118,7 +118,7 @@ _NO_NUMBER_AFTER_WORDS = cue(
 """What makes a number a part of something else: an argument, an operand, a bound, the end of a range or of a date.
 Words are looked for apart, as most numbers have none before them."""
 _NO_NUMBER_AFTER = cue(
-    r"!(?!\[)|[√∛π∞²³¹⁰⁴-⁹⁺⁻₀-₉∶]|\s?(?:分[之の]|又|[兆조])|\s?(?:\\(?!text|quad|approx|right|circ|end)[a-z]+|\^|\*\*(?=[0-9({])|[±∓]|\+/?-)"
+    r"!(?!\[)|\s?[√∛π∞]|[²³¹⁰⁴-⁹⁺⁻₀-₉∶]|\s?(?:分[之の]|又|[兆조])|\s?(?:\\(?!text|quad|approx|right|circ|end)[a-z]+|\^|\*\*(?=[0-9({])|[±∓]|\+/?-)"
     r"|\s?%?\s?[-+*/×·÷~〜][\s$]?(?:[0-9(\\]|[b-hj-z](?![\w'’-]))|\s?[+×÷]|\s?(?:%\s?%|[≤≥≠]|[<>]=?\s?\.?\w{1,4}\b(?![>/])"
     r"|(?:%|percent)\sof\s[0-9])|_\{?[0-9]|[:/][0-9A-Za-z]|[.,'’′][0-9]|[0-9]|\s?(?:\.\.\.?|…)\s?[0-9]|\([0-9a-z]"
     r"|(?!<units_that_touch>(?![A-Za-z]))[A-Za-zα-ω]"

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from enum import Enum
 from html import unescape
 from itertools import islice
+from string import ascii_lowercase, ascii_uppercase
 from typing import NamedTuple
 from unicodedata import decimal
 
@@ -58,11 +59,12 @@ class Passage(NamedTuple):
 _PLAIN = (
     dict.fromkeys("\u2010\u2011\u2012\u2013\u2212\ufe63", "-")
     | {chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
+    | {chr(0x24B6 + i): letter for i, letter in enumerate(ascii_uppercase + ascii_lowercase)}
     | dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u2061\u2062\u2063\ufe0f", "")
     | dict(zip("\u3000\r\u2028\u2029।「」", ' \n\n\n.""', strict=True))
     | {"\u2047": "??", "。": ". ", "、": ", "}
 )
-"""Minus signs, full-width forms, line ends and invisible characters."""
+"""Minus signs, full-width forms, letters in circles, line ends and invisible characters."""
 _ODD = re.compile(f"[{''.join(map(re.escape, _PLAIN))}]")  # ten times as fast as str.translate
 _END_TOKENS = re.compile(
     r"<\|[\w\u2581]{1,60}\|>|</?(?:s|bos|eos)>|<(?:start|end)_of_turn>|\[/?(?:INST|EOS)\]"
@@ -75,7 +77,6 @@ _STRUCK = re.compile(
 _HTML = cue(r"</?<html>\s?/?>")
 _ENTITY = re.compile(r"&(?:[A-Za-z]{2,8}|#[0-9]{2,6});")
 _LATEX_TEXT = re.compile(rf"\\{phrases('latex_text')}\s{{0,3}}\{{((?>[^{{}}\\\n]*))\}}")
-_COPULA = re.compile(r"(?<=[0-9A-Za-z日일号*\"'`.)\]}>])\s?(?:です|だ|입니다|이다|예요|이에요)(?![^\W\d_])")
 _SCRIPT = "[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]"
 _JOINED = re.compile(
     rf"(?<=[A-Za-z])(?={_SCRIPT})|(?<={_SCRIPT})(?=[A-Za-z])|(?<=[0-9])(?=[\u3040-\u30ff\uac00-\ud7a3])"
@@ -114,7 +115,6 @@ def _break(match: re.Match[str]) -> str:
 def normalise(text: str) -> str:
     """The text `clean`, and without LaTeX around words and in numbers."""
     text = clean(text)
-    text = text if text.isascii() else _COPULA.sub("", text)
     if "\\" in text or "{,}" in text:
         text = _LATEX_COMMA.sub(",", _LATEX_TEXT.sub(r"\1", text))
         text = _LATEX_SPACE.sub(" ", text)
@@ -165,8 +165,6 @@ _AFTER_ASKED = cue(
 )
 _QUOTED = re.compile(r"\s[\"'`“‘][^\"'`”’]*\Z")
 """What stands before a mark that the line quotes, from its prompt or from somebody else, behind other words."""
-_MARK_ITSELF = re.compile(r"(?:Answer|ANSWER)[*_]{0,3}:")
-"""The asked form to the letter, which may stand within a line too."""
 _AFTER_SAID = cue(
     r"s?(?:\b[^\n:=]{0,60}?(?:[:=\u2192\u21d2]|->|=>|(?<!you )(?<!we )(?<!I )\b(?:is|are|was|equals|becomes|(?:comes"
     r"|turns) out(?: to be| as)?)\b:?(?! that\b:?)|\b(?:would|must|should|will|has to|can only|shall)(?: (?:therefore"
@@ -265,7 +263,7 @@ def _place(text: str, mark: re.Match[str]) -> _Place | None:
     if quoted or (not begins and CONDITION.search(_CLAUSE.split(before)[-1])):
         return None
     spot = _subject(text, at, end)
-    if spot is None and (begins or _MARK_ITSELF.match(text, at) or _TABLE.match(text, end)):
+    if spot is None and (begins or _TABLE.match(text, end)):
         after = _AFTER_ASKED.match(text, end)
         spot = (Rank.ASKED, after.end(), "") if after else None
     return spot or _statement(text, at, end)

@@ -181,7 +181,9 @@ def first_line(tail: str, longest: int = places.SEGMENT) -> str:
 
 # ---- a value in a line
 
-_NOUN = re.compile(r"\s(?!of\b|or\b|and\b|not\b)[A-Za-zµ][\w²³/]{0,19}(?:\s[a-z]{2,20})?(?=[\s*_.!]*$)")
+_NOUN = words.cue(
+    r"\s?%|[\u3040-\u9fff\uac00-\ud7a3]|\s(?!of\b|or\b|and\b|not\b)[a-zµ][\w²³/]{0,19}(?:\s(?:of\s)?[a-z]{2,20})?(?=[\s*_.!]*$|\s<relates>\b)"
+)
 _SENTENCE = re.compile(r"(?<=[.!?])[\"'`*)]{0,3}\s+(?=[A-Z(\"'*`])")
 _STOP_OR_LINE = re.compile(r"\n|(?<=[.!?]) (?=[A-Z])")
 _LEFT_SIDE = re.compile(
@@ -234,6 +236,11 @@ def at_end(text: str, form: Form) -> str | None:
     return None
 
 
+_REMARK = re.compile(r"(?:\w|[^\x00-\x7f])[^(\n]{0,9}\([^()\n]{0,60}\Z")
+_UNFINISHED = re.compile(r"[.!?]\s(?:[^.!?\\\n]|[.](?=\w)){0,300}[\w,]\s*\Z")
+"""A sentence that does not end, after another one."""
+
+
 def _is_doubtful(tail: str, mentions: Sequence[Mention], at: Mention) -> bool:
     """Whether the sentence with a value, or what follows it, leaves open whether it is the answer."""
     for mention in reversed(mentions):  # what is said of others is no doubt
@@ -245,6 +252,7 @@ def _is_doubtful(tail: str, mentions: Sequence[Mention], at: Mention) -> bool:
     return (
         words.DOUBT.search(tail, begin) is not None
         or words.breaks_off(tail)
+        or _UNFINISHED.search(tail, at.end) is not None
         or (opened is not None and words.CONFIRMS.search(tail, opened.end()) is None)
     )
 
@@ -260,7 +268,7 @@ def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str 
         return REFUSED
     spans = list(pairwise([0, *(cut.end() for cut in _SENTENCE.finditer(line)), len(line)]))
     for low, high in reversed(spans) if last else spans:
-        inside = [m for m in mentions if low <= m.start < high]
+        inside = [m for m in mentions if low <= m.start < high and not _is_remark(line, low, m, form)]
         if line[low:high].rstrip(" *_`\"')").endswith("?"):
             return REFUSED
         leads = not last if form.labels else last or low == 0
@@ -284,7 +292,7 @@ def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str 
                 or (form.counts and not last and is_one_of_several(line[low:high], low, chosen, inside))
             )
             return REFUSED if contested or chosen.value is None else chosen.value
-    return None
+    return REFUSED if loose and form.counts and not all(m.weak for m in mentions) else None
 
 
 def _leading(line: str, low: int, mentions: Sequence[Mention], form: Form) -> Mention | None:
@@ -340,17 +348,19 @@ def _stated_value(
     return [m for m in candidates if m.end <= min(end for end in ends if end >= candidates[0].end)][-1]
 
 
-_NAMED = re.compile(r"\W*[A-Za-z]*(?:[A-Z][a-z]|[a-z][A-Z])\w*\s")
-"""A name that a number belongs to, as in "Apollo 11"."""
+def _is_remark(line: str, low: int, at: Mention, form: Form) -> bool:
+    """Whether a number stands in a bracket behind words."""
+    return form.counts and _REMARK.search(line, max(low, at.start - 80), at.start) is not None
 
 
 def _loose_value(line: str, affirmed: Sequence[Mention], form: Form) -> Mention | None:
-    """The last value of an answer line's first sentence that is no circumstance, no reason and no part of a name."""
-    strong = [m for m in affirmed if not m.weak and (not form.labels or line[m.start] in "([")]
-    if form.counts_things and len(strong) == 1 and _NAMED.fullmatch(line, 0, strong[0].start):
-        return None
-    heads = [m for m in strong if not words.NEARLY_RELATES.search(line[: m.start])]
-    return next(reversed(heads or strong), None)
+    """The label in brackets, or the only number with a unit, of an answer line's first sentence."""
+    strong = [m for m in affirmed if not m.weak]
+    if form.labels:
+        return next((m for m in reversed(strong) if line[m.start] in "(["), None)
+    heads = [m for m in strong if not words.NEARLY_RELATES.search(line[: m.start])] or strong
+    counted = [m for m in heads if not form.counts_things or line[m.start] in "$€£" or _noun(line, m, form)]
+    return counted[0] if len(heads) == len(counted) == 1 else None
 
 
 def _by_name(line: str, low: int, at: Mention, affirmed: Sequence[Mention]) -> bool:

@@ -45,7 +45,7 @@ _UNSURE = cue(
 )
 _OPEN_END = cue(
     r"[\s\"'`*)$]{0,4}(?:\s?\?|,? (?:right|correct|no|isn['’]t it)\?"
-    r"|,? if (?:(?!(?:i|my|the|you)\b)[^.,\n]{1,40},\s|[^.\n]{1,80}\botherwise\b)|(?:,\s?)?(?:maybe|perhaps|possibly)\b"
+    r"|\s\(?if\b|(?:,\s?)?(?:maybe|perhaps|possibly)\b"
     r"|\s(?:would|might|could) (?:be|have)\b(?! (?:the|my) \w*\s?answer)|\s?(?:±|\+/-|か(?!ら)|または|もしくは))"
 )
 _SAYS = (
@@ -97,7 +97,7 @@ def breaks_off(text: str) -> bool:
     return BROKEN_OFF.search(text[-60:]) is not None
 
 
-NAMES = cue(r"\b<called>[\s*_:`\"'(\[]{1,6}\Z")
+NAMES = cue(r"(?:\b<called>|(?<![不勿能])[选選])[\s*_:`\"'(\[]{1,6}\Z")
 """What names a letter as an option's."""
 
 # ---- before and behind a value in its line
@@ -157,7 +157,7 @@ CONDITION = cue(r"\b<condition>\b")
 """What makes all that its sentence states none of the answer."""
 DOUBT = cue(
     rf"(?!(?<=\bi )said\b|(?<=at )said){HEDGE.pattern}|\b(?:<doubt>|would(?! <would_state>\b))\b"
-    rf"|{CONDITION.pattern}|\(\?\)|[\u2717\u2718\u274c]"
+    rf"|{CONDITION.pattern}|\(\?\)|[\"“‘`](?:final )?answer\b|[\u2717\u2718\u274c]"
     r"|可能|也许|或许|无法|不确定|かもしれ|たぶん|아마|(?:\A|[.!?]\s)(?:next|now|then),? (?:we|i) (?:need|must|have)\b"
 )
 """What leaves open whether a value that has no mark is the answer."""
@@ -187,12 +187,8 @@ RELATES = cue(r"\b<relates>\W*(?:the\s)?\Z|\bfrom\s[^,;]{1,30}\sto\W*\Z")
 NEARLY_RELATES = cue(
     rf"{RELATES.pattern}|\b<relates>\W+\w+\W*\Z|\b(?:the|these|those|all|his|her|its|their)\s\Z"
 )
-SUBSET = re.compile(r"(?:\s\w+)?\sof (?:which|whom|them|these|those)\b")
-"""What says of a value before it that it is a part of another one."""
 CONCLUDES = cue(r"\W*<conclusion>(?!\w)|[^\n]{0,200}\b(?:in total|altogether|in all)\b")
 """What a sentence begins with that ends a solution; its only number is the answer."""
-PREMISE = cue(r"\W*(?:<reason>|<relates>)\b")
-"""What a sentence begins with that names a circumstance or reason first."""
 CAUSE = cue(r"\b(?:<causes>|where|which|given)\b")
 RESULTS = cue(r"\b(?:<results>|<adverbs>)\b")
 """What makes the values before it steps to the one after it."""
