@@ -206,6 +206,9 @@ def _unboxed(text):
         "plan quick --model sim: --task sort --check",
         "plan quick --model sim: --scheduler tcp://host:8786",
         "upsample sweep.yaml --trials 4 --goal intervals",
+        "compare a.zarr --limit 3",
+        "compare a.zarr --cache replies",
+        "compare a.zarr --flips --weigh trials",
     ],
 )
 def test_command__refuses_an_option_that_would_say_nothing(arguments):
