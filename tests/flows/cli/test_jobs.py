@@ -249,6 +249,12 @@ def test_status__of_a_sweep_that_failed_before_its_first_request_is_not_complete
     assert _line(status).startswith("not begun")
 
 
+def rendered(document, **options):
+    file = io.StringIO()
+    Console(file=file, width=120).print(_render(document, **options))
+    return file.getvalue()
+
+
 @pytest.mark.parametrize(
     ("live", "heads", "line"),
     [
@@ -289,10 +295,9 @@ def test_render__table_and_line_say_which_numbers_are_recorded(live, heads, line
         "live": None if live is None else told | live,
     }
 
-    file = io.StringIO()
-    Console(file=file, width=120).print(_render(document))
+    output = rendered(document)
 
-    head, text = file.getvalue().splitlines()[0], " ".join(file.getvalue().split())
+    head, text = output.splitlines()[0], " ".join(output.split())
     assert re.split(r"\s{2,}", head.strip())[2::2] == list(heads)
     assert line in text
 
@@ -314,3 +319,49 @@ def test_line__says_only_what_there_is_to_say():
         "0.50 USD spent",
         "a run is working",
     ]
+
+
+STATUS = {
+    "models": [], "unnamed": None, "refused": [], "driver": None, "trials": 100, "done": 40, "complete": False,
+    "damaged": 0, "damaged_lines": 0, "spent": None, "running": None, "live": None,
+}  # fmt: skip
+
+
+def test_render__says_of_each_evaluation_what_went_wrong_and_while_watched_the_first_of_it():
+    row = {"model": "alpha", "trials": 100, "done": 40, "transport": 7, "missing": 53, "regions": 2}
+    row |= {"regions_complete": 1, "answered_by": "another", "warning": "odd", "causes": {}}
+    failing = row | {"model": "beta", "causes": {f"http {500 + number}": number for number in range(7)}}
+    failing |= {"answered_by": "", "warning": ""}
+    document = STATUS | {
+        "models": [row, failing],
+        "unnamed": {"models": ["alpha"], "points": {}, "trials": 3},
+        "refused": ["write this"],
+        "driver": {"scheduler": "tcp://s", "worker": "w", "lines": [f"line {number}" for number in range(7)]},
+    }
+
+    once, watched = rendered(document), rendered(document, watched=True)
+
+    for output in (once, watched):
+        for words in ("alpha: answered by another", "odd", "write this", "submitted to tcp://s", "line 2"):
+            assert words in output
+        assert re.search(r"alpha \(not in the run\) +100 +40 +7 +53 +1/2", output)
+        assert "beta (not" not in output
+        assert "line 1" not in output
+        assert "(3 trials)" in output
+    assert [output.count(" trials failed with http 50") for output in (once, watched)] == [7, 3]
+    assert ["and 4 causes more" in output for output in (once, watched)] == [False, True]
+    few = failing | {"causes": {f"http {500 + number}": number for number in range(5)}}
+    assert "more" not in rendered(document | {"models": [few]}, watched=True)
+
+
+def test_live__says_what_fails_is_retried_and_is_waited_for_only_if_something_does():
+    live = dict.fromkeys(("in_flight", "sent", "cached", "transport", "rate", "done", "trials"), 3)
+    live |= {"retries": {}, "eta": None, "waiting": {}}
+
+    def parts(**changes):
+        return _line(STATUS | {"live": live | changes}).split("; ")
+
+    assert parts()[:3] == ["40 of 100 trials done", "40 recorded", "3 in flight, 3 sent, 3 cached"]
+    assert "3 failed, 0 retried" in parts()
+    assert "0 failed, 5 retried" in parts(transport=0, retries={"reset": 2, "timeout": 3, "odd": "x"})
+    assert len(parts(transport=0)) == len(parts()) - 1 == len(parts(waiting=WAITING)) - 2
