@@ -122,3 +122,18 @@ def test_init__says_whose_addresses_a_strangers_config_has_and_takes_no_keys(con
         "https://theirs.example/v1",
         "sim:",
     ]
+
+
+def test_sample__shows_each_question_with_its_answer(tmp_path):
+    trials = json.loads(evalcube("sample", "sort", "--n", 2, "--json", cwd=tmp_path)[1])
+
+    code, output, _ = evalcube("sample", "sort", "--n", 2, cwd=tmp_path)
+
+    assert code == 0
+    assert output.split("--- trial ") == [
+        "",
+        *(
+            f"{number}\n{row['prompt']}\n\nReference answer: {row['answer']}\n"
+            for number, row in enumerate(trials)
+        ),
+    ]

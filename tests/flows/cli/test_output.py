@@ -7,12 +7,15 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from evalcube.flows.cli.output import complain, number, show_json
+from evalcube.flows.cli.output import complain, emit_with, number, show_json
 from evalcube.flows.errors import SweepError
 from evalcube.flows.read.report import report
+from evalcube.stages.analyze.render.table import Column, TableSpec
+from tests.cases import with_cases
 from tests.flows.support import (
     change_attributes,
     evalcube,
@@ -333,3 +336,24 @@ def test_complain__bounds_each_line(capsys):
     assert first == "evalcube: a\\x1b"
     assert second.endswith("x…")
     assert len(second) < 20_000
+
+
+@with_cases(
+    ("form", "output"),
+    [
+        ("csv", "model\na\n"),
+        ("markdown", "| model |\n| --: |\n| a |\n\n\nmind this\n"),
+        ("json", {"cubes": ["a.zarr", "b.zarr"], "rows": [{"model": "a"}], "warnings": ["mind this"]}),
+    ],
+)
+def test_emit__has_warnings_in_each_form_that_has_a_place_for_them(form, output, capsys):
+    sheet = TableSpec((Column("model", lambda row: row["model"]),), [{"model": "a"}])
+    result = SimpleNamespace(sheet=lambda: sheet, to_dict=lambda: {"rows": sheet.rows})
+
+    emit_with(("mind this",), result, ["a.zarr", "b.zarr"], form)
+
+    text, errors = capsys.readouterr()
+    assert errors == "evalcube: mind this\n"
+    assert (json.loads(text) if form == "json" else text) == output
+    emit_with((), result, ["a.zarr"], "json")
+    assert json.loads(capsys.readouterr().out) == {"rows": [{"model": "a"}]}

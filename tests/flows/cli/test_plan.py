@@ -115,6 +115,16 @@ def test_print_estimate__of_two_models_says_what_difference_they_tell(capsys):
     assert "equal weight" not in none
 
 
+def test_print_estimate__cuts_no_name_where_space_is_short(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    name = "arithmetic with many operators and parentheses"
+    output = printed(
+        capsys, replace(SWEEP, evaluations=(replace(ROW, evaluation=name),), points={name: SWEEP.totals})
+    )
+
+    assert all(output.count(word) == 2 for word in name.split())
+
+
 def test_ways__are_compared_where_both_have_prices(capsys):
     live = replace(ROW, other_cost=1.25)
     both = (

@@ -23,7 +23,7 @@ VIEW = TrialView(
 
 
 def shown(capsys, monkeypatch, **changes):
-    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("COLUMNS", "66")  # fewer than a key has
     read._print_trial(replace(VIEW, **changes), {"length"}, "(lost)")
     return capsys.readouterr().out
 
@@ -106,6 +106,22 @@ def test_why_missing__says_where_the_reply_may_be(view, reader, said):
     known = {"cache": lambda: None, "notes": {}, "away": [], "without_cache": "give `cache`"}
 
     assert said in read._why_missing(SimpleNamespace(**{**known, **reader}), replace(VIEW, **view))
+
+
+@with_cases(("parsed", "said"), [(None, "evalcube: its check was not run\n"), ("4", "")])
+def test_show__says_why_there_is_no_answer(parsed, said, monkeypatch, tmp_path):
+    reader = SimpleNamespace(
+        point=lambda *_: (0, 0),
+        plan=SimpleNamespace(
+            evaluation_index=int, tasks=[SimpleNamespace(not_run=["its check was not run"])]
+        ),
+        view=lambda *_: replace(VIEW, parsed=parsed),
+    )
+    monkeypatch.setattr("evalcube.flows.read.reader.Reader", lambda *_: reader)
+
+    code, _, errors = evalcube("show", "c.zarr", "--task", "sums", "--json", cwd=tmp_path)
+
+    assert (code, errors) == (0, said)
 
 
 def test_show__takes_a_trial_by_its_place(cube):

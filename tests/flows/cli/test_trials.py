@@ -7,6 +7,7 @@ import json
 import pytest
 from pyarrow import parquet
 
+from evalcube.flows.cli import trials
 from tests.flows.cli.made_up import RATES, REPEATS, TRIALS, document, run
 from tests.flows.support import evalcube, refused
 
@@ -92,7 +93,7 @@ def test_export__says_what_it_wrote(cube, tmp_path):
     assert (written["trials"], len(written["files"])) == (2 * ALL // 3, 4)
 
 
-def test_flips__are_all_of_them_for_programs_and_twenty_for_people(cube):
+def test_flips__are_all_of_them_for_programs_and_twenty_for_people(cube, monkeypatch):
     pair = ("compare", cube, "strong", "weak", "--flips", "--trials", 8)
     found = document(*pair)
     cells = list(csv.DictReader(io.StringIO(run(*pair, "--csv"), newline="")))
@@ -109,3 +110,6 @@ def test_flips__are_all_of_them_for_programs_and_twenty_for_people(cube):
     assert len(document(*pair, "--limit", 3)["flips"]) == 3
     assert "changed questions are shown" not in run(*pair, "--limit", len(cells))
     assert "|" in run(*pair, "--markdown")
+    for most in (len(found["points"]), len(found["points"]) - 1):
+        monkeypatch.setattr(trials, "_POINTS", most)
+        assert (f"{most} of {len(found['points'])} points" in run(*pair)) == (most < len(found["points"]))
