@@ -137,3 +137,12 @@ def test_sample__shows_each_question_with_its_answer(tmp_path):
             for number, row in enumerate(trials)
         ),
     ]
+
+
+def test_simulate__takes_a_free_port_unless_told_which(tmp_path, monkeypatch):
+    ports = []
+    monkeypatch.setattr("evalcube.deploy.simulator.__main__.main", lambda words: ports.append(words) or 3)
+
+    codes = [evalcube("simulate", *words, cwd=tmp_path)[0] for words in ([], ["--port", 5])]
+
+    assert (codes, ports) == ([3, 3], [["--port", "0"], ["--port", "5"]])

@@ -147,7 +147,7 @@ def test_verdict__says_what_people_and_notes_tell_only_if_they_do(result, capsys
     arm, *others = result.verdict.arms
     rated = replace(
         result.verdict,
-        arms=(replace(arm, by_people=(1.25, 4.75)), *others),
+        arms=(replace(arm, by_people=(1.25, 4.75), layers={"fact": 4.25}), *others),
         gold=GoldAgreement(0.5, 0.25, 0.75, 0.5, 0.5, 12),
         to_rate={arm.name: tuple("abcdefg")},
         notes=("mind this",),
@@ -162,9 +162,10 @@ def test_verdict__says_what_people_and_notes_tell_only_if_they_do(result, capsys
         "alpha 0.50 (0.25 to 0.75), 12 rated questions",
         f"'{arm.name}': composite corrected by people's ratings, {arm.composite:.2f} (1.25 to 4.75)",
         f"'{arm.name}': a, b, c, d, e (--json lists all 7)",
+        "4.25 - -",
         "note: mind this",
     ):
-        assert words in output
+        assert words in " ".join(output.split())
         assert words not in plain
 
 

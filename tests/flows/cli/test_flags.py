@@ -215,6 +215,13 @@ def test_command__refuses_an_option_that_would_say_nothing(arguments):
     assert re.search("exclude each other|go(es)? with", error_of(*arguments.split()))
 
 
+@with_cases("command", ["run", "plan", "submit"])
+def test_command__refuses_a_condition_before_it_fetches_a_data_set(command, monkeypatch):
+    monkeypatch.setattr("evalcube.flows.config.suites.load_sweep", lambda *_: pytest.fail("fetches"))
+
+    assert error_of(command, "gsm8k", "--only", "task").startswith("--only: 'task' is no NAME=VALUE")
+
+
 def test_by_model__names_may_be_those_of_servers():
     assert by_model("--endpoint", ["org/m:7b=http://h:1/v1"]) == {"org/m:7b": "http://h:1/v1"}
     assert by_model("--endpoint", ["http://h:1/a=b/v1"]) == "http://h:1/a=b/v1"

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from evalcube.flows.cli.output import complain, emit_with, number, show_json
+from evalcube.flows.cli.output import MOST_ROWS, complain, emit_with, number, print_rows, show_json
 from evalcube.flows.errors import SweepError
 from evalcube.flows.read.report import report
 from evalcube.stages.analyze.render.table import Column, TableSpec
@@ -357,3 +357,12 @@ def test_emit__has_warnings_in_each_form_that_has_a_place_for_them(form, output,
     assert (json.loads(text) if form == "json" else text) == output
     emit_with((), result, ["a.zarr"], "json")
     assert json.loads(capsys.readouterr().out) == {"rows": [{"model": "a"}]}
+
+
+@with_cases(("more", "cut", "shown"), [(2, True, MOST_ROWS), (2, False, MOST_ROWS + 2), (0, True, MOST_ROWS)])
+def test_print_rows__says_how_many_more_there_are_where_it_cuts(more, cut, shown, capsys):
+    print_rows(("name",), [(f"row {number}",) for number in range(MOST_ROWS + more)], cut=cut)
+
+    output = capsys.readouterr().out
+    assert output.count("row ") == shown
+    assert ("... and 2 more" in output) == ("more" in output) == (shown < MOST_ROWS + more)

@@ -70,6 +70,8 @@ def test_print_estimate__has_a_row_for_each_that_is_asked(capsys):
     assert ("endless", "100", "10", "30", "60", "~600", "?", ">0.50") in cells
     assert ("done", "100", "10", "30", "0", "0", "0", "0") in cells
     assert ("sort", "2", "3") in cells
+    starts = {line.index(line.split()[0]) for line in output.splitlines() if line.strip()}
+    assert len(starts) == 1  # names stand at the left
     assert ("all", "tasks", "2", "3") in cells
     assert "\n300 requests to send" in output
 
