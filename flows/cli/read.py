@@ -30,7 +30,7 @@ def leaderboard(
     gold: str | None = None,
     plot: Annotated[Path | None, typer.Option("--plot", "-o")] = None,
     part: Part,
-    form: str = "",
+    form: str,
 ) -> None:
     """Rank the models of a cube, or of several as if merged, by ReasonScore, or by C_P if there are few trials.
 

@@ -24,7 +24,7 @@ def table(
     mode: str = "C_P",
     weigh: str = "tasks",
     part: Part,
-    form: str = "",
+    form: str,
 ) -> None:
     """Show success rates with intervals, for any groups."""
     from evalcube.flows.read.statistics import table as estimate_groups
@@ -34,7 +34,7 @@ def table(
 
 
 @of_part()
-def rank(*, cube: options.Cubes, version: options.Score = "auto", part: Part, form: str = "") -> None:
+def rank(*, cube: options.Cubes, version: options.Score = "auto", part: Part, form: str) -> None:
     """Rank models: rank intervals, groups that cannot be told apart, expected wins, ratings."""
     from evalcube.flows.read.statistics import rank as make_ranking
     from evalcube.stages.analyze.render.board_spec import matrix_spec
@@ -58,7 +58,7 @@ def compare(
     weigh: str = "tasks",
     cache: str | None = None,
     part: Part,
-    form: str = "",
+    form: str,
 ) -> None:
     """Compare models on the questions that both answered, task by task and overall.
 
