@@ -190,10 +190,8 @@ def test_report_and_init__refuse_to_replace_what_is_no_file(small_sweep, tmp_pat
     assert link.is_symlink()
 
 
-def test_show__has_the_key_on_one_line_to_be_copied(small_sweep, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "40")
-
-    code, output, _ = evalcube("show", "cube.zarr", "--task", "boolean", cwd=small_sweep)
+def test_show__has_the_key_on_one_line_to_be_copied(small_sweep):
+    code, output, _ = evalcube("show", "cube.zarr", "--task", "boolean", cwd=small_sweep, columns=40)
 
     assert code == 0
     assert any(re.fullmatch(r"key [0-9a-f]{64}", line.strip()) for line in output.splitlines())
