@@ -117,10 +117,9 @@ def has_rival(line: str, mentions: Sequence[Mention], form: Form) -> bool:
     """Whether another value takes the place of the first one; of two labels, none counts."""
     first = mentions[0]
     rival = next((m for m in mentions if m.value not in (None, first.value)), None)
-    if rival is not None and words.SHARES.match(line, rival.end):
-        return True
-    if rival is None or not words.is_affirmed(line, rival.start, rival.end):
-        return False
+    shared = words.SHARES.match(line, rival.end) if rival else None
+    if rival is None or shared or not words.is_affirmed(line, rival.start, rival.end):
+        return shared is not None
     gap = _BRACKETED.sub("", line[first.end : rival.start])
     apart = _APART.search(gap) and not words.CONDITION.search(gap)
     return words.CHANGED.search(gap) is not None or (form.labels and not apart)
@@ -147,7 +146,7 @@ def is_one_of_several(sentence: str, low: int, chosen: Mention, mentions: Sequen
     return False
 
 
-_ONE_WORD = re.compile(r"\s?[^\W\d_]{1,15}(?:\(|,?\s?(?:(?:and|und|et|y|и)\s)?)")
+_ONE_WORD = re.compile(r"\s?[^\W\d_]{1,15}(?:\(|,?\s?(?:(?:and|or|und|oder|et|ou|y|o|и|или)\s)?)")
 """What makes a range, a choice or one quantity of two numbers, in whatever language."""
 
 

@@ -208,7 +208,7 @@ def whole(line: str, form: Form) -> str | None:
 
 def at_end(text: str, form: Form) -> str | None:
     """The value that the last line with one is, has in bold, or states in its last sentence that affirms one."""
-    for line in places.last_lines(places.without_code(text)):
+    for line in () if words.ASKS.search(text) else places.last_lines(places.without_code(text)):
         row = line.startswith("|")  # of a table, which states nothing but in bold
         for part in (*([] if row else [line]), *places.bold_passages(line), words.RESULT.split(line)[-1]):
             start = line.rfind(part)
@@ -237,7 +237,7 @@ def at_end(text: str, form: Form) -> str | None:
 
 
 _REMARK = re.compile(r"(?:\w|[^\x00-\x7f])[^(\n]{0,9}\([^()\n]{0,60}\Z")
-_UNFINISHED = re.compile(r"[.!?]\s(?:[^.!?\\\n]|[.](?=\w)){0,300}[\w,]\s*\Z")
+_UNFINISHED = re.compile(r"[.!?]\s{1,9}(?:[^.!?\\\n]|[.](?=\w)){0,300}[\w,]\s*\Z")
 """A sentence that does not end, after another one."""
 
 

@@ -157,10 +157,12 @@ CONDITION = cue(r"\b<condition>\b")
 """What makes all that its sentence states none of the answer."""
 DOUBT = cue(
     rf"(?!(?<=\bi )said\b|(?<=at )said){HEDGE.pattern}|\b(?:<doubt>|would(?! <would_state>\b))\b"
-    rf"|{CONDITION.pattern}|\(\?\)|[\"“‘`](?:final )?answer\b|[\u2717\u2718\u274c]"
+    rf"|{CONDITION.pattern}|\(\?\)|[\u2717\u2718\u274c]"
     r"|可能|也许|或许|无法|不确定|かもしれ|たぶん|아마|(?:\A|[.!?]\s)(?:next|now|then),? (?:we|i) (?:need|must|have)\b"
 )
 """What leaves open whether a value that has no mark is the answer."""
+ASKS = cue(r"[\"'“‘`](?:final )?answer:")
+"""The asked form as a prompt has it."""
 BROKEN_OFF = cue(
     r"(?:\b<unfinished>(?: then| now)?(?:[,\s\u2026]|\.\.)*|[:=][\s*_$]*|(?:\s[-+/÷×]|[0-9]-)\s*)\Z"
 )

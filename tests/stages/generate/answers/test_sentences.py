@@ -62,7 +62,8 @@ def test_read_number__takes_no_circumstance_or_step_for_the_answer(text: str, nu
     (
         "March 5|5 May|8 Mai|&lt;42|<42|≤ 42|over 42|42 and above|greater than or equal to 42|"
         "Dec 12|12 noon|everything but 42|log₂ 8|12 + x|12 and a third|a placeholder is 42, but 42 is a guess|"
-        "see equation (42)|undefined (x = 42 is a pole)|ISO 42|ticket 42 has been opened|a division by 42|42 π"
+        "see equation (42)|undefined (x = 42 is a pole)|ISO 42|ticket 42 has been opened|a division by 42|42 π|"
+        "4.2 cm or 4.4 cm"
     ).split("|"),
 )
 def test_read_number__of_bounds_dates_and_operands_is_none(text: str) -> None:
@@ -72,6 +73,8 @@ def test_read_number__of_bounds_dates_and_operands_is_none(text: str) -> None:
 def test_read_number__of_text_that_breaks_off_is_none() -> None:
     assert read_number("17 times 20 is 340. 17 times 3 is 51") == "51"
     assert read_number("17 times 20 is 340. 17 times") is None
+    assert read_number("Flour costs $3 and sugar $2.\n\nThen we add the butter, which costs") is None
+    assert read_number('I have to end with "Answer: …". The problem has 3 parts.') is None
 
 
 def test_read_number__an_absolute_value_is_no_negative_number() -> None:
