@@ -16,7 +16,8 @@ MONTHS = _NAMES[:12]
 _MONTH = r"[^\W\d_]{3,10}\.?"
 _DAY = r"[0-3]?[0-9]"
 _DATE = regex.compile(
-    rf"(?<![A-Za-z0-9_./-])(?<!after |\s[0-9]{{1,2}} or )(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day,?\s{{1,3}})?(?:"
+    rf"(?<![A-Za-z0-9_./-])(?<!after |(?<![0-9/.-])[0-9]{{1,2}} or )"
+    rf"(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day,?\s{{1,3}})?(?:"
     rf"(?P<y>[0-9]{{4}})[-/.](?P<m>[01]?[0-9])[-/.](?P<d>{_DAY})(?:T[0-9:.]{{1,16}}Z?)?"
     rf"|(?P<y>[12][0-9]{{3}})(?P<m>[01][0-9])(?P<d>[0-3][0-9])"
     rf"|(?P<y>[0-9]{{4}})\s?[年년]\s?(?P<m>[01]?[0-9])\s?[月월]\s?(?P<d>{_DAY})\s?[日일号]?"

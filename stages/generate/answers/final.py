@@ -51,7 +51,8 @@ def is_taken_back(tail: str, value: str, mentions: Sequence[Mention], *, free: b
         claim = _claim(sentence, value, inside)
         claim = None if claim == "other" and CHATTER.match(sentence) else claim  # a check has other values
         cued, turned = turned, words.TURNS.search(sentence) is not None
-        turns = claim == "other" and (turned or cued or (ends and low > 0 and _concludes(sentence, inside)))
+        concludes = ends and low > 0 and sentence.lstrip()[:1] != "(" and _concludes(sentence, inside)
+        turns = claim == "other" and (turned or cued or concludes)
         denies = claim == "denied" or _withdraws(sentence, value, inside, topic)
         taken_back = claim != "again" and (taken_back or turns or denies)
         reopens = claim is None and (reopened or words.REOPENS.search(sentence) is not None)

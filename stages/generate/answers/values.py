@@ -70,7 +70,7 @@ class Form(ABC):
     def at_end(self, text: str) -> str | None:
         """The value of a text without a mark: of its first paragraph, or of the last line that states one."""
         first, gap, tail = text.strip().partition("\n\n")
-        head = whole(first, self) if gap and not first.endswith(("...", "\u2026")) else None
+        head = whole(first, self) if gap else None
         if head:
             return _unless_taken_back(tail, head, self)
         return at_end(text, self)
@@ -210,7 +210,7 @@ def at_end(text: str, form: Form) -> str | None:
     """The value that the last line with one is, has in bold, or states in its last sentence that affirms one."""
     for line in () if words.ASKS.search(text) else places.last_lines(places.without_code(text)):
         row = line.startswith("|")  # of a table, which states nothing but in bold
-        for part in (*([] if row else [line]), *places.bold_passages(line), words.RESULT.split(line)[-1]):
+        for part in (line, *places.bold_passages(line), words.RESULT.split(line)[-1]):
             start = line.rfind(part)
             if part != line and not words.is_affirmed(line, start, start + len(part)):
                 continue
@@ -342,10 +342,8 @@ def _stated_value(
         strong = [m for m in affirmed if not m.weak]
         concludes = last and form.counts_things and words.CONCLUDES.match(line, low)
         return strong[0] if concludes and len(strong) == 1 else None
-    reason = words.REASON.search(line, low)
-    bracket = line.find(" (", candidates[0].end) if form.counts else -1
-    ends = (reason.start() if reason else -1, bracket, len(line))
-    return [m for m in candidates if m.end <= min(end for end in ends if end >= candidates[0].end)][-1]
+    reason = words.REASON.search(line, candidates[0].end)
+    return [m for m in candidates if not reason or m.end <= reason.start()][-1]
 
 
 def _is_remark(line: str, low: int, at: Mention, form: Form) -> bool:
@@ -358,7 +356,7 @@ def _loose_value(line: str, affirmed: Sequence[Mention], form: Form) -> Mention 
     strong = [m for m in affirmed if not m.weak]
     if form.labels:
         return next((m for m in reversed(strong) if line[m.start] in "(["), None)
-    heads = [m for m in strong if not words.NEARLY_RELATES.search(line[: m.start])] or strong
+    heads = [m for m in strong if not form.counts_things or not words.NEARLY_RELATES.search(line[: m.start])]
     counted = [m for m in heads if not form.counts_things or line[m.start] in "$€£" or _noun(line, m, form)]
     return counted[0] if len(heads) == len(counted) == 1 else None
 
