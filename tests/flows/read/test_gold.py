@@ -2,16 +2,20 @@
 
 import json
 
+import numpy as np
 import pytest
 
 import evalcube as ec
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
-from evalcube.flows.read.gold import read_gold
+from evalcube.flows.read.gold import read_gold, with_ratings
+from evalcube.flows.read.reader import Reader
 from evalcube.flows.read.statistics import leaderboard
 from evalcube.flows.read.verdict import cube_verdict
+from evalcube.stages.analyze.labelled.additions import PEOPLE_SCORE
 from tests.flows.judging import judged_config, write_rows
+from tests.flows.read.merged.generated import Recipe, make_cube
 from tests.flows.read.test_verdict import NOWHERE, UNITS, written_cube
 
 
@@ -116,6 +120,15 @@ def test_leaderboard__says_which_ratings_correct_too_few_answers(written, tmp_pa
 
     assert found.records() == leaderboard(written).records()
     assert any("10 answers" in note for note in found.notes)
+
+
+def test_with_ratings__the_only_variant_needs_no_name(tmp_path):
+    cube = make_cube(tmp_path / "one.zarr", Recipe(models=("alpha",), lengths=(3,), depths=(), trials=(0, 2)))
+    (tmp_path / "gold.jsonl").write_text('{"unit": "arithmetic/0/1", "score": 4}')
+
+    rated = with_ratings(cube.dataset(), Reader(cube.url), tmp_path / "gold.jsonl")
+
+    np.testing.assert_array_equal(rated[PEOPLE_SCORE].values.ravel(), [np.nan, 4])
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Reading cubes: damaged descriptions are told in one message, points are found."""
 
 import shutil
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,8 +19,11 @@ from evalcube.flows.read.statistics import leaderboard
 from evalcube.flows.read.status import cube_status
 from evalcube.flows.share.publish.publish import publish_cube
 from evalcube.flows.state.trust import STATE_VARIABLE
+from evalcube.stages.reply.body import UNKNOWN_END, ending_code
 from evalcube.stages.reply.status import Status
+from evalcube.storage.cube.ledger import Ledger
 from tests.cases import with_cases
+from tests.flows.read.merged.generated import Recipe, make_cube
 from tests.flows.support import change_attributes, evalcube, refused
 
 
@@ -104,6 +108,18 @@ def test_reader__newer_format_says_update(small_sweep, tmp_path):
 
     with pytest.raises(SweepError, match="Update evalcube"):
         Reader(tmp_path / "cube.zarr")
+
+
+def test_ending__has_the_word_that_the_ledger_knows_and_else_a_number(tmp_path):
+    cube = make_cube(tmp_path / "c.zarr", Recipe(models=("alpha",), lengths=(3,), depths=(), trials=(0, 2)))
+    (receipt,) = Ledger(cube.records).newest().values()
+    with Ledger(cube.records) as ledger:
+        ledger.append(replace(receipt, fingerprints={f"{UNKNOWN_END}odd": 1}))
+    odd = ending_code("odd")
+
+    endings = [Reader(cube.url).ending(code) for code in (0, odd, odd + 1)]
+
+    assert endings == [None, f"{UNKNOWN_END}odd", f"{UNKNOWN_END}#{odd + 1}"]
 
 
 def test_show__of_a_publication_says_what_reads_its_replies(small_sweep, tmp_path, monkeypatch):

@@ -9,12 +9,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from evalcube._arrays import PlainDataset, as_xarray
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.targets import window_of
-from evalcube.flows.read.merged.dataset import MergedRegion, open_joined
+from evalcube.flows.read.merged.dataset import MergedRegion, Tally, open_joined
 from evalcube.flows.read.merged.inputs import Input
 from evalcube.flows.read.merged.union import same_judges
 from evalcube.flows.read.selection import Part, open_part
@@ -174,6 +175,21 @@ def test_estimand__of_a_view_where_trials_failed_stays_too(tmp_path: Path) -> No
     assert_stays(alone, urls, part)
     # A question counts once in both, however often it was answered.
     assert [row[3] for row in alone.values()] == pytest.approx([row[0] for row in alone.values()])
+
+
+def test_tally__shows_of_contradictions_a_trial_that_ended_differently() -> None:
+    sides = {"upper": 0, "lower": 1, "kept": [1, 1, 0], "hidden": [1, 0, 1]}
+    tally = Tally(1)
+    tally.add(
+        0, (1, 3, 1), (4, 0), pd.DataFrame({**sides, "where": range(3), "undecided": [True, False, False]})
+    )
+
+    (conflict,) = tally.conflicts(["ours", "theirs"], ["alpha"], ["sums"], [[{"length": 3}]], [False])
+
+    assert (conflict.kept, conflict.hidden, tally.trials, tally.unclear) == ("ours", "theirs", 3, 1)
+    assert (conflict.trials, conflict.status_changes) == (3, 2)
+    ends = {"kept": "correct", "hidden": "incorrect"}
+    assert conflict.example == {"params": {"length": 3}, "trial": 5, "repeat": 0, **ends}
 
 
 def test_receipt__sums_the_causes_of_its_parts_and_counts_copies_once(tmp_path: Path) -> None:
