@@ -2,12 +2,17 @@
 
 import http.client
 import json
+import logging
 import signal
 from urllib.parse import urlsplit
 
 import pytest
+from aiohttp import web
+from aiohttp.http_exceptions import BadStatusLine
 
 from evalcube.flows.explore.explored import Explored
+from evalcube.flows.explore.server import _is_ours
+from tests.cases import with_cases
 from tests.flows.explore.browsing import served
 from tests.flows.support import command, evalcube, refused
 from tests.waiting import PATIENCE
@@ -152,3 +157,19 @@ def test_explore__says_what_is_wrong_before_it_serves(explored_cube, tmp_path, m
 
     refused(evalcube("explore", explored_cube, cwd=tmp_path), "evalcube[explore]")
     refused(evalcube("bundle", explored_cube, "-o", "site", cwd=tmp_path), "evalcube[explore]")
+
+
+@with_cases(
+    ("error", "logged"),
+    [
+        (None, True),
+        (KeyError("a defect"), True),
+        (BadStatusLine("nonsense"), False),
+        (web.RequestPayloadError("cut"), False),
+        (UnicodeError("no text"), False),
+    ],
+)
+def test_log__has_what_may_be_a_defect_and_no_malformed_request(error, logged):
+    of = None if error is None else (type(error), error, None)
+
+    assert _is_ours(logging.LogRecord("server", logging.ERROR, "", 0, "failed", (), of)) is logged

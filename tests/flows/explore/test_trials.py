@@ -1,4 +1,4 @@
-from evalcube.flows.explore.trials import answer_place
+from evalcube.flows.explore.trials import _LONGEST_CELL, _brief, answer_place
 from tests.cases import with_cases
 
 
@@ -43,3 +43,18 @@ def test_answer_place__of_hostile_texts_is_soon_found():
     assert answer_place("a " * 200_000 + " " * 200_000, "a b") is None
     assert answer_place("Answer: " * 50_000, "a " * 5000) is None
     assert answer_place("Answer: " + "a " * 500_000, "a " * 499 + "b") is None
+
+
+@with_cases(
+    ("value", "shown"),
+    [
+        ("a" * _LONGEST_CELL, "a" * _LONGEST_CELL),
+        ("a" * (_LONGEST_CELL + 1), "a" * (_LONGEST_CELL - 1) + "…"),
+        ([{"content": "Hi"}, {"role": "tool"}, "x"], "Hi; {'role': 'tool'}; x"),
+        ([0.5] * 30, "; ".join(["0.5"] * 20)),
+        (None, None),
+        (7, 7),
+    ],
+)
+def test_brief__cuts_only_what_is_too_long_for_a_cell(value, shown):
+    assert _brief(value) == shown

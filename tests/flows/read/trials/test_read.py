@@ -238,6 +238,7 @@ def test_sort__is_that_of_all_rows_and_absent_values_come_last(sort, limit, swep
 
     expected = (there + [r for r in every if r[name] is None])[2:]
     assert found == expected[:limit]
+    assert len(trials(swept / "cube.zarr", sort=sort, limit=limit, offset=2)) == len(found)
 
 
 @pytest.mark.parametrize("down", [False, True])
