@@ -247,13 +247,15 @@ def test_estimate__counts_what_judges_will_be_asked(tmp_path):
     config["models"][-1]["prices"] = {"prompt": 0.0, "completion": 1000.0}
     config["judges"][0]["sampler"] = {"max_tokens": 100}
 
-    strict, loose = estimate(config).judges
+    found = estimate(config)
+    strict, loose = found.judges
 
     assert (strict.requests, strict.done, strict.cached, strict.to_send) == (80, 0, 0, 80)
     assert (loose.requests, loose.to_send) == (40, 40)
     assert strict.cost == pytest.approx(80 * 100 * 1000 / 1e6)
     assert strict.prompt_tokens > 80 * 200  # with an answer of as many tokens as the model may use
-    assert estimate(config).to_send == 2 * 10 * 2 * 4
+    assert found.to_send == 2 * 10 * 2 * 4
+    assert [(row.requests, row.done) for row in found.evaluations] == [(20, 0)] * 2
 
 
 def test_estimate__of_lengths_learns_from_what_is_recorded(simulator, tmp_path):
@@ -270,7 +272,7 @@ def test_estimate__of_lengths_learns_from_what_is_recorded(simulator, tmp_path):
 
     assert some.completion_basis == f"{all_points.completion_basis}; of points without any: max_tokens"
     assert all_points.completion_basis.startswith("mean ")
-    assert some.to_send == before.to_send - 2
+    assert (some.done, some.to_send) == (2, before.to_send - 2)
     cube = ec.open_cube(config["cube"])
     means = cube["tokens"].where(cube["status"] <= 4).mean(["trial", "repeat"])
     assert all_points.completion_tokens == pytest.approx(6 * float(means.sum()), abs=1)
