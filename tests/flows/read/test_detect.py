@@ -2,16 +2,21 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
+from evalcube.flows.read import detect as detect_module
 from evalcube.flows.read.detect import detect
 from evalcube.flows.read.estimate import estimate
 from evalcube.flows.state.store import open_store
+from evalcube.stages.analyze.formulas.detect import Spread
+from evalcube.stages.analyze.labelled import pairing
 from evalcube.storage.errors import StorageError
+from tests.cases import with_cases
 from tests.flows.support import evalcube, refused
 
 CONFIG = {
@@ -105,6 +110,18 @@ def test_detect__of_a_cube_without_common_answers_assumes_a_share(config):
     assert detect(config, 5).basis.startswith("two models being taken to disagree on 20% of the questions")
     with pytest.raises(SweepError, match="answered two questions"):
         detect(config, 5, against=config["cube"])
+
+
+@with_cases(("models", "differ"), [(2, "in many.zarr"), (3, "in many.zarr, the most unlike")])
+def test_detect__takes_the_spread_of_the_most_unlike_models_of_a_cube(config, monkeypatch, models, differ):
+    opened = SimpleNamespace(dataset=SimpleNamespace(sizes={"model": models}))
+    monkeypatch.setattr(detect_module, "open_part", lambda *_: opened)
+    monkeypatch.setattr(pairing, "spread_of", lambda _, *pair: Spread.of_discordance(0.2 * sum(pair)))
+
+    found = detect(config, 5, against="many.zarr")
+
+    assert found.basis.startswith(f"as two models differ {differ}")
+    assert found.spread.between == 0.2 * (2 * models - 3)
 
 
 @pytest.mark.cluster
