@@ -223,6 +223,11 @@ def test_prices__of_zero_are_known_where_the_config_declares_them(config, known,
     opened.reader.notes = {"config": {"models": [{"name": "alpha", **config}, {"name": "beta"}]}}
 
     assert [math.isnan(row[0]) for row in opened.prices] == [not known, True]
+    assert opened.cached_prices.tolist() == [0, 0]
+    opened = OpenCube(swept / "cube.zarr", {}, None)
+    prices = {"prompt": 2.0, "completion": 4.0, "cached": 0.5}
+    opened.reader.notes = {"config": {"models": [{"name": "alpha", "prices": prices}]}}
+    assert opened.cached_prices.tolist() == [-1.5, 0]
 
 
 @pytest.mark.parametrize(
