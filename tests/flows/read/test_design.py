@@ -10,6 +10,7 @@ from evalcube.flows.config.load import from_mapping
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.growth import Recorded, grown
 from evalcube.flows.plan.plan import Plan
+from evalcube.flows.read import design
 from evalcube.flows.read.design import _cached_shares, _with_data_sets, with_design, with_prices
 from tests.flows.read.merged.generated import Recipe, make_cube
 from tests.flows.support import sweep_config
@@ -99,7 +100,7 @@ def test_with_design__a_dataset_of_anybody_stays_as_it_is():
     assert with_design(plain) is plain
 
 
-def test_cached_shares__are_those_of_a_models_prompts_and_lower_their_price(tmp_path):
+def test_cached_shares__are_those_of_a_models_prompts_and_lower_their_price(tmp_path, monkeypatch):
     cube = make_cube(tmp_path / "c.zarr", Recipe(models=("alpha", "beta"), trials=(0, 4)))
     dataset = cube.dataset()
     cached = dataset["cached_tokens"].clip(min=0).sum(["task", "params", "trial", "repeat"])
@@ -115,6 +116,9 @@ def test_cached_shares__are_those_of_a_models_prompts_and_lower_their_price(tmp_
         {"name": "alpha", "prices": {"prompt": 1, "completion": 3, "cached": 0.5}},
         {"name": "beta", "prices": {"prompt": 1, "completion": 3}},
     ]
-    priced = with_prices(dataset, cube, {"config": {"models": declared}})
+    notes = {"config": {"models": declared}}
+    priced = with_prices(dataset, cube, notes)
 
     assert priced["price_prompt"].values.tolist() == pytest.approx([1 - 0.5 * shares["alpha"], 1])
+    monkeypatch.setattr(design, "_cached_shares", lambda _: {"beta": 1.0})  # alpha was asked nothing yet
+    assert with_prices(dataset, cube, notes)["price_prompt"].values.tolist() == [1, 1]

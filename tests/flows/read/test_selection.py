@@ -13,6 +13,7 @@ from evalcube.flows.read import design
 from evalcube.flows.read.selection import Part, open_part
 from evalcube.flows.read.trials.flips import flips
 from evalcube.flows.run.sweep import run
+from tests.cases import with_cases
 from tests.flows.support import evalcube, reset, sweep_config
 
 ROWS = [
@@ -50,6 +51,21 @@ def right(cube, **where):
     for name, value in where.items():
         table = table[table[name] == value]
     return {model: ((rows["status"] == "correct").sum(), len(rows)) for model, rows in table.groupby("model")}
+
+
+@with_cases(
+    ("part", "recounts"),
+    [
+        (Part(), False),
+        (Part(["task=own"], view="hard"), False),
+        (Part(trials=0), True),
+        (Part(unique_only=True), True),
+        (Part(clip_tokens=0), True),
+        (Part(reader="theirs"), True),
+    ],
+)
+def test_part__counts_trials_again_where_any_count_otherwise(part, recounts):
+    assert part.recounts is recounts
 
 
 def test_table__groups_by_a_column(cube):
