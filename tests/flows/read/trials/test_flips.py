@@ -4,7 +4,9 @@ import csv
 import io
 import json
 import shutil
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from evalcube.flows.errors import SweepError
@@ -135,6 +137,26 @@ def test_flips__points_come_by_how_much_changed_in_either_way():
     found = Flips(two, "wrong", None).points
 
     assert [(one.tiers, one.lost, one.won) for one in found] == [(("hard",), 5, 5), (("easy",), 2, 0)]
+
+
+def test_flips__show_the_first_repeat_that_differs_as_the_question_does(monkeypatch):
+    first, second = (
+        [[WRONG, RIGHT, RIGHT], [RIGHT, WRONG, WRONG]],
+        [[RIGHT, WRONG, WRONG], [RIGHT, RIGHT, WRONG]],
+    )
+    status = np.array([[[first]], [[second]]], np.uint8)
+    two = SimpleNamespace(
+        status=status,
+        both=lambda _: np.ones(status.shape[1:], bool),
+        points=((None,),),
+        first=None,
+        second=None,
+    )
+    replies = SimpleNamespace(load=lambda _, places: places, missing=0)
+    monkeypatch.setattr("evalcube.flows.read.trials.flips._Replies", lambda *_: replies)
+    monkeypatch.setattr(Flips, "_flip", lambda _, place, *trials: place)
+
+    assert list(Flips(two, "wrong", None).rows()) == [(0, 0, 0, 1), (0, 0, 1, 1)]
 
 
 def test_compare_flips__says_the_totals_first_then_tasks_points_and_answers(folder):
