@@ -121,6 +121,7 @@ def test_detect__takes_the_spread_of_the_most_unlike_models_of_a_cube(config, mo
     found = detect(config, 5, against="many.zarr")
 
     assert found.basis.startswith(f"as two models differ {differ}")
+    assert ("unlike" in found.basis) is (models > 2)
     assert found.spread.between == 0.2 * (2 * models - 3)
 
 

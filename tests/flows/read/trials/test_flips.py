@@ -154,7 +154,7 @@ def test_flips__show_the_first_repeat_that_differs_as_the_question_does(monkeypa
     )
     replies = SimpleNamespace(load=lambda _, places: places, missing=0)
     monkeypatch.setattr("evalcube.flows.read.trials.flips._Replies", lambda *_: replies)
-    monkeypatch.setattr(Flips, "_flip", lambda _, place, *trials: place)
+    monkeypatch.setattr(Flips, "_flip", lambda _, *read: read[0])
 
     assert list(Flips(two, "wrong", None).rows()) == [(0, 0, 0, 1), (0, 0, 1, 1)]
 
