@@ -56,7 +56,7 @@ def gate(
         The variant that might replace the control.
     config : CONFIG
         Run this sweep as far as the decision needs: look at 40, 55, 70, 85 and 100% of its trials, and stop once the
-        decision is certain, or unlikely even with all trials.
+        decision is certain, or once even all trials are unlikely to bring one.
     to_the_end
         With --run: stop early only if the decision is certain.
     """
@@ -155,16 +155,16 @@ def verdict(
     Parameters
     ----------
     more : [CUBE]... [TREATMENT]
-        More cubes, read as if merged; then further treatments.
+        More cubes, read as if merged; then treatments, beside those of --treatment.
     treatments
         A variant that might replace the control; may be given again. Default: all other variants if the config declares
-        the same control, else none.
+        a control and --control names no other, else none.
     threshold
-        Mean score that each layer must reach.
+        Mean score, from 1 to 5, that each layer (fact, behavior, judge) must reach.
     trivial
         Smallest difference of composite scores that matters.
     weights
-        Weights of the layers, such as fact=2,judge=1; default: equal weights.
+        Weights of the layers, such as fact=2,judge=1; default: the config's, else equal.
     gold_variant
         The variant that people rated, where the file of --gold names none; default: the control.
     missing

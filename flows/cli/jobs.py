@@ -28,9 +28,9 @@ def submit(
     only: list[str] | None = None,
     dry_run: Annotated[bool, typer.Option("--dry-run")] = False,
 ) -> None:
-    """Start a sweep on a Dask cluster (--scheduler), where it keeps running after this command has ended, or in Slurm.
+    """Start a sweep that outlives this command, on a Dask cluster (--scheduler) or as a Slurm job (--cluster FILE).
 
-    On Slurm, one job runs it, and queues itself again while there is work left.
+    The Slurm job queues itself again while there is work left.
 
     Parameters
     ----------

@@ -83,7 +83,7 @@ def gc(
     yes: Annotated[bool, typer.Option("--yes")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Delete the entries that no cube named with --keep uses; meanwhile, run no sweep of a cube not named.
+    """Delete all entries but those of the cubes named with --keep; while it works, run sweeps of these cubes only.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def export_entries(
 
 @cache_commands.command("import", cls=Command)
 def import_entries(cache: options.Cache, file: Path, as_json: options.Json = False) -> None:
-    """Put the entries of a file into a cache; those that are there stay. Import only files that you trust.
+    """Put the entries of a file that the cache lacks into it. Import only files that you trust.
 
     Parameters
     ----------

@@ -282,7 +282,7 @@ def upsample(
     endpoints : [NAME=]URL
         For a cube that you did not run: address of its models, or of the model NAME.
     key_envs : [NAME=]VARIABLE
-        Environment variable with the API key for these addresses, or for that of the one model NAME.
+        Environment variable with the API key for these addresses, or for the model NAME.
     """
     from evalcube.flows.run.stopping import RunInterrupted
     from evalcube.flows.run.upsample import upsample as add_trials

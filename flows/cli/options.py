@@ -100,14 +100,14 @@ def _shared() -> None:
     clip_tokens : TOKENS
         Compute as if the limit of completion tokens had been TOKENS: longer answers count as truncated.
     reader : ours|theirs
-        Who extracts answers from replies: evalcube (ours) or, for tasks that have one, a second reader (theirs), such
-        as that of another tool.
+        Who extracts answers from replies: evalcube (ours), or a task's second reader (theirs), such as that of another
+        tool.
     mode
         Estimator: E_I, E_P, E_O (share right) or C_I, C_P, C_O (corrected for guessing). Truncated trials are left out
         (I), wrong (P) or right (O). On a leaderboard, auto is C_P, or accuracy (E_P) if all tasks are data sets.
     version
-        auto: ReasonScore, or the rate of --mode if there are few trials. v1 (from upper bounds) or v2 (from measured
-        rates): always that version of ReasonScore.
+        auto: ReasonScore (10 to 1000, over all tiers), or the rate of --mode if there are few trials. v1 or v2: always
+        ReasonScore, from upper bounds (v1) or point values (v2) of success rates.
     weigh
         What has equal weight: tasks (within a task, points weigh by their planned trials in the cube's first run),
         points, or trials.
@@ -126,7 +126,7 @@ def _shared() -> None:
     as_csv
         Print CSV with all digits.
     control
-        The variant in use: a model's label, or an evaluation's label or number.
+        The variant in use, with which treatments are compared: a model's label, or an evaluation's label or number.
     only : NAME=VALUE
         Ask only this part of the plan now: model=NAME, task=sort,letters, tier=hard, length=4..16. If given again, all
         conditions must hold.

@@ -71,8 +71,8 @@ def compare(
     truncated
         wrong: a truncated answer counts as wrong. drop: leave out trials in which either model's answer was truncated.
     flips
-        Show the questions that only one of two models got right, with both answers. Two cubes are compared, not
-        merged: A.zarr B.zarr MODEL_IN_A [MODEL_IN_B; default: the same].
+        Show the questions that only one of two models got right, with both answers. Two cubes are then not merged:
+        A.zarr B.zarr MODEL compares MODEL in A and in B; a second model is the one in B.
     limit
         With --flips: maximum number of questions to show; default: 20, with --json and --csv all.
     """
@@ -139,9 +139,9 @@ def metrics(
         pass_at_k, pass_hat_k, g_pass_at_k_tau, mg_pass_at_k, auc_at_k, bayes, avg, ...; each also as NAME_ci, a
         Bayesian estimate with its interval.
     settings
-        An argument of the metrics: tau=0.5, confidence=0.9, alpha0=0.5, pass_power=1, weights=0.2,0.8, bounds=0,1,
-        w=-1,1 (value of a wrong and of a right answer), R0=0,1 (outcomes assumed before the first answer). Give it
-        again for more.
+        An argument of the metrics: tau=0.5, confidence=0.9, alpha0=0.5, pass_power=1; with several values:
+        weights=0.2,0.8 (of thresholds 1 to k), bounds=0,1 (of intervals), w=-1,1 (value of a wrong and of a right
+        answer), R0=0,1 (outcomes assumed before the first answer). Give it again for more.
     """
     from evalcube.flows.read.statistics import metrics as evaluate
 

@@ -24,9 +24,9 @@ class ConnectionSearch(Section):
     Parameters
     ----------
     start
-        In flight at first; if only `most` is given, at most half of that.
+        Requests in flight at first; if only `most` is given, at most half of it.
     most
-        In flight at most.
+        Maximum of requests in flight.
     """
 
     start: Connections = START

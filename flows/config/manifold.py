@@ -228,7 +228,7 @@ class Recipe(Section):
     licence
         Licence of the rows; if empty, the one that `evalcube data list` shows.
     revision
-        Who pins the data set's commit, such as inspect_evals 0.26.0; if empty, the first fetch does, to the newest.
+        What pins the data set's commit, such as inspect_evals 0.26.0; if empty, the first fetch pins the newest.
     sources
         What the recipe follows or departs from.
     """

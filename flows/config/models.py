@@ -45,7 +45,7 @@ class Prices(Section):
     cached
         USD per million prompt tokens that the endpoint had in its cache; default: as `prompt`.
     batch
-        Factor for these prices in batches, such as 0.5; default: 1, for prices that already are those in batches.
+        Factor for these prices in batches, such as 0.5; default: 1, which suits prices that are batch prices already.
     """
 
     prompt: Number = Field(default=0.0, ge=0, le=1_000_000)

@@ -54,7 +54,7 @@ class ViewConfig(Section):
     ----------
     where
         Coordinate (task, tier, model_name, template, sampler, a facet, param_<name>) -> a value, a list of
-        values, or {min: 4, max: 8}, of which one is enough.
+        values, or a range: {min: 4}, {max: 8} or both.
     trials
         Number of trials of each cell, from the first; default: all.
     unique_only

@@ -159,7 +159,7 @@ def export(
 
 
 def load(url: str, path: Path, *, subscribers: Sequence[Subscriber] = ()) -> Transfer:
-    """Put the entries of a file into a cache; those that are there stay."""
+    """Put the entries of a file that the cache lacks into it."""
     announcer, entries, new = Announcer(subscribers), 0, 0
     with open_archive(path) as file, closing(open_cache(url)) as cache:
         for batch in batches(read_archive(file, path), lambda entry: len(entry[1])):

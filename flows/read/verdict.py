@@ -49,7 +49,7 @@ _Settings = tuple[Mapping[str, float] | None, str | None]
 @known_as("evalcube.results")
 @dataclass(frozen=True)
 class CubeVerdict:
-    """A verdict on variants of a cube."""
+    """What `verdict` returns: a `Verdict`, and the tasks, questions and ratings behind it."""
 
     verdict: Verdict
     cube: str
@@ -108,8 +108,8 @@ def cube_verdict(
         The variant in use, by its model's name, its full label or its number (from 0). May be left out if the
         config declares it, or if there is only one variant.
     treatments
-        Variants that might replace it, named in the same way. Default: all others if the config declares the
-        same control, else none: then the verdict is about the control alone (SOLO).
+        Variants that might replace it, named in the same way. Default: all others if the config declares a control
+        and `control` names no other; else none, and the verdict is about the control alone (SOLO).
     tasks
         Labels of the tasks to compare on; default: all that have assertions or a rubric.
     method

@@ -151,7 +151,7 @@ class Badges:
 @known_as("evalcube.results")
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on all treatments together."""
+    """The verdict on all treatments together, with its reasons."""
 
     verdict: Level
     branch: str

@@ -24,7 +24,7 @@ class ArithmeticParams(TaskParams):
     length: int = param(8, 3, 50, "Terms in the expression; more terms, more operations.")
     max_depth: int = param(0, 0, 8, "Levels of nested brackets, at most length - 2; more to keep in mind.")
     min_number: int = param(-9, -999, 998, "Smallest term; a wider range has more digits.")
-    max_number: int = param(9, -998, 999, "Largest term, above min_number; a wider range has more digits.")
+    max_number: int = param(9, -998, 999, "Largest term, above min_number.")
     prob_dewhitespace: float = param(0.0, 0, 1, "Chance that a space is left out; tokens run together.")
 
     @field_validator("max_number")

@@ -23,7 +23,7 @@ class HaystackParams(TaskParams):
     length: int = param(1000, 300, 1_000_000, "Tokens of the text, four bytes each; more to read.")
     depth: int = param(50, 0, 100, "Where in the text the fact stands, in percent; 0 is its beginning.")
     distractors: int = param(
-        0, 0, 50, "Facts that differ from the asked one in one word; more to tell apart."
+        0, 0, 50, "Additional facts, which differ from the asked one in one word; more to tell apart."
     )
 
 

@@ -31,7 +31,7 @@ class JsonpathParams(TaskParams):
     depth: int = param(3, 1, 8, "Steps of the path; deeper nesting.")
     width: int = param(3, 1, 8, "Members of each container; more to look through.")
     wildcards: int = param(0, 0, 3, "Steps that take all members; more values to follow.")
-    filters: int = param(0, 0, 2, "Steps that take the members that meet a condition; each is to be checked.")
+    filters: int = param(0, 0, 2, "Steps that take members that meet a condition; each must be checked.")
 
     @field_validator("filters")
     @classmethod

@@ -26,9 +26,7 @@ _SAY = wordings("sequence")
 class SequenceParams(TaskParams):
     """Params of `Sequence`."""
 
-    rules: int = param(
-        2, 1, 4, "Number of rules: the main one and those that interfere with it; more to tell apart."
-    )
+    rules: int = param(2, 1, 4, "Number of rules, the main one included; more to tell apart.")
     terms: int = param(3, 1, 8, "Terms to be given; each is another step to calculate.")
     max_constant: int = param(9, 3, 99, "Largest fixed number in a rule; larger numbers to calculate with.")
 
@@ -38,7 +36,7 @@ class Sequence(Task[SequenceParams]):
 
     name = "sequence"
     version = 1
-    summary = "next terms of an integer sequence with interfering rules"
+    summary = "next terms of an integer sequence, made by a main rule and additions to every k-th term"
     guess_rule = "0"
     Params = SequenceParams
 

@@ -59,9 +59,8 @@ def test_table__csv_has_the_share_truncated_of_json_and_the_counter_beside_it(cu
 def test_leaderboard__says_what_a_wider_terminal_shows(cube):
     narrow, wide = (run("leaderboard", cube, width=width) for width in (60, 250))
 
-    assert "wider terminal" in narrow
-    assert "tokens" in narrow.split("Columns for a wider terminal: ")[1]
-    assert "wider terminal" not in wide
+    assert "tokens" in narrow.split("Columns that do not fit: ")[1]
+    assert "Columns that do not fit" not in wide
 
 
 def test_results__in_python_are_tables_html_data_frames_and_json(cube):

@@ -93,7 +93,7 @@ FAULTS = {
     ),
     "HTTP 500": (status(500), True, ERROR, "http 500"),
     "HTTP 500 with a text": (status(500, body="oh no"), True, ERROR, "http 500"),
-    "HTTP 529, or any other from 500 to 599": (status(529), True, ERROR, "http 529"),
+    "HTTP 529": (status(529), True, ERROR, "http 529"),
     "a redirect, also one to itself": (
         {"kind": "redirect_loop"},
         False,
@@ -193,8 +193,9 @@ ELSEWHERE = {
         "",
     ),
     "a whole reply without a finish reason, of an endpoint that gave one before": (True, ERROR, "cut reply"),
-    "an event that is not part of a reply, before the reply's end": (False, "ignored", ""),
-    "an event that is not part of a reply, with no finish reason after it": (
+    "any other HTTP status from 500 to 599": (True, ERROR, "http STATUS"),
+    "a stream has an event that is not part of a reply, and the reply is complete": (False, "ignored", ""),
+    "a stream has an event that is not part of a reply, and the reply is incomplete": (
         True,
         ERROR,
         "http STATUS` if it has an error message, else `cut reply",

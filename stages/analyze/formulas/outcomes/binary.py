@@ -49,7 +49,7 @@ def pass_at_k(R: object, k: int) -> float:
 
 
 def pass_hat_k(R: object, k: int) -> float:
-    """Pass^k, probability that all of k samples are correct: mean of C(ν, k)/C(N, k).
+    """Pass^k, with three names: probability that all of k samples are correct, mean of C(ν, k)/C(N, k).
 
     Parameters
     ----------
