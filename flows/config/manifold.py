@@ -43,7 +43,7 @@ class ReaderConfig(Section):
         Python regular expression whose match is the answer, compared as text with the reference.
     group
         Number or name of the group that is the answer; default: the first that is not empty, or else the
-        match.
+        whole match.
     take
         Which match counts.
     ignore
