@@ -7,10 +7,11 @@ from types import SimpleNamespace
 import pytest
 from distributed.scheduler import KilledWorker
 
-from evalcube.deploy.clusters import ClusterError
+from evalcube.deploy.clusters import ClusterError, Connection
 from evalcube.flows.run.driver import Driver
 from evalcube.flows.run.in_flight import RegionProgress
 from evalcube.flows.run.worker.poison import raise_if_failed
+from tests.flows.run.parts import run_parts
 from tests.flows.run.worker.test_poison import Done
 
 
@@ -28,6 +29,23 @@ class Lost:
         self.status = "finished"
         for callback in self.waiting:
             callback(self)
+
+
+def test_init__has_suspects_run_alone_while_nothing_else_is_under_way():
+    plan = SimpleNamespace(judges=(), evaluations=())
+    cube, ledger = SimpleNamespace(records=None), SimpleNamespace(newest=dict)
+    work = SimpleNamespace(by_evaluation=(), stale=(), uncompared=(0,))
+    connection = Connection(None, SimpleNamespace(look=lambda: None))
+    driver = Driver(run_parts(connection), SimpleNamespace(plan=plan, cube=cube, ledger=ledger), work, 1)
+    is_quiet = driver._poison.is_quiet
+    assert is_quiet()
+
+    driver._under_way[1,] = (Lost(), print)
+    assert not is_quiet()
+
+    driver._under_way.clear()
+    driver._counting._comparisons = [SimpleNamespace(status="pending")]
+    assert not is_quiet()
 
 
 def test_take_arrived__waits_again_for_what_was_lost_with_its_worker():

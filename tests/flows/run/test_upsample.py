@@ -16,12 +16,13 @@ from evalcube.flows.plan.build import build_plan
 from evalcube.flows.read.estimate import estimate
 from evalcube.flows.read.selection import open_part
 from evalcube.flows.run.sweep import run
-from evalcube.flows.run.upsample import upsample
+from evalcube.flows.run.upsample import _confirm, upsample
 from evalcube.flows.state.records import read_notes
 from evalcube.flows.state.store import open_store, relabel
 from evalcube.flows.state.trust import STATE_VARIABLE
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.errors import StorageError
+from tests.cases import with_cases
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import (
     arrays,
@@ -271,6 +272,21 @@ def test_upsample__refuses_budgets_that_cannot_be_spent(tmp_path, simulator, arg
     path = write_config(tmp_path, sweep_config(tmp_path, simulator.base_url))
 
     refused(evalcube("upsample", path, *arguments, cwd=tmp_path), *fragments)
+
+
+@with_cases(("models", "more"), [(4, ""), (6, "2 more")])
+def test_confirm__names_some_of_many_addresses_and_how_many_more_there_are(tmp_path, models, more):
+    config = sweep_config(
+        tmp_path, "http://127.0.0.1:1/v1", models=[f"m{number}" for number in range(models)]
+    )
+
+    with pytest.raises(SweepError) as raised:
+        _confirm(from_mapping(config), {}, {})
+
+    assert [f"m{number} at" in str(raised.value) for number in range(models)] == [True] * 4 + [False] * (
+        models - 4
+    )
+    assert (" more" in str(raised.value), more in str(raised.value)) == (bool(more), True)
 
 
 def test_upsample__a_budget_of_dollars_needs_prices(finished):

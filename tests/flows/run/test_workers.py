@@ -13,6 +13,7 @@ from evalcube.flows.run import workers
 from evalcube.flows.run.preflight import Members
 from evalcube.flows.run.sweep import run
 from evalcube.flows.run.workers import Workers
+from evalcube.stages.infer.jobs import Slowdown
 from tests.flows.run.parts import run_parts
 from tests.flows.support import sweep_config
 
@@ -111,6 +112,17 @@ def test_run__begins_on_a_cluster_that_adapts_from_no_worker_and_calls_no_retire
 
     assert (summary.reason, summary.done) == ("complete", 10)
     assert not [note for note in notes if isinstance(note, Noted) and "ended" in note.message]
+
+
+@pytest.mark.parametrize("opened", [True, False])
+def test_slow_down__is_taken_over_from_other_workers_by_those_that_take_part(monkeypatch, opened):
+    slowdowns = []
+    workspace = SimpleNamespace(slow_down=slowdowns.append)
+    monkeypatch.setattr(workers, "workspace_on", lambda *_: workspace if opened else None)
+
+    workers._slow_down("run", [Slowdown(name, worker=name) for name in "ab"], SimpleNamespace(address="a"))
+
+    assert slowdowns == [Slowdown("b", worker="a")] * opened
 
 
 @pytest.mark.parametrize(("told", "crashes"), [(True, 0), (False, 1)])
