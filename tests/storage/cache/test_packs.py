@@ -152,6 +152,14 @@ def test_get__finds_what_another_threads_refresh_took_up_a_moment_before(cache, 
     assert reader.get(KEY) == b"1"
 
 
+def test_put__of_what_another_thread_put_since_it_was_looked_up_writes_nothing(cache, monkeypatch):
+    monkeypatch.setattr(pack_index_module.PackIndex, "find", lambda *_: [])
+
+    assert [cache.put(KEY, value) for value in (b"first", b"second")] == [True, False]
+    monkeypatch.undo()
+    assert cache.get(KEY) == b"first"
+
+
 def test_get__of_many_through_tables(cache, workers, monkeypatch):
     monkeypatch.setattr(key_index_module, "_RECENT", 10)
     entries = [workers.entry("tables", number) for number in range(500)]
