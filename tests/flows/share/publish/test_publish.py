@@ -24,7 +24,8 @@ from evalcube.storage.cube.bucket.objects import Bucket
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.lease import Lease
 from evalcube.storage.cube.ledger import Ledger
-from evalcube.storage.errors import CubeExistsError, NotWritableError, StorageError
+from evalcube.storage.errors import CubeDamagedError, CubeExistsError, NotWritableError, StorageError
+from tests.cases import with_cases
 from tests.flows.read.merged.generated import Recipe, make_cube
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import assert_same_cube, reset, sweep_config
@@ -317,6 +318,16 @@ def test_publish__finds_what_looks_secret(tmp_path, simulator, monkeypatch):
         allow=["home-folder", kinds["private-host"].id, kinds["value-of-TEAM_KEY"].id],
     )
     assert done.publication.trials == 4
+
+
+@with_cases("change", [{"trials": -1}, {"planned": -1}, {"trials": 2**53 + 1}, {"time": -1}, {"format": 0}])
+def test_decode__refuses_counts_that_there_cannot_be(change):
+    document = {"format": FORMAT, "time": 0, "shapes": {}, "trials": 0, "planned": 0, "objects": {}}
+    document["ledger"] = {"receipts": 0, "sha256": "0" * 64}
+    decode(json.dumps(document).encode(), "cube.zarr")
+
+    with pytest.raises(CubeDamagedError, match=f"`{next(iter(change))}`"):
+        decode(json.dumps(document | change).encode(), "cube.zarr")
 
 
 def test_decode__a_newer_format_is_no_damage():

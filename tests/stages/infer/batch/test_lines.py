@@ -148,6 +148,7 @@ def test_batch_queue__whatever_comes_back_every_request_ends_once(rows, cut):
     st.integers(1, 40),
     st.integers(1, 20),
 )
+@example([b"as long as", b"longer than"], 40, len(b"as long as"))
 def test_line_splitter__lines_are_the_same_however_they_are_cut(rows, cut, limit):
     splitter, data, found = LineSplitter(limit), b"\n".join(rows), []
     for start in range(0, len(data), cut):
