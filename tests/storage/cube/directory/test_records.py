@@ -1,7 +1,5 @@
 """Where a ledger's lines end."""
 
-import os
-
 from evalcube.storage.cube.directory.records import _WINDOW, _end_of_lines
 from tests.cases import with_cases
 
@@ -23,4 +21,4 @@ def test_end_of_lines__is_behind_the_last_line_break_however_long_the_torn_tail_
     path.write_bytes(lines + b"x" * torn)
 
     with path.open("rb") as file:
-        assert _end_of_lines(file.fileno(), os.path.getsize(path)) == len(lines)
+        assert _end_of_lines(file.fileno(), path.stat().st_size) == len(lines)
