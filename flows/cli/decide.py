@@ -56,7 +56,7 @@ def gate(
         The variant that might replace the control.
     config : CONFIG
         Run this sweep as far as the decision needs: look at 40, 55, 70, 85 and 100% of its trials, and stop once the
-        decision is certain, or once even all trials are unlikely to bring one.
+        decision is certain, or likely to stay INCONCLUSIVE to the end.
     to_the_end
         With --run: stop early only if the decision is certain.
     """
@@ -157,8 +157,8 @@ def verdict(
     more : [CUBE]... [TREATMENT]
         More cubes, read as if merged; then treatments, beside those of --treatment.
     treatments
-        A variant that might replace the control; may be given again. Default: all other variants if the config declares
-        a control and --control names no other, else none.
+        A variant that might replace the control; may be given again. Default: if the control is the one that the config
+        declares, all other variants; else none.
     threshold
         Mean score, from 1 to 5, that each layer (fact, behavior, judge) must reach.
     trivial
@@ -213,7 +213,7 @@ def _print_verdict(comparison: CubeVerdict) -> None:
         show(f"{safe(pair_result.treatment)} - {safe(pair_result.control)}: {pair_result.verdict}")
         _print_intervals(pair_result)
         _print_robustness(pair_result)
-    show("badges")
+    show("badges (what a yes means)")
     for field, (name, meaning) in BADGES.items():
         show(f"  {name:22}  {getattr(result.badges, field):7}  {meaning}")
     if result.gold is not None:
@@ -271,16 +271,14 @@ def _print_robustness(pair: PairResult) -> None:
         weights = zip(_LAYERS, pair.sensitivity.weights, strict=True)
         shares = ", ".join(f"{name} {100 * weight:.3g}%" for name, weight in weights)
         share = 100 * pair.sensitivity.same_result
-        parts.append(
-            f"weights {shares}; with {share:.0f}% of the other weights tried, the result is the same"
-        )
+        parts.append(f"weights {shares}; of the other weightings tried, {share:.0f}% give the same result")
     if pair.joint is not None and not math.isnan(pair.joint.p_value):
         parts.append(f"test for a change in any layer (Hotelling's T²): p {pair.joint.p_value:.3g}")
     if pair.standardised is not None and not math.isnan(pair.standardised.estimate):
         effect = pair.standardised
         bounds = f"{number(effect.low, sign=True)} to {number(effect.high, sign=True)}"
         parts.append(
-            f"composite in standard deviations of each layer {number(effect.estimate, sign=True)} ({bounds})"
+            f"composite, each layer in its standard deviations: {number(effect.estimate, sign=True)} ({bounds})"
         )
     if pair.missing is not None:
         lacking = ", ".join(

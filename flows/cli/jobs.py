@@ -75,7 +75,7 @@ def submit(
 def stop(cube: options.Cube) -> None:
     """Cleanly stop the run that works on a cube, from any machine that can write to it.
 
-    Requests in flight are finished and recorded; the command that started the run resumes it later.
+    Requests in flight are finished and recorded. To resume, repeat the command that started the run.
     """
     from evalcube.flows.run.stopping import stop_run
 

@@ -140,7 +140,7 @@ def export_entries(
 
 @cache_commands.command("import", cls=Command)
 def import_entries(cache: options.Cache, file: Path, as_json: options.Json = False) -> None:
-    """Put the entries of a file that the cache lacks into it. Import only files that you trust.
+    """Add the entries of a file to a cache, except those that it already has. Import only files that you trust.
 
     Parameters
     ----------

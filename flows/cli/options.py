@@ -33,7 +33,7 @@ Cache = Annotated[
 Caches = Annotated[
     list[str] | None,
     typer.Option(
-        help="Address of the response cache; default: your own, or one beside the cube. May be given again."
+        help="Address of the response cache; default: that of your run, else one beside the cube. May be given again."
     ),
 ]
 AskedTrials = Annotated[
@@ -42,7 +42,7 @@ AskedTrials = Annotated[
         "--trials",
         "--limit",
         metavar="[A:]B",
-        help="Ask only trials A to B - 1 of each cell now, counted from 0; B becomes the planned number of each cell. "
+        help="Ask only trials A to B - 1 of each cell now, counted from 0; each cell is then planned with B trials. "
         "The first 100 of a data set are a random sample of its rows.",
     ),
 ]

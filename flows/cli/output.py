@@ -267,8 +267,8 @@ def show_table(table: TableSpec, console: Console | None = None) -> None:
 
     console = console or Console()
     console.print(terminal(replace(table, notes=()), width=console.width))
-    if hidden := left_out(table, width=console.width):
-        console.print(Text(f"Columns that do not fit: {', '.join(dict.fromkeys(hidden))}."), style="dim")
+    if hidden := dict.fromkeys(map(repr, left_out(table, width=console.width))):
+        console.print(Text(f"Columns that do not fit: {', '.join(hidden)}."), style="dim")
     for note in shown_notes(table, width=console.width):
         console.print(Text(note), style="dim")
 

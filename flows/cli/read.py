@@ -203,7 +203,7 @@ def _print_trial(view: TrialView, names: Container[str], missing: str) -> None:
     if view.provider:
         console.print(Text(f"answered by {safe(view.provider)}", style="dim"))
     # On one line however narrow the terminal is: it is there to be copied.
-    console.print(Text(f"key {view.digest}", style="dim"), soft_wrap=True)
+    console.print(Text(f"cache key {view.digest}", style="dim"), soft_wrap=True)
 
 
 show_trial.__name__ = "show"

@@ -252,8 +252,8 @@ def import_command(
     data : DIR
         Where the questions go; default: beside the cube.
     map : NAME=FIELD,...
-        Your fields for prompt, response, correct, id, model, repeat, reference, ...; for any log, cluster=FIELD: the
-        field that is equal in related questions.
+        Your fields for prompt, response, correct, id, model, repeat, reference, cluster (equal in related questions),
+        ...; in logs of Inspect and lm-eval, only cluster=FIELD.
     model
         Name of the model, instead of the logs'.
     task

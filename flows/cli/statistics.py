@@ -72,7 +72,7 @@ def compare(
         wrong: a truncated answer counts as wrong. drop: leave out trials in which either model's answer was truncated.
     flips
         Show the questions that only one of two models got right, with both answers. Two cubes are then not merged:
-        A.zarr B.zarr MODEL compares MODEL in A and in B; a second model is the one in B.
+        A.zarr B.zarr MODEL compares MODEL in A and in B, A.zarr B.zarr M N compares M in A with N in B.
     limit
         With --flips: maximum number of questions to show; default: 20, with --json and --csv all.
     """
@@ -140,8 +140,8 @@ def metrics(
         Bayesian estimate with its interval.
     settings
         An argument of the metrics: tau=0.5, confidence=0.9, alpha0=0.5, pass_power=1; with several values:
-        weights=0.2,0.8 (of thresholds 1 to k), bounds=0,1 (of intervals), w=-1,1 (value of a wrong and of a right
-        answer), R0=0,1 (outcomes assumed before the first answer). Give it again for more.
+        weights=0.2,0.8 (of thresholds 1 to k in threshold_spectrum_at_k), bounds=0,1 (to clip intervals), w=-1,1 (value
+        of a wrong and of a right answer), R0=0,1 (prior outcomes). Give it again for more.
     """
     from evalcube.flows.read.statistics import metrics as evaluate
 
@@ -188,7 +188,7 @@ def hazard(
     part: Part,
     as_json: options.Json = False,
 ) -> None:
-    """Show when answers come: of the trials still thinking after N tokens, how many then end right or wrong.
+    """Show when answers come: of trials that reach N tokens, how many end right or wrong within --width more.
 
     Parameters
     ----------

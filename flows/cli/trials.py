@@ -62,7 +62,7 @@ def trials(
         grades differently. If given again, all must hold.
     status : NAMES
         Only these outcomes: correct, incorrect, answered (if there is no reference), truncated, invalid (no answer
-        could be read), refused; or, shown only if named, transport and missing.
+        could be read), refused; or, only if named, transport (error) and missing (not asked).
     grep : TEXT
         Only trials with this text in one of the texts named by --in.
     regex : R
@@ -195,7 +195,7 @@ def export(
     organization: str = "unknown",
     as_json: options.Json = False,
 ) -> None:
-    """Write the trials of a cube as records of Every Eval Ever.
+    """Write the trials of a cube in the EvalEval Coalition's format, Every Eval Ever.
 
     Parameters
     ----------

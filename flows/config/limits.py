@@ -24,7 +24,7 @@ class ConnectionSearch(Section):
     Parameters
     ----------
     start
-        Requests in flight at first; if only `most` is given, at most half of it.
+        Requests in flight at first; if only `most` is given: 16 or half of it, whichever is less.
     most
         Maximum of requests in flight.
     """

@@ -228,7 +228,7 @@ class Recipe(Section):
     licence
         Licence of the rows; if empty, the one that `evalcube data list` shows.
     revision
-        What pins the data set's commit, such as inspect_evals 0.26.0; if empty, the first fetch pins the newest.
+        Whose commit of the data set is used, such as inspect_evals 0.26.0; if empty, the newest at the first fetch.
     sources
         What the recipe follows or departs from.
     """

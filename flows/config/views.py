@@ -132,9 +132,9 @@ class PolicyRule(Section):
     Parameters
     ----------
     tasks
-        Labels of tasks, each by itself; `each`: every task by itself; default: all together.
+        Tasks to test separately: their labels, or `each` for all; default: all tasks together.
     tiers
-        Names of tiers, each by itself; `each`: every tier by itself; default: all points together.
+        Tiers to test separately: their names, or `each` for all; default: all points together.
     noninferior
         Worse by less than this: percentage points, such as 1, or a share of the control's accuracy, such as
         5%.
@@ -178,12 +178,12 @@ class PolicyRule(Section):
 
 
 class Policy(Section):
-    """When a treatment may replace the control, by accuracy.
+    """Conditions on accuracy under which a treatment may replace the control.
 
     Parameters
     ----------
     critical
-        All of these must be shown for GO; if one of them is refuted: NO-GO.
+        Lines that must all be shown for GO, such as {noninferior: 1}; if one is refuted: NO-GO.
     supporting
         If one of these is refuted: INCONCLUSIVE.
     advisory

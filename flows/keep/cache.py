@@ -159,7 +159,7 @@ def export(
 
 
 def load(url: str, path: Path, *, subscribers: Sequence[Subscriber] = ()) -> Transfer:
-    """Put the entries of a file that the cache lacks into it."""
+    """Add the entries of a file to a cache, except those that it already has."""
     announcer, entries, new = Announcer(subscribers), 0, 0
     with open_archive(path) as file, closing(open_cache(url)) as cache:
         for batch in batches(read_archive(file, path), lambda entry: len(entry[1])):

@@ -51,7 +51,7 @@ def default_cluster(workers: int | None, trials: int, plan: Plan) -> Cluster:
 def described(cluster: Cluster, connection: Connection, workers: int) -> str:
     """Where a run asks, for its notes."""
     if isinstance(cluster, ThisProcess):
-        return "few trials: asked by this process"
+        return "few trials: run without worker processes"
     return f"{workers} workers, dashboard {connection.dashboard}"
 
 

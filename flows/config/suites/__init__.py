@@ -190,7 +190,7 @@ def _guesses(file: str) -> Iterator[dict[str, object]]:
 def load_suite(
     name: str | Sequence[str], models: Sequence[str], key_envs: Sequence[str] = (), judges: Sequence[str] = ()
 ) -> Sweep:
-    """A packaged suite, or several as one sweep, with models to measure.
+    """Config of a packaged suite, or of several as one sweep, for the given models.
 
     Parameters
     ----------

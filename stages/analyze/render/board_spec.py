@@ -149,8 +149,8 @@ def leading_text(board: Leaderboard, row: Row) -> tuple[str, str]:
 
 
 _RATING = (
-    "Ratings add up to 1: {:.3f} each, if all models were equal. Each model starts with one drawn game, unlike in "
-    "ReasonScape."
+    "Ratings add up to 1: {:.3f} each, if all models were equal. Each model is given one tie with an "
+    "average opponent, which keeps ratings finite."
 )
 
 MOST_MET = 12

@@ -27,15 +27,15 @@ _WIDE = 4
 
 _REPEATED = "Questions were asked several times: intervals and p count the answers to one question as one."
 
-_ONLY = "first only, second only: trials that only this model got right."
+_ONLY = "first only: trials that only the first model got right; second only: only the second."
 
 _ALONE = "95%: each row's own interval, not adjusted."
 
 _EXPLAINS = {_ONLY: "first only", _ALONE: "95%"}
 
-_TESTS = "those of tasks are adjusted for their number"
+_TESTS = "in rows of tasks, adjusted for the number of tasks"
 
-_E = "e: e-value for a difference, valid however often you look; significant at 5% if ≥ 20 (best of N rows: 20 × N)."
+_E = "e: e-value for a difference, valid however often you look; significant at 5% if ≥ 20 (best of N rows: ≥ 20 × N)."
 
 _BAYESIAN = (
     "_ci: Bayesian, drawn to even rates; with few samples far from the metric where rates are near 0 or 1."
@@ -204,7 +204,7 @@ def e_text(e: float) -> str:
     return ABSENT if np.isnan(e) else ">9999" if e > 9999 else f"{e:.2g}" if e < 10 else f"{e:.0f}"
 
 
-_QUESTIONS = "Mean over tasks of the means over points{}; each question with at least k answers counts once."
+_QUESTIONS = "Mean of the tasks' means over points{}. Each question with at least k answers counts once."
 _INCOMPLETE_QUESTIONS = "Questions with fewer than k answers are left out."
 _FEWER_POINTS = (
     "* Some points have no question with k answers: not comparable with rows that rest on all points."
@@ -239,7 +239,7 @@ def metric_spec(
     notes = (f"Part of the cube ({selection}).",) if selection else ()
     notes = (
         *notes,
-        _QUESTIONS.format(", weighted by their planned trials in the cube's first run" if weighed else ""),
+        _QUESTIONS.format(" (weighted by their planned trials in the cube's first run)" if weighed else ""),
         *more,
     )
     if any(name.endswith("_ci") for name in names):

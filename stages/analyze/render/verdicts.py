@@ -26,7 +26,7 @@ BADGES: Mapping[str, tuple[str, str]] = {
         "Judges order answers in the same way, or rate them closely; unknown with fewer than two judges.",
     ),
     "significant": ("difference significant", "The interval of the composite's difference excludes 0."),
-    "saturated": ("saturated", "More repeats would not change the composite; unknown with fewer than five."),
+    "saturated": ("saturated", "More repeats would not change the composite; unknown below five repeats."),
     "human_aligned": (
         "human-aligned",
         "Judges rate as people do; unknown without enough ratings by people (evalcube verdict --gold).",

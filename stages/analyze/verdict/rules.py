@@ -95,9 +95,8 @@ def decide_pair(evidence: Evidence, limits: Thresholds | None = None) -> Decisio
         lifted = ", ".join(evidence.control_check.failed) or "which had no layer at all"
         text = f"the treatment reaches the threshold that the control missed ({lifted})"
         return Decision("PROGRESS", "positive_recovers_broken_control", (gain, text, *unseen))
-    return Decision(
-        "PROGRESS", "positive_clean", (gain, "every layer reaches the threshold, none fell", *unseen)
-    )
+    text = f"every layer reaches the threshold of {evidence.treatment_check.threshold:g}, none fell"
+    return Decision("PROGRESS", "positive_clean", (gain, text, *unseen))
 
 
 def _gate_broken(evidence: Evidence, gain: str) -> Decision:

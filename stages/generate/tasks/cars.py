@@ -57,7 +57,7 @@ class CarsParams(TaskParams):
     reference: Literal["absolute", "relative", "attribute"] = Field(
         "absolute",
         description="How moves are described: by position numbers, relative to another car, or with cars "
-        "named by body or driver, to be looked up.",
+        "named by body or driver, which the prompt lists.",
     )
     question: Literal["position", "car"] = Field(
         "position", description="The position of a car, or the car in a position."

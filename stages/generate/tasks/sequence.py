@@ -27,7 +27,7 @@ class SequenceParams(TaskParams):
     """Params of `Sequence`."""
 
     rules: int = param(2, 1, 4, "Number of rules, the main one included; more to tell apart.")
-    terms: int = param(3, 1, 8, "Terms to be given; each is another step to calculate.")
+    terms: int = param(3, 1, 8, "Terms the model must give; each is another step to calculate.")
     max_constant: int = param(9, 3, 99, "Largest fixed number in a rule; larger numbers to calculate with.")
 
 

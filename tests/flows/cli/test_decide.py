@@ -178,7 +178,7 @@ def test_verdict__says_of_a_pair_what_was_computed(result, capsys):
         return capsys.readouterr().out
 
     whole, words = shown(), {"sensitivity": "weights", "joint": "Hotelling", "standardised": "deviations"}
-    assert "composite in standard deviations of each layer +" in whole
+    assert "composite, each layer in its standard deviations: +" in whole
     for name, said in words.items():
         assert said in whole
         assert said not in shown(**{name: None})

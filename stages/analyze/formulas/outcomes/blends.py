@@ -22,7 +22,7 @@ from evalcube.stages.errors import ArgumentError
 
 
 def geom_at_k(R: object, k: int, pass_power: float = 0.5, unanimous_power: float = 0.5) -> float:
-    """Mean over questions of `Pass@k^a · Pass^k^b` of the question.
+    """Mean over questions of `(Pass@k)^a · (Pass^k)^b`.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def geom_at_k(R: object, k: int, pass_power: float = 0.5, unanimous_power: float
 
 
 def geom_ds_at_k(R: object, k: int, pass_power: float = 0.5, unanimous_power: float = 0.5) -> float:
-    """`Pass@k^a · Pass^k^b` of the means over questions.
+    """`(Pass@k)^a · (Pass^k)^b` of the means over questions.
 
     Parameters
     ----------

@@ -112,7 +112,7 @@ def bayes_ci(
 
 
 def avg(R: object, w: object = None) -> tuple[float, float]:
-    """(a, σ): mean score of all samples, and the σ of `bayes` times (N + C + 1)/N, for categories 0..C.
+    """(a, σ) for categories 0..C: mean score of all samples, and the σ of `bayes` multiplied by (N + C + 1)/N.
 
     Parameters
     ----------

@@ -103,7 +103,7 @@ class Successes:
 
 @dataclass(frozen=True)
 class Categories:
-    """Number of questions with each combination of counts of the categories 0..C."""
+    """Number of questions by how many of their samples are in each category 0..C."""
 
     samples: int
     """N: samples per question, the least where they differ; prior outcomes are not counted."""
