@@ -72,7 +72,7 @@ def compare(
         wrong: a truncated answer counts as wrong. drop: leave out trials in which either model's answer was truncated.
     flips
         Show the questions that only one of two models got right, with both answers. Two cubes are then not merged:
-        A.zarr B.zarr MODEL compares MODEL in A and in B, A.zarr B.zarr M N compares M in A with N in B.
+        A.zarr B.zarr M N compares M in A with N in B; without N, M in both.
     limit
         With --flips: maximum number of questions to show; default: 20, with --json and --csv all.
     """

@@ -315,7 +315,7 @@ def _found_line(found: FoundLimit) -> str:
     if found.limit == "requests_per_minute":
         setting = f"{found.limit}: {found.value}"
         return f"{names}: the endpoint limits the rate. Set `limits: {{{setting}}}` in the config"
-    return f"measured concurrency: up to {found.value} requests at once in all ({names}){_slow(found.late)}"
+    return f"concurrency: measured up to {found.value} requests at once in all ({names}){_slow(found.late)}"
 
 
 def _slow(late: float) -> str:

@@ -120,7 +120,7 @@ def test_lines__of_a_plain_run_are_four():
         ),
         (
             {"found_limits": (FoundLimit(("a",), "connections", 32, 0.1),)},
-            "measured concurrency: up to 32 requests at once in all (a); waited for this machine's CPU 10% of the time",
+            "concurrency: measured up to 32 requests at once in all (a); waited for this machine's CPU 10% of the time",
         ),
     ],
 )  # fmt: skip
