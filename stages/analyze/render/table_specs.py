@@ -27,7 +27,7 @@ _WIDE = 4
 
 _REPEATED = "Questions were asked several times: intervals and p count the answers to one question as one."
 
-_ONLY = "first only: trials that only the first model got right; second only: only the second."
+_ONLY = "first only, second only: trials that only the first, or only the second, model got right."
 
 _ALONE = "95%: each row's own interval, not adjusted."
 
