@@ -165,6 +165,8 @@ _AFTER_ASKED = cue(
 )
 _QUOTED = re.compile(r"\s[\"'`“‘][^\"'`”’]*\Z")
 """What stands before a mark that the line quotes, from its prompt or from somebody else, behind other words."""
+_MARK_ITSELF = re.compile(r"(?:Answer|ANSWER)[*_]{0,3}:")
+"""The asked form to the letter, which may stand within a line too."""
 _AFTER_SAID = cue(
     r"s?(?:\b[^\n:=]{0,60}?(?:[:=\u2192\u21d2]|->|=>|(?<!you )(?<!we )(?<!I )\b(?:is|are|was|equals|becomes|(?:comes"
     r"|turns) out(?: to be| as)?)\b:?(?! that\b:?)|\b(?:would|must|should|will|has to|can only|shall)(?: (?:therefore"
@@ -263,7 +265,7 @@ def _place(text: str, mark: re.Match[str]) -> _Place | None:
     if quoted or (not begins and CONDITION.search(_CLAUSE.split(before)[-1])):
         return None
     spot = _subject(text, at, end)
-    if spot is None and (begins or _TABLE.match(text, end)):
+    if spot is None and (begins or _MARK_ITSELF.match(text, at) or _TABLE.match(text, end)):
         after = _AFTER_ASKED.match(text, end)
         spot = (Rank.ASKED, after.end(), "") if after else None
     return spot or _statement(text, at, end)

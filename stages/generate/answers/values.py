@@ -182,7 +182,7 @@ def first_line(tail: str, longest: int = places.SEGMENT) -> str:
 # ---- a value in a line
 
 _NOUN = words.cue(
-    r"\s?%|[\u3040-\u9fff\uac00-\ud7a3]|\s(?!of\b|or\b|and\b|not\b)[a-zµ][\w²³/]{0,19}(?:\s(?:of\s)?[a-z]{2,20})?(?=[\s*_.!]*$|\s<relates>\b)"
+    r"\s?%|[\u3040-\u9fff\uac00-\ud7a3]|\s(?!of\b|or\b|and\b|not\b)[a-zµ][\w²³/]{0,19}(?:\s(?:of\s)?(?!is\b|are\b|was\b)[a-z]{2,20})?(?=[\s*_.!]*$|\s<relates>\b)"
 )
 _SENTENCE = re.compile(r"(?<=[.!?])[\"'`*)]{0,3}\s+(?=[A-Z(\"'*`])")
 _STOP_OR_LINE = re.compile(r"\n|(?<=[.!?]) (?=[A-Z])")
