@@ -7,15 +7,13 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from evalcube.stages.infer import wire
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.engine import Engine, InferenceError
-from evalcube.stages.infer.jobs import Learned, Slowdown
-from evalcube.stages.infer.queue import HttpQueue
+from evalcube.stages.infer.jobs import Slowdown
 from evalcube.stages.infer.reply import classify
 from evalcube.stages.infer.sharing import Shared
 from evalcube.stages.reply.forms import Record
@@ -27,48 +25,6 @@ from tests.waiting import PATIENCE
 
 def text(record):
     return json.loads(Record.decode(record).body)["choices"][0]["message"]["content"]
-
-
-NOTHING = Learned()
-
-
-class Taught(HttpQueue):
-    """A queue that sends nothing, and has learned this of its endpoint."""
-
-    report = None
-
-    def __init__(self, pause=None, lessons=NOTHING):
-        self.pause, self.feedback = pause, SimpleNamespace(lessons=lessons)
-
-    def current_pause(self, now):  # noqa: ARG002 - the interface
-        return self.pause
-
-
-def engine_at(seconds, **queues):
-    """An engine whose loop is not run, with a queue for each model."""
-    engine = Engine.__new__(Engine)
-    engine._loop = SimpleNamespace(time=lambda: seconds)
-    engine._accounts, engine._queues, engine._lent = {name: name for name in queues}, queues, {}
-    engine._reported, engine._counted = {}, {}
-    return engine
-
-
-def test_waiting__is_of_pauses_that_are_not_over():
-    engine = engine_at(100.0, idle=Taught(), over=Taught((90.0, "429")), paused=Taught((130.0, "503")))
-
-    assert engine.waiting() == {"paused": {"seconds": 30.0, "reason": "503"}}
-
-
-def test_slowdowns__are_each_said_once():
-    lessons = {"paused": Learned(0, 130.0, "503"), "over": Learned(0, 90.0, "503"), "overloaded": Learned(1)}
-    engine = engine_at(100.0, idle=Taught(), **{name: Taught(lessons=each) for name, each in lessons.items()})
-
-    assert engine.slowdowns() == [
-        Slowdown("paused", 30.0, "503"),
-        Slowdown("over"),
-        Slowdown("overloaded", overload=True),
-    ]
-    assert engine.slowdowns() == []
 
 
 def test_run__stores_replies_and_gives_results_in_the_order_of_jobs(engine_for, store, jobs):
@@ -464,7 +420,7 @@ def test_connections__that_are_looked_for_grow_with_the_answers(engine_for, remo
 
     assert kinds(results) == ["stored"] * 400
     assert (
-        4 < remote.stats()["most_in_flight"] <= 32
+        2 < remote.stats()["most_in_flight"] <= 32
     )  # of 2 at first; how far it gets is the machine's matter
 
 

@@ -81,12 +81,7 @@ FAULTS = {
         f"HTTP {code}": (status(code), True, ERROR, f"http {code}") for code in sorted(reply._CAPACITY_STATUS)
     },
     "HTTP 413": (status(413), False, TOO_LONG, "http 413"),
-    "HTTP 418, or any status from 400 to 499 without its own row": (
-        status(418),
-        False,
-        REFUSED,
-        "http 418",
-    ),
+    "HTTP 418, or any other 4xx": (status(418), False, REFUSED, "http 418"),
     "HTTP 422": (status(422), False, REFUSED, "http 422"),
     "HTTP 429 with `Retry-After` in seconds": (status(429, retry_after="0"), True, ERROR, "http 429"),
     "HTTP 429 with `Retry-After` as a date": (status(429, retry_after="date+0"), True, ERROR, "http 429"),
@@ -199,12 +194,8 @@ ELSEWHERE = {
     ),
     "a whole reply without a finish reason, of an endpoint that gave one before": (True, ERROR, "cut reply"),
     "any other HTTP status from 500 to 599": (True, ERROR, "http STATUS"),
-    "a stream has an event that is not part of a reply, and the reply is complete": (
-        False,
-        "answer, without the event",
-        "",
-    ),
-    "a stream has an event that is not part of a reply, and the reply is incomplete": (
+    "a complete reply with an event that is not part of it": (False, "answer, without the event", ""),
+    "an incomplete reply with an event that is not part of it": (
         True,
         ERROR,
         "http STATUS` if it has an error message, else `cut reply",

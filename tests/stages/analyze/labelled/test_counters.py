@@ -121,14 +121,18 @@ def test_leaderboard__lazy_counters_give_the_same(ds, board):
     assert lazy.to_dict() == board.to_dict()
 
 
+def rounded(document):
+    return json.loads(json.dumps(document), parse_float=lambda digits: round(float(digits), 9))
+
+
 def test_leaderboard__order_of_dims_and_padding_do_not_matter(ds, board):
     turned = ds.transpose("counter", "params", "task", "tier", "model")
     wider = ds.pad(params=(0, 3), constant_values=0).assign_coords(
         in_tier=ds["in_tier"].pad(params=(0, 3), constant_values=False)
     )
 
-    assert leaderboard(turned, draws=200).to_dict() == board.to_dict()
-    assert leaderboard(wider, draws=200).to_dict() == board.to_dict()
+    for other in (turned, wider):  # sums in another order differ by their last bits on some processors
+        assert rounded(leaderboard(other, draws=200).to_dict()) == rounded(board.to_dict())
 
 
 def test_leaderboard__adding_a_model_leaves_the_others_as_they_are(ds, board):

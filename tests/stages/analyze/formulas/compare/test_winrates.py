@@ -91,8 +91,8 @@ def test_jeffreys__sides_add_to_one_and_grow_with_successes(first, second):
 
 
 def test_jeffreys__limits():
-    assert jeffreys(9e6, 1e7, 1e6, 1e7) == 1.0
-    assert jeffreys(1e6, 1e7, 9e6, 1e7) == 0.0
+    assert jeffreys(9e6, 1e7, 1e6, 1e7) == pytest.approx(1, abs=1e-12)
+    assert jeffreys(1e6, 1e7, 9e6, 1e7) == pytest.approx(0, abs=1e-12)
 
 
 def test_win_rates__averages_over_the_tasks_common_to_both():
