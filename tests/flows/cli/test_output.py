@@ -194,7 +194,7 @@ def test_show__has_the_key_on_one_line_to_be_copied(small_sweep):
     code, output, _ = evalcube("show", "cube.zarr", "--task", "boolean", cwd=small_sweep, columns=40)
 
     assert code == 0
-    assert any(re.fullmatch(r"key [0-9a-f]{64}", line.strip()) for line in output.splitlines())
+    assert any(re.fullmatch(r"cache key [0-9a-f]{64}", line.strip()) for line in output.splitlines())
 
 
 def test_init__writes_through_a_link_to_a_file(tmp_path):

@@ -34,7 +34,7 @@ def test_show__of_a_plain_trial_has_no_line_that_says_nothing(capsys, monkeypatc
     lines = output.splitlines()
     assert lines[0] == "m · sums · length=3 · trial 4 · repeat 2"
     assert [line for line in lines if not line.startswith(("│", "╭", "╰"))][1:] == [
-        "parsed 4   reference 4   status correct", "tokens 7   latency 0.250 s", f"key {'d' * 64}"
+        "parsed 4   reference 4   status correct", "tokens 7   latency 0.250 s", f"cache key {'d' * 64}"
     ]  # fmt: skip
     for words in ("system", "Be brief.", "user", "2+2?", "response", "It is 4"):
         assert words in output
