@@ -182,8 +182,10 @@ def first_line(tail: str, longest: int = places.SEGMENT) -> str:
 # ---- a value in a line
 
 _NOUN = words.cue(
-    r"\s?%|[\u3040-\u9fff\uac00-\ud7a3]|\s(?!of\b|or\b|and\b|not\b)[a-zµ][\w²³/]{0,19}(?:\s(?:of\s)?(?!is\b|are\b|was\b)[a-z]{2,20})?(?=[\s*_.!]*$|\s<relates>\b)"
+    r"\s?%|[\u3040-\u9fff\uac00-\ud7a3]|\s(?!of\b|or\b|and\b|not\b)[a-zµ][\w²³/]{0,19}"
+    r"(?:\s(?:of\s)?(?!is\b|are\b|was\b)[a-z]{2,20})?(?=[\s*_.!]*$|\s<relates>\b)"
 )
+"""What a number counts: the last words of a line, or those before a circumstance; a sign or script may touch it."""
 _SENTENCE = re.compile(r"(?<=[.!?])[\"'`*)]{0,3}\s+(?=[A-Z(\"'*`])")
 _STOP_OR_LINE = re.compile(r"\n|(?<=[.!?]) (?=[A-Z])")
 _LEFT_SIDE = re.compile(
@@ -209,8 +211,7 @@ def whole(line: str, form: Form) -> str | None:
 def at_end(text: str, form: Form) -> str | None:
     """The value that the last line with one is, has in bold, or states in its last sentence that affirms one."""
     for line in () if words.ASKS.search(text) else places.last_lines(places.without_code(text)):
-        row = line.startswith("|")  # of a table, which states nothing but in bold
-        for part in (line, *places.bold_passages(line), words.RESULT.split(line)[-1]):
+        for part in (*places.bold_passages(line), words.RESULT.split(line)[-1]):
             start = line.rfind(part)
             if part != line and not words.is_affirmed(line, start, start + len(part)):
                 continue
@@ -218,7 +219,7 @@ def at_end(text: str, form: Form) -> str | None:
             if (value := whole(part[: noun.start()] if noun else part, form)) is not None:
                 final = _unless_taken_back(text[text.rfind(part) + len(part) :], value, form)
                 return None if words.breaks_off(text) else final or None
-        if row:
+        if line.startswith("|"):  # a row of a table states no value among words but in bold
             return None
         near = line if len(line) <= form.longest else line[line.rfind(" ", 0, -form.longest) + 1 :]
         mentions = form.mentions(near)
@@ -237,6 +238,7 @@ def at_end(text: str, form: Form) -> str | None:
 
 
 _REMARK = re.compile(r"(?:\w|[^\x00-\x7f])[^(\n]{0,9}\([^()\n]{0,60}\Z")
+"""An open bracket behind words."""
 _UNFINISHED = re.compile(r"[.!?]\s{1,9}(?:[^.!?\\\n]|[.](?=\w)){0,300}[\w,]\s*\Z")
 """A sentence that does not end, after another one."""
 

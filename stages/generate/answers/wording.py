@@ -192,6 +192,7 @@ NEARLY_RELATES = cue(
 CONCLUDES = cue(r"\W*<conclusion>(?!\w)|[^\n]{0,200}\b(?:in total|altogether|in all)\b")
 """What a sentence begins with that ends a solution; its only number is the answer."""
 CAUSE = cue(r"\b(?:<causes>|where|which|given)\b|\s[\u2014\u2013-]\s(?:[^\W\d]\w*\W+){3}")
+"""What begins a reason in a clause of its own; a dash, an aside of some words."""
 RESULTS = cue(r"\b(?:<results>|<adverbs>)\b")
 """What makes the values before it steps to the one after it."""
 SUBJECT = cue(r"\b<subject>\b|[是为為は]|\A\W*(?:\w+\W+)?\Z")
