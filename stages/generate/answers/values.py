@@ -139,8 +139,6 @@ def _unless_taken_back(tail: str, value: str, form: Form) -> str:
 
 _HEAD = 60
 """Characters of a place, or before it, in which it is found, or its line begins."""
-_LINE = 6000
-"""Characters of a place in which its value is looked for."""
 
 
 def _end_of(text: str, passage: Passage, value: str, form: Form) -> int:
@@ -148,7 +146,7 @@ def _end_of(text: str, passage: Passage, value: str, form: Form) -> int:
     start = max(passage.start, text.find(passage.text[:_HEAD], passage.start))
     if passage.boxed:
         return start + len(places.in_box(passage.text)) + 1
-    near = text[start : start + _LINE]
+    near = text[start : start + places.TAIL]
     ends = [m.end for m in form.mentions(near) if m.value == value or not value]
     return start + (ends[0] if ends else near.find(value) + len(value) if value in near else len(near))
 
@@ -211,7 +209,8 @@ def whole(line: str, form: Form) -> str | None:
 def at_end(text: str, form: Form) -> str | None:
     """The value that the last line with one is, has in bold, or states in its last sentence that affirms one."""
     for line in () if words.ASKS.search(text) else places.last_lines(places.without_code(text)):
-        for part in (*places.bold_passages(line), words.RESULT.split(line)[-1]):
+        result = [] if line[:1] == "|" else words.RESULT.split(line)[-1:]  # a table's row has it in bold
+        for part in (*places.bold_passages(line), *result):
             start = line.rfind(part)
             if part != line and not words.is_affirmed(line, start, start + len(part)):
                 continue
@@ -219,11 +218,10 @@ def at_end(text: str, form: Form) -> str | None:
             if (value := whole(part[: noun.start()] if noun else part, form)) is not None:
                 final = _unless_taken_back(text[text.rfind(part) + len(part) :], value, form)
                 return None if words.breaks_off(text) else final or None
-        if line.startswith("|"):  # a row of a table states no value among words but in bold
+        if not result:
             return None
         near = line if len(line) <= form.longest else line[line.rfind(" ", 0, -form.longest) + 1 :]
-        mentions = form.mentions(near)
-        if mentions:
+        if mentions := form.mentions(near):
             value = read_line(near, form, loose=False, last=True)
             stated = [m for m in mentions if m.value == value or not value]
             if not value or any(map(words.DECLINES.match, _SENTENCE.split(near[: mentions[0].start])[:-1])):
@@ -290,6 +288,7 @@ def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str 
             near = mentions[max(0, position - 1) : position + 2]
             contested = (
                 hedges(line, near, form)
+                or words.OR_ELSE.match(line, chosen.end)
                 or has_rival(line, mentions[position:], form)
                 or (form.counts and not last and is_one_of_several(line[low:high], low, chosen, inside))
             )

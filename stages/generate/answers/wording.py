@@ -111,14 +111,15 @@ LEAD = cue(
 REASON = cue(r"[\s,(]<reason>\b")
 """Where a sentence turns to the reasons for what it said."""
 WEAK_END = cue(
-    r"(?>[\"'`*_$”’})\]\\>|\s]*)(?:\Z|[.,;:!(<](?!\d)|-{1,3}\s|[^\x00-\x7f\w]"
+    r"(?>[\"'`*_$”’})\]\\>|\s]*)(?:\Z|\(|[.,;:!<](?!\d)|-{1,3}\s|[^\x00-\x7f\w]"
     r"|\s?(?:instead|now|rather than|is (?:right|correct|what|the))\b)"
 )
-_OR = r"<or>\b"
 GAP = cue(
-    rf"(?>(?:(?>[\s\"'`*.,;:()\[\]$_“”‘’?!{{}}<>\\…–—-]+)|[/|±→⇒]|\+/-|[a-z]\s?=|(?:{_OR}|<other_words>)(?![\w'’]))*)"
+    r"(?>(?:(?>[\s\"'`*.,;:()\[\]$_“”‘’?!{}<>\\…–—-]+)|[/|±→⇒]|\+/-|[a-z]\s?=|(?:<or>\b|<other_words>)(?![\w'’]))*)"
 )
-ALTERNATIVE = cue(rf"\b{_OR}|[/|±→⇒]|[-=]>")
+ALTERNATIVE = cue(r"\b<or>\b|[/|±→⇒]|[-=]>")
+OR_ELSE = cue(r"\s(?:or|oder|ou|o|или)\s(?![0-9$\\])")
+"""What a value is followed by that is an alternative to words: "1 or undefined"."""
 EQUATES = re.compile(r"\bis\b|,\s(?:the|an?)\b", re.IGNORECASE)
 """What says that two values are one thing: "position 3 is the red one", "3, the red car"."""
 CHANGED = cue(r"\b(?:now|but|wait|actually|then again|changed|correction)\b")
@@ -164,7 +165,7 @@ DOUBT = cue(
 ASKS = cue(r"[\"'“‘`](?:final )?answer:")
 """The asked form as a prompt has it."""
 BROKEN_OFF = cue(
-    r"(?:\b<unfinished>(?: then| now)?(?:[,\s\u2026]|\.\.)*|[:=][\s*_$]*|(?:\s[-+/÷×]|[0-9]-)\s*)\Z"
+    r"(?:\b<unfinished>(?: then| now)?(?:[,\s\u2026]|\.\.)*|[:=→⇒][\s*_$]*|(?:\s[-+/÷×]|[0-9]-)\s*)\Z"
 )
 """An end that is none."""
 CONFIRMS = cue(
