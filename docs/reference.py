@@ -232,11 +232,11 @@ def commands() -> str:
         panels.setdefault(panel, []).extend(_command(f"evalcube {name}", command))
     codes = "\n".join(f"| {int(code)} | {_cell(text)} |" for code, text in EXIT_CODES.items())
     meanings: dict[str, list[str]] = {}
-    for name, told in OWN_CODES.items():
-        meanings.setdefault(", ".join(f"{code} {text}" for code, text in told.items()), []).append(
+    for name, texts in OWN_CODES.items():
+        meanings.setdefault("; ".join(f"{code}: {text}" for code, text in texts.items()), []).append(
             f"`{name}`"
         )
-    own = "; ".join(f"{', '.join(names)}: {text}" for text, names in meanings.items())
+    own = "\n".join(f"- {', '.join(names)}: {text}" for text, names in meanings.items())
     lines = [line for texts in panels.values() for line in "\n".join(texts).splitlines() if _is_option(line)]
     count = Counter(map(_without_default, lines))
     shared: dict[str, str] = {}
@@ -249,7 +249,7 @@ def commands() -> str:
     )
     common = "\n".join(["## Options of several commands", "", *sorted(shared.values())])
     written = f"{common}\n\n{written}"
-    return f"{written}\n\n## Exit codes\n\n| code | meaning |\n|---|---|\n{codes}\n\nOther meanings: {own}.\n"
+    return f"{written}\n\n## Exit codes\n\n| code | meaning |\n|---|---|\n{codes}\n\nOf single commands:\n\n{own}\n"
 
 
 def _is_option(line: str) -> bool:

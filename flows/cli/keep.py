@@ -260,7 +260,7 @@ def forget(
     yes: Annotated[bool, typer.Option("--yes")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Delete results, so that they are asked again; without --yes, only list them.
+    """Delete results from a cube, so that the next run measures them again; without --yes, only list them.
 
     Parameters
     ----------
@@ -268,7 +268,7 @@ def forget(
         Only these results: a model, task, tier, parameter or facet, trial=0..3, status=invalid,refused, row_id=ID. If
         given again, all must hold.
     cache
-        Delete the cached replies, too; otherwise, a run uses them.
+        Delete the cached replies, too, so that the next run asks again; otherwise, it reads them from the cache.
     yes
         Delete these results; otherwise, only list them.
     """

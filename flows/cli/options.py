@@ -106,8 +106,8 @@ def _shared() -> None:
         Estimator: E_I, E_P, E_O (share right) or C_I, C_P, C_O (corrected for guessing). Truncated trials are left out
         (I), wrong (P) or right (O). On a leaderboard, auto is C_P, or accuracy (E_P) if all tasks are data sets.
     version
-        auto: ReasonScore (10 to 1000, over all tiers), or the rate of --mode if there are few trials. v1 or v2: always
-        ReasonScore, from upper bounds (v1) or point values (v2) of success rates.
+        auto: the score (ReasonScore: 10 to 1000, over all tasks and tiers), or the rate of --mode if there are few
+        trials. v1 or v2: always the score, from upper bounds (v1) or point values (v2) of success rates.
     weigh
         What has equal weight: tasks (within a task, points weigh by their planned trials in the cube's first run),
         points, or trials.

@@ -102,7 +102,7 @@ class AxisWindow(Section):
     body
         Values in the window.
     skip
-        Values before the window: a number, `degree`, or {degree: 2} for two per degree.
+        How many values come before the window: a number, `degree` (as many as the degree) or {degree: 2} (twice).
     """
 
     body: Whole = Field(ge=1, le=100_000)
@@ -228,7 +228,8 @@ class Recipe(Section):
     licence
         Licence of the rows; if empty, the one that `evalcube data list` shows.
     revision
-        Whose commit of the data set is used, such as inspect_evals 0.26.0; if empty, the newest at the first fetch.
+        A release of another tool, such as inspect_evals 0.26.0, whose commit of the data set is used; if empty, the
+        newest at the first fetch.
     sources
         What the recipe follows or departs from.
     """

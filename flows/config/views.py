@@ -183,7 +183,7 @@ class Policy(Section):
     Parameters
     ----------
     critical
-        Lines that must all be shown for GO, such as {noninferior: 1}; if one is refuted: NO-GO.
+        Claims that must all be shown for the decision GO, such as {noninferior: 1}; if the data refute one: NO-GO.
     supporting
         If one of these is refuted: INCONCLUSIVE.
     advisory

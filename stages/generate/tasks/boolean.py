@@ -25,7 +25,7 @@ _SAY = wordings("boolean")
 class BooleanParams(TaskParams):
     """Params of `Boolean`."""
 
-    length: int = param(8, 3, 40, "Truth values in the expression; more operations.")
+    length: int = param(8, 3, 40, "Truth values in the expression; more values, more operations.")
     max_depth: int = param(0, 0, 8, "Levels of nested brackets, at most length - 2; more to keep in mind.")
     prob_not: float = param(0.3, 0, 1, "Chance that NOT precedes an operand; each is one more operation.")
     format: Literal["True/False", "T/F", "on/off", "1/0", "yes/no"] = Field(

@@ -26,8 +26,7 @@ class SortParams(TaskParams):
         1,
         1,
         20,
-        "How many neighbouring words of the dictionary are taken together, at most length; "
-        "neighbours differ in later letters.",
+        "Words come in groups of so many consecutive ones of the dictionary, at most length, which begin alike.",
     )
     prob_mutation: float = param(
         0.0, 0, 1, "Chance that a word's case is changed; upper case tempts a model to put the word first."
