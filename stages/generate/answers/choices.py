@@ -88,7 +88,7 @@ def truth_value(text: str) -> str | None:
 
 
 _LABEL = re.compile(
-    r"(?<![\w.+-])(?<![0-9+]\s)(?<!N/)(?<!\w['’])(?:(?P<called>(?i:option|choice|letter|number|alternative)(?i:\s{1,3}is"
+    r"(?<![\w.+°-])(?<![0-9+]\s)(?<!N/)(?<!\w['’])(?:(?P<called>(?i:option|choice|letter|number|alternative)(?i:\s{1,3}is"
     r"|\s?:)?\s{1,3}[(\[\"'`*]{0,4})(?P<named>[A-Za-z]|[0-9]{1,3})(?![\w'’])|(?P<open>[(\[])(?P<inside>[A-Za-z]"
     r"|[0-9]{1,3})[)\]]|(?P<upper>[A-Z]|[0-9]{1,3})(?!['’]?\w|[.,][0-9]|\s?[+#]|-(?:[A-Z]\b|[a-z]))|(?P<lower>[a-z])(?=[)\].:][*_`]{0,2}\s"
     r"|[\s*_`\"').\]]{0,6}(?:\n|\Z)))"

@@ -118,7 +118,7 @@ _NO_NUMBER_AFTER_WORDS = cue(
 """What makes a number a part of something else: an argument, an operand, a bound, the end of a range or of a date.
 Words are looked for apart, as most numbers have none before them."""
 _NO_NUMBER_AFTER = cue(
-    r"!(?!\[)|\s?[√∛π∞]|[²³¹⁰⁴-⁹⁺⁻₀-₉∶]|\s?(?:分[之の]|又|[兆조])|\s?(?:\\(?!text|quad|approx|right|circ|end)[a-z]+|\^|\*\*(?=[0-9({])|[±∓]|\+/?-)"
+    r"!(?!\[)|\s?[√∛π∞]|[²³¹⁰⁴-⁹⁺⁻₀-₉∶]|\s?(?:分[之の]|又|[兆조])|\s?(?:\\(?!text|quad|right|circ|end)[a-z]+|\^|\*\*(?=[0-9({])|[±∓]|\+/?-)"
     r"|\s?%?\s?[-+*/×·÷~〜][\s$]?(?:[0-9(\\]|[b-hj-z](?![\w'’-]))|\s?[+×÷]|\s?(?:%\s?%|[≤≥≠]|[<>]=?\s?\.?\w{1,4}\b(?![>/])"
     r"|(?:%|percent)\sof\s[0-9])|_\{?[0-9]|[:/][0-9A-Za-z]|[.,'’′][0-9]|[0-9]|\s?(?:\.\.\.?|…)\s?[0-9]|\([0-9a-z]"
     r"|(?!<units_that_touch>(?![A-Za-z]))[A-Za-zα-ω]"

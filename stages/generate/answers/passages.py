@@ -60,7 +60,7 @@ _PLAIN = (
     dict.fromkeys("\u2010\u2011\u2012\u2013\u2212\ufe63", "-")
     | {chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
     | {chr(0x24B6 + i): letter for i, letter in enumerate(ascii_uppercase + ascii_lowercase)}
-    | dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u2061\u2062\u2063\ufe0f", "")
+    | dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u2061\u2062\u2063\ufe0f\u20e3", "")
     | dict(zip("\u3000\r\u2028\u2029।「」", ' \n\n\n.""', strict=True))
     | {"\u2047": "??", "。": ". ", "、": ", "}
 )
@@ -74,7 +74,7 @@ _STRUCK = re.compile(
     r"|\\(?:sout|[bx]?cancel|st)\{(?>[^{}\n]{1,6000})\}",
     re.IGNORECASE,
 )
-_HTML = cue(r"</?<html>\s?/?>")
+_HTML = cue(r"</?<html>(?:\s[^<>]{0,200})?/?>")
 _ENTITY = re.compile(r"&(?:[A-Za-z]{2,8}|#[0-9]{2,6});")
 _LATEX_TEXT = re.compile(rf"\\{phrases('latex_text')}\s{{0,3}}\{{((?>[^{{}}\\\n]*))\}}")
 _SCRIPT = "[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]"
@@ -108,7 +108,7 @@ def clean(text: str) -> str:
 
 
 def _break(match: re.Match[str]) -> str:
-    tag = match[0].strip("</> ").lower()
+    tag = match[0].strip("</> ").lower().partition(" ")[0]
     return "\n" if tag in ("br", "p", "div") or tag[0] == "h" else ""
 
 
@@ -117,7 +117,7 @@ def normalise(text: str) -> str:
     text = clean(text)
     if "\\" in text or "{,}" in text:
         text = _LATEX_COMMA.sub(",", _LATEX_TEXT.sub(r"\1", text))
-        text = _LATEX_SPACE.sub(" ", text)
+        text = _LATEX_SPACE.sub(" ", text).replace("\\approx", "≈")
     return text
 
 

@@ -30,7 +30,7 @@ def cue(pattern: str) -> re.Pattern[str]:
 
 _QUIET = r"[\s\"'`*_$“‘({\[<\\>|:]"
 _NEGATION = cue(
-    rf"(?:≠|!=|\\neq?\b|¬|\b<not>|n['’]t|不[是为為]|[並并]?非|ليست?)[\s,:]{{0,3}}(?:<after_not>{_QUIET}{{1,4}}){{0,6}}{_QUIET}{{0,4}}\Z"
+    rf"(?:≠|!=|\\neq?\b|¬|\b<not>|\b<drops>|n['’]t|不[是为為]|[並并]?非|ليست?)[\s,:]{{0,3}}(?:<after_not>{_QUIET}{{1,4}}){{0,6}}{_QUIET}{{0,4}}\Z"
 )
 DENIED = cue(
     r"(?:(?:,? (?:and|or) |, )\(?[A-Z0-9]\b\)?){0,8}"
