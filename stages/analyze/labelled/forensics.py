@@ -36,7 +36,7 @@ _CELL = ("params", "trial", "repeat")
 def hazard_table(
     ds: DatasetT, *, by_task: bool = False, width: int = forensics.WIDTH, confidence: float | None = None
 ) -> DatasetT:
-    """When trials end, by evaluation: life table, survival and incidence of right and wrong answers.
+    """After how many tokens trials end, by evaluation: life table, survival and incidence of right and wrong answers.
 
     Parameters
     ----------
