@@ -84,6 +84,7 @@ _JOINED = re.compile(
 """Where a script without spaces touches a letter or number."""
 _LATEX_COMMA = re.compile(r"\{,\}|\\[,!;:](?!\s?\\[dtc]?frac)")
 _LATEX_SPACE = re.compile(r"\\(?:[()\[\],]|(?:q?quad|displaystyle|left|right|rm|bf|tt)\b| (?<!\\\\ ))")
+_LATEX_SIGN = re.compile(r"\\(?:(approx|simeq)|Rightarrow|implies)(?![A-Za-z])")
 
 
 def clean(text: str) -> str:
@@ -117,7 +118,8 @@ def normalise(text: str) -> str:
     text = clean(text)
     if "\\" in text or "{,}" in text:
         text = _LATEX_COMMA.sub(",", _LATEX_TEXT.sub(r"\1", text))
-        text = _LATEX_SPACE.sub(" ", text).replace("\\approx", "≈")
+        text = _LATEX_SPACE.sub(" ", text)
+        text = _LATEX_SIGN.sub(lambda name: "≈" if name[1] else "⇒", text)
     return text
 
 

@@ -137,13 +137,9 @@ def _unless_taken_back(tail: str, value: str, form: Form) -> str:
     return REFUSED if is_taken_back(tail, value, form.later(tail, value), free=form.free) else value
 
 
-_HEAD = 60
-"""Characters of a place, or before it, in which it is found, or its line begins."""
-
-
 def _end_of(text: str, passage: Passage, value: str, form: Form) -> int:
     """Where a value ends in its place; where the place ends if the value is not written so."""
-    start = max(passage.start, text.find(passage.text[:_HEAD], passage.start))
+    start = max(passage.start, text.find(passage.text[:60], passage.start))
     if passage.boxed:
         return start + len(places.in_box(passage.text)) + 1
     near = text[start : start + places.TAIL]
