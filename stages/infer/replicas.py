@@ -246,14 +246,10 @@ class Replicas:
     async def _wait(self) -> None:
         future = asyncio.get_running_loop().create_future()
         self._waiting.append(future)
-        try:
-            with suppress(TimeoutError):
-                # Nothing wakes them when the run stops or the outage has lasted too long: so they look.
-                async with asyncio.timeout(_LOOK_SECONDS):
-                    await future
-        finally:
-            if not future.done():
-                future.cancel()
+        with suppress(TimeoutError):
+            # Nothing wakes them when the run stops or the outage has lasted too long: so they look.
+            async with asyncio.timeout(_LOOK_SECONDS):
+                await future  # cancelled when that ends first, so that `_wake` passes it over
 
     def _wake(self, count: int) -> None:
         while count > 0 and self._waiting:

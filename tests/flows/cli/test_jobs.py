@@ -68,6 +68,18 @@ def test_watch__follows_a_run_to_its_end(tmp_path, simulator):
     assert (logged["event"], logged["sent"]) == ("finished", 100)
 
 
+def test_submit__of_a_slurm_job_says_which_one_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr("evalcube.flows.run.jobs.slurm_job.submit", lambda _: 4711)
+    config = {**sweep_config(tmp_path, "http://127.0.0.1:9"), "cluster": {"slurm": {}}}
+
+    code, output, errors = evalcube("submit", write_config(tmp_path, config), cwd=tmp_path)
+
+    job, progress = output.splitlines()
+    assert (code, errors) == (0, "")
+    assert (job.split()[1].rstrip(","), job.split()[-1]) == ("4711", str(tmp_path / "cube.sbatch"))
+    assert "scancel 4711" in progress
+
+
 @contextmanager
 def read(process):
     """The lines that a command has printed so far; in the end it is over, and all was well."""

@@ -3,9 +3,14 @@
 import pytest
 import yaml
 
+from evalcube.flows.config.load import as_config
+from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.evaluations import Evaluation, NamedSampler, NamedTemplate
-from evalcube.flows.read.status import refusal_lines
+from evalcube.flows.plan.targets import SampleTargets
+from evalcube.flows.read.status import cube_status, refusal_lines
+from evalcube.flows.state.store import SweepStore, open_store
 from tests.cases import with_cases
+from tests.flows.support import sweep_config
 
 PLAIN = NamedTemplate(name="plain", source=[{"role": "user", "content": "{{ prompt }}"}])
 PARAMS = {"temperature": 0, "max_tokens": 200}
@@ -73,3 +78,15 @@ def test_refusal_lines__an_effort_has_the_name_that_the_config_gives_it(api, nam
     (line,) = refusal_lines([evaluation("m", api, effort="low", max_tokens=9)], {0: [f"http 400: {name}"]})
 
     assert advice(line)[-1] == {"samplers": {"greedy": {"max_tokens": 9}}}
+
+
+@with_cases(("trials", "regions"), [(40, 1), (256, 1), (257, 2), (1200, 5)])
+def test_cube_status__counts_regions_with_one_that_is_cut_short(tmp_path, trials, regions):
+    cube = str(tmp_path / f"{trials}.zarr")
+    plan = build_plan(as_config(sweep_config(tmp_path, "http://127.0.0.1:9", trials=trials, repeats=2)))
+    store = open_store(plan, cube)
+    SweepStore(store.cube, plan, SampleTargets.uniform(plan, trials, 2)).grow()
+
+    (model,) = cube_status(cube)["models"]
+
+    assert (model["trials"], model["regions"]) == (10 * trials, regions)

@@ -168,6 +168,7 @@ def test_with_composites__are_as_people_rate():
     for row, before in zip(board.rows, plain.rows, strict=True):
         assert row.composite.score.value == pytest.approx(before.composite.score.value - 1)
         assert row.composite.rated == 60
+    assert plain.cautions == board_of(ds).cautions == board.cautions[:-1]
     assert any("Composites as people's ratings correct them" in note for note in board.notes)
 
 
