@@ -1,13 +1,18 @@
 """What is said before a question is part of its request, and the files of examples go with the cube."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.plan import Plan
-from evalcube.flows.plan.requests import trial_messages, trial_request
+from evalcube.flows.plan.requests import trial_messages, trial_request, with_defaults
 from evalcube.flows.state.questions import data_sets
+from evalcube.stages.generate import Trial
+from evalcube.stages.infer.apis import APIS
+from tests.cases import with_cases
 from tests.flows.support import sweep_config
 from tests.hub import GSM, jsonl
 
@@ -77,3 +82,26 @@ def test_from_spec__finds_the_files_of_examples_elsewhere(files):
 
     assert again.files == moved
     assert again.tasks[0].cells[0].cell.id == plan.tasks[0].cells[0].cell.id
+
+
+@with_cases(
+    ("api", "said", "sent"),
+    [
+        ("chat", {}, {"stop": ["\n"], "max_tokens": 9, "temperature": 0}),
+        ("chat", {"temperature": 1}, {"stop": ["\n"], "max_tokens": 9, "temperature": 1}),
+        (
+            "chat",
+            {"max_completion_tokens": 5},
+            {"stop": ["\n"], "max_completion_tokens": 5, "temperature": 0},
+        ),
+        ("messages", {"stop_sequences": []}, {"stop_sequences": [], "max_tokens": 9, "temperature": 0}),
+        ("responses", {"max_output_tokens": 5}, {"max_output_tokens": 5, "temperature": 0}),
+    ],
+)
+def test_with_defaults__lets_the_sampler_win_and_leaves_out_what_an_api_has_not(api, said, sent):
+    trial = Trial("", "", extras={"sampler": {"stop": ["\n"], "max_tokens": 9, "temperature": 0}})
+
+    found = with_defaults(SimpleNamespace(api=api, sampler=SimpleNamespace(params=said)), trial)
+
+    assert found == sent
+    assert APIS[api].params(found)

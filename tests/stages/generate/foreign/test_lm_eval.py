@@ -5,21 +5,17 @@ from __future__ import annotations
 import json
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import yaml
 
-from evalcube.flows.plan.requests import with_defaults
 from evalcube.stages.generate import TASKS, Cell, Trial
 from evalcube.stages.generate.dataset.hub.address import shareable
 from evalcube.stages.generate.errors import CodeError, TaskError
 from evalcube.stages.generate.foreign import bounded, lm_eval, lm_eval_kept
 from evalcube.stages.generate.foreign.bounded import Failure
 from evalcube.stages.generate.foreign.lm_eval import LmEvalParams, task
-from evalcube.stages.infer.apis import APIS
 from evalcube.stages.named_code import _NAMED, allow_code, folder_code
-from tests.cases import with_cases
 from tests.tiers import need
 
 QUESTIONS = [
@@ -376,29 +372,6 @@ def test_resolve__asks_for_the_extra(monkeypatch):
     assert lm_eval_kept.members("mmlu", "") == []
     with pytest.raises(TaskError, match=r"pip install 'evalcube\[lm-eval\]'"):
         TASKS["lm-eval:gsm8k"].resolve(LmEvalParams())
-
-
-@with_cases(
-    ("api", "said", "sent"),
-    [
-        ("chat", {}, {"stop": ["\n"], "max_tokens": 9, "temperature": 0}),
-        ("chat", {"temperature": 1}, {"stop": ["\n"], "max_tokens": 9, "temperature": 1}),
-        (
-            "chat",
-            {"max_completion_tokens": 5},
-            {"stop": ["\n"], "max_completion_tokens": 5, "temperature": 0},
-        ),
-        ("messages", {"stop_sequences": []}, {"stop_sequences": [], "max_tokens": 9, "temperature": 0}),
-        ("responses", {"max_output_tokens": 5}, {"max_output_tokens": 5, "temperature": 0}),
-    ],
-)
-def test_with_defaults__lets_the_sampler_win_and_leaves_out_what_an_api_has_not(api, said, sent):
-    trial = Trial("", "", extras={"sampler": {"stop": ["\n"], "max_tokens": 9, "temperature": 0}})
-
-    found = with_defaults(SimpleNamespace(api=api, sampler=SimpleNamespace(params=said)), trial)
-
-    assert found == sent
-    assert APIS[api].params(found)
 
 
 def test_shareable__tells_nothing_of_this_machine():
