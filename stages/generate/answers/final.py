@@ -70,7 +70,8 @@ def _claim(
     for mention in reversed(mentions):
         ends = (LINE_END if mention.weak else words.ENDS).match(sentence, mention.end)
         affirmed = words.is_affirmed(sentence, mention.start, mention.end)
-        if mention.value == value and not affirmed and words.is_denied(sentence, mention.start, mention.end):
+        denied = not affirmed and words.is_denied(sentence, mention.start, mention.end)
+        if mention.value == value and (denied or words.DROPS.search(sentence[: mention.start][-24:])):
             return "denied"
         if mention.value == value and affirmed and (ends or words.RIGHTLY.match(sentence, mention.end)):
             return claim or "again"

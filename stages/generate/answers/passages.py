@@ -74,7 +74,7 @@ _STRUCK = re.compile(
     r"|\\(?:sout|[bx]?cancel|st)\{(?>[^{}\n]{1,6000})\}",
     re.IGNORECASE,
 )
-_HTML = cue(r"</?<html>(?:\s[^<>]{0,200})?/?>")
+_HTML = cue(r"</?<html>(?:\s[\w:-]{1,40}\s?=[^<>]{0,200})?\s?/?>")
 _ENTITY = re.compile(r"&(?:[A-Za-z]{2,8}|#[0-9]{2,6});")
 _LATEX_TEXT = re.compile(rf"\\{phrases('latex_text')}\s{{0,3}}\{{((?>[^{{}}\\\n]*))\}}")
 _SCRIPT = "[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]"
@@ -109,7 +109,7 @@ def clean(text: str) -> str:
 
 
 def _break(match: re.Match[str]) -> str:
-    tag = match[0].strip("</> ").lower().partition(" ")[0]
+    tag = match[0].strip("</> ").lower().split(maxsplit=1)[0]
     return "\n" if tag in ("br", "p", "div") or tag[0] == "h" else ""
 
 

@@ -30,7 +30,7 @@ def cue(pattern: str) -> re.Pattern[str]:
 
 _QUIET = r"[\s\"'`*_$“‘({\[<\\>|:]"
 _NEGATION = cue(
-    rf"(?:≠|!=|\\neq?\b|¬|\b<not>|\b<drops>|n['’]t|不[是为為]|[並并]?非|ليست?)[\s,:]{{0,3}}(?:<after_not>{_QUIET}{{1,4}}){{0,6}}{_QUIET}{{0,4}}\Z"
+    rf"(?:≠|!=|\\neq?\b|¬|\b<not>|n['’]t|不[是为為]|[並并]?非|ليست?)[\s,:]{{0,3}}(?:<after_not>{_QUIET}{{1,4}}){{0,6}}{_QUIET}{{0,4}}\Z"
 )
 DENIED = cue(
     r"(?:(?:,? (?:and|or) |, )\(?[A-Z0-9]\b\)?){0,8}"
@@ -148,6 +148,8 @@ WITHDRAWS = cue(
     r"|不对|不對|错了|錯了|間違い|[\u2717\u2718\u274c]"
 )
 """What takes back what stands before it; a pronoun stands for the value that was named last."""
+DROPS = cue(r"\b<drops> (?:(?:the|that|my|this) )?\Z")
+"""What takes back the value right after it, of an answer that was given."""
 REOPENS = cue(r"\b<lets_me> (?:\w+ )?<reopens>\b|\b(?:<pauses>(?! (?:for|until|time)\b)|h+mm+|oh no)\b")
 """What leaves open whether what stands before it stands, until something more is said."""
 HEDGE = cue(r"\b(?:<hedges>|(?<!only )possib\w+|may(?!,? (?:the )?[0-9]))\b")

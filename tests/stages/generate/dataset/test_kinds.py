@@ -57,6 +57,8 @@ PLAIN = Comparison()
         ("Answer: $2\\sqrt{3} \\approx 3.464$", "3.464"),
         ('<b>Answer:</b> <span style="color:red">8</span>', "8"),
         ("Answer: 45\n\nThat's wrong. Please ignore the 45.", None),
+        ("Answer: cancel 3 orders", "3"),
+        ("So the temperature has a drop of 5 degrees.", "5"),
         ("Year by year:\n| 2021 | 1,530 |\n| 2022 |", None),
         ("+10 → 13\n+10 →", None),
         ("Answer: 1/0", None),
@@ -133,6 +135,7 @@ def test_same_number__tolerances_are_exact_and_the_larger_one_counts() -> None:
         ("答え：Aクラス", "Aクラス"),
         ("答案：C语言", "C语言"),
         ("Answer: " + "x" * 2001, None),
+        ("Answer: a <b and c> d<br>", "a <b and c> d"),
     ],
 )
 def test_read_text__gives_what_stands_there(text: str, answer: str | None) -> None:
