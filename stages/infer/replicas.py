@@ -249,7 +249,7 @@ class Replicas:
         with suppress(TimeoutError):
             # Nothing wakes them when the run stops or the outage has lasted too long: so they look.
             async with asyncio.timeout(_LOOK_SECONDS):
-                await future  # cancelled when that ends first, so that `_wake` passes it over
+                await future  # a timeout cancels it, so that `_wake` passes it over
 
     def _wake(self, count: int) -> None:
         while count > 0 and self._waiting:

@@ -101,7 +101,7 @@ def test_from_spec__finds_the_files_of_examples_elsewhere(files):
 def test_with_defaults__lets_the_sampler_win_and_leaves_out_what_an_api_has_not(api, said, sent):
     trial = Trial("", "", extras={"sampler": {"stop": ["\n"], "max_tokens": 9, "temperature": 0}})
 
-    found = with_defaults(SimpleNamespace(api=api, sampler=SimpleNamespace(params=said)), trial)
+    params = with_defaults(SimpleNamespace(api=api, sampler=SimpleNamespace(params=said)), trial)
 
-    assert found == sent
-    assert APIS[api].params(found)
+    assert params == sent
+    assert APIS[api].params(params)

@@ -194,12 +194,8 @@ ELSEWHERE = {
     ),
     "a whole reply without a finish reason, of an endpoint that gave one before": (True, ERROR, "cut reply"),
     "any other HTTP status from 500 to 599": (True, ERROR, "http STATUS"),
-    "a complete streamed reply with an event that the API does not define": (
-        False,
-        "answer, without the event",
-        "",
-    ),
-    "an incomplete streamed reply with an event that the API does not define": (
+    "a complete stream with an event that the API does not define": (False, "answer, without the event", ""),
+    "an incomplete stream with an event that the API does not define": (
         True,
         ERROR,
         "http STATUS` if it has an error message, else `cut reply",

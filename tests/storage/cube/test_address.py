@@ -43,9 +43,7 @@ def test_copy_cube__has_the_metadata_last_and_leaves_out_what_is_not_kept(source
     copy_cube(source, target, lambda key: not key.startswith("log/"))
 
     assert list(dict.fromkeys(order)) == ["a/0", "a/1", METADATA]
-    assert {key: target.get(key).data for key in target.list()} == {
-        key: key.encode() for key in sorted(order)
-    }
+    assert {key: target.get(key).data for key in target.list()} == {key: key.encode() for key in order}
     with pytest.raises(CubeExistsError):
         copy_cube(source, target, lambda _: True)
 
