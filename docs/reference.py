@@ -360,7 +360,7 @@ def floors() -> str:
 def recipes() -> str:
     """Where the known suites are from, and how far to trust them."""
     rows = [
-        "| suite | rows | answers | licence | revision pinned by | verified | follows, departs from |",
+        "| suite | rows | answers | licence | revision as in | verified | follows, departs from |",
         "|---|---|---|---|---|---|---|",
     ]
     for name in recipe_names():

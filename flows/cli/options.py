@@ -42,7 +42,7 @@ AskedTrials = Annotated[
         "--trials",
         "--limit",
         metavar="[A:]B",
-        help="Ask only trials A to B - 1 of each cell now, counted from 0; each cell is then planned with B trials. "
+        help="Ask only trials A to B - 1 of each cell now, counted from 0; B replaces the config's number of trials. "
         "The first 100 of a data set are a random sample of its rows.",
     ),
 ]
@@ -100,8 +100,8 @@ def _shared() -> None:
     clip_tokens : TOKENS
         Compute as if the limit of completion tokens had been TOKENS: longer answers count as truncated.
     reader : ours|theirs
-        Who extracts answers from replies: evalcube (ours), or a task's second reader (theirs), such as that of another
-        tool.
+        Who extracts answers from replies: evalcube (ours), or the task's second reader (theirs): another parser, such as
+        another tool's.
     mode
         Estimator: E_I, E_P, E_O (share right) or C_I, C_P, C_O (corrected for guessing). Truncated trials are left out
         (I), wrong (P) or right (O). On a leaderboard, auto is C_P, or accuracy (E_P) if all tasks are data sets.

@@ -228,8 +228,8 @@ def plan(
     power
         With --detect: probability of detecting the difference; default: 0.8.
     against : CUBE|SHARE
-        With --detect: how often two models disagree, as a cube with the answers of both or as the share of questions
-        that only one of them gets right; default: the sweep's own cube, else 0.2.
+        With --detect: the share of questions that only one of two models gets right, or a cube from which to compute
+        it; default: the sweep's own cube, else 0.2.
     """
     from dataclasses import asdict
 

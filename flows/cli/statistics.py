@@ -65,14 +65,15 @@ def compare(
     Parameters
     ----------
     models
-        More cubes, read as if merged; then labels or numbers of two or more evaluations; default: all.
+        More cubes, read as if merged with the first; then the evaluations to compare, two or more labels or numbers;
+        default: all.
     repeats
         Only the first N answers to each question.
     truncated
         wrong: a truncated answer counts as wrong. drop: leave out trials in which either model's answer was truncated.
     flips
-        Show the questions that only one of two models got right, with both answers. Two cubes are then not merged:
-        A.zarr B.zarr M N compares M in A with N in B; without N, M in both.
+        Show the questions that only one of two models got right, with both answers. It does not merge two cubes:
+        A.zarr B.zarr M N compares model M of A with model N of B; A.zarr B.zarr M compares M of A with M of B.
     limit
         With --flips: maximum number of questions to show; default: 20, with --json and --csv all.
     """
@@ -139,9 +140,9 @@ def metrics(
         pass_at_k, pass_hat_k, g_pass_at_k_tau, mg_pass_at_k, auc_at_k, bayes, avg, ...; each also as NAME_ci, a
         Bayesian estimate with its interval.
     settings
-        An argument of the metrics: tau=0.5, confidence=0.9, alpha0=0.5, pass_power=1; with several values:
-        weights=0.2,0.8 (of thresholds 1 to k in threshold_spectrum_at_k), bounds=0,1 (to clip intervals), w=-1,1 (value
-        of a wrong and of a right answer), R0=0,1 (prior outcomes). Give it again for more.
+        An argument of the metrics' functions in evalcube.stats, such as tau=0.5, confidence=0.9 or alpha0=0.5. Some take
+        several values: weights=0.2,0.8, bounds=0,1 (to clip intervals), w=-1,1 (value of a wrong and of a right
+        answer), R0=0,1 (outcomes known before). Give it again for more.
     """
     from evalcube.flows.read.statistics import metrics as evaluate
 

@@ -80,7 +80,7 @@ class SlurmSection(Section):
         Shell lines before the run starts, such as [module load python, source keys.sh].
     command
         Command of evalcube on the nodes, such as `apptainer exec image.sif evalcube`; default: that of the
-        Python that submits.
+        environment in which you submit.
     """
 
     options: Many[Line] = optional(())

@@ -228,8 +228,8 @@ class Recipe(Section):
     licence
         Licence of the rows; if empty, the one that `evalcube data list` shows.
     revision
-        A release of another tool, such as inspect_evals 0.26.0, whose commit of the data set is used; if empty, the
-        newest at the first fetch.
+        Another tool's release, such as inspect_evals 0.26.0: the data set is read at the commit that it pins. If empty:
+        at the newest commit when it is first fetched.
     sources
         What the recipe follows or departs from.
     """
@@ -251,7 +251,7 @@ class TaskConfig(Section):
     task
         Name of the task, if the key is a free label; default: the key.
     params
-        Params of all points, unless a grid or point has its own. Without `manifold`: the task's only point.
+        Params of all points; a grid's or point's own value takes precedence. Without `manifold`: the task's only point.
     manifold
         Entries, each a grid or points.
     assertions

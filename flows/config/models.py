@@ -115,8 +115,8 @@ class Model(Section):
     serve
         Server that the run starts, instead of endpoint.
     endpoint
-        http(s)://host/v1, local:smollm2, local:/path/model.gguf, "sim:", or sim:http://127.0.0.1:PORT/v1 for
-        `evalcube simulate`. A list: one model on several servers.
+        http(s)://host/v1, local:smollm2, local:/path/model.gguf, "sim:", or sim:http://127.0.0.1:PORT/v1 if
+        `evalcube simulate` runs there. A list: one model on several servers.
     model
         Sent as "model" in each request; default: the name.
     revision

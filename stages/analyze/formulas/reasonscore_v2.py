@@ -31,7 +31,7 @@ def task_score(counters: ArrayLike, *, labels: Sequence[str] = COUNTERS) -> Floa
 def tier_score(
     counters: ArrayLike, *, labels: Sequence[str] = COUNTERS, expected: ArrayLike | None = None
 ) -> TierScores:
-    """Score of a tier: 1000 × the geometric mean of its tasks' C_P, or 10 if that is more.
+    """Score of a tier: 1000 × the geometric mean of its tasks' C_P, but at least 10.
 
     The lower limit holds for the tier, not for each task: a tier in which one task was never solved scores 10.
 

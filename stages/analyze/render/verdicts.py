@@ -14,7 +14,7 @@ from evalcube.stages.analyze.verdict.result import PairResult, Verdict
 MEANINGS: Mapping[str, str] = {
     "PROGRESS": "the composite rose, every layer reaches the threshold, none fell",
     "CAUTIOUS": "the composite rose with a reservation, or only a layer changed",
-    "REGRESS": "the composite fell, or the treatment misses a threshold that the control reaches",
+    "REGRESS": "the composite fell; or it did not rise, and the treatment misses a threshold that the control reaches",
     "NOISE": "no difference was found, which does not show that there is no harm",
     "UNDERPOWERED": "too few answers to detect a difference",
     "SOLO": "nothing to compare with",

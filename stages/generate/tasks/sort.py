@@ -26,7 +26,7 @@ class SortParams(TaskParams):
         1,
         1,
         20,
-        "Words come in groups of so many consecutive ones of the dictionary, at most length, which begin alike.",
+        "Words are drawn in groups of this many neighbours in the dictionary (at most length), which begin alike.",
     )
     prob_mutation: float = param(
         0.0, 0, 1, "Chance that a word's case is changed; upper case tempts a model to put the word first."

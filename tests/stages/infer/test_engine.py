@@ -74,7 +74,7 @@ def test_stats__tell_what_the_server_takes_from_what_a_busy_loop_adds(engine_for
 
     seconds = sum(Record.decode(record).latency for record in store.records.values())
     assert seconds > 2 * sum(held)
-    assert abs(seconds - engine.stats.late["m"] - sum(held)) < 0.25 * seconds
+    assert abs(seconds - engine.stats.late["m"] - sum(held)) < 0.4 * seconds
 
 
 def test_run__of_no_jobs_gives_no_results(engine_for):

@@ -169,7 +169,7 @@ STATUS = {
 
 # The same without a simulator that could cause it: what happens, tried again, end, cause
 ELSEWHERE = {
-    "nothing listens at the address, or no connection is made within 30 seconds or the `timeout`": (
+    "nothing listens at the address, or no connection is made within 30 seconds (or `timeout`, if shorter)": (
         True,
         f"{ERROR}, endpoint disabled",
         "connect",

@@ -103,7 +103,7 @@ class Successes:
 
 @dataclass(frozen=True)
 class Categories:
-    """Number of questions by how many of their samples are in each category 0..C."""
+    """Counts of questions, grouped by the numbers of their samples in the categories 0..C."""
 
     samples: int
     """N: samples per question, the least where they differ; prior outcomes are not counted."""
