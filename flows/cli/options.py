@@ -100,8 +100,8 @@ def _shared() -> None:
     clip_tokens : TOKENS
         Compute as if the limit of completion tokens had been TOKENS: longer answers count as truncated.
     reader : ours|theirs
-        Who extracts answers from replies: evalcube (ours), or the task's second reader (theirs): another parser, such as
-        another tool's.
+        Who extracts answers from replies: evalcube (ours), or the task's second reader (theirs): another parser, such
+        as another tool's.
     mode
         Estimator: E_I, E_P, E_O (share right) or C_I, C_P, C_O (corrected for guessing). Truncated trials are left out
         (I), wrong (P) or right (O). On a leaderboard, auto is C_P, or accuracy (E_P) if all tasks are data sets.

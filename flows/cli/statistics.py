@@ -140,9 +140,8 @@ def metrics(
         pass_at_k, pass_hat_k, g_pass_at_k_tau, mg_pass_at_k, auc_at_k, bayes, avg, ...; each also as NAME_ci, a
         Bayesian estimate with its interval.
     settings
-        An argument of the metrics' functions in evalcube.stats, such as tau=0.5, confidence=0.9 or alpha0=0.5. Some take
-        several values: weights=0.2,0.8, bounds=0,1 (to clip intervals), w=-1,1 (value of a wrong and of a right
-        answer), R0=0,1 (outcomes known before). Give it again for more.
+        An argument of the metrics' functions in evalcube.stats, such as tau=0.5 or alpha0=0.5. Some have several
+        values: bounds=0,1 (to clip intervals), w=-1,1 (value of a wrong and of a right answer). Give it again for more.
     """
     from evalcube.flows.read.statistics import metrics as evaluate
 
