@@ -19,8 +19,12 @@ _ATTEMPTS = 300
 _HOLDS = 0xE000
 """The first of the private characters that stand for arrays and objects while their sentence is read."""
 _PRIVATE = re.compile("[\ue000-\uf8ff]")
-_ONE_OF_SEVERAL = re.compile("[\ue000-\uf8ff][\\W_]*[\ue000-\uf8ff][^\ue000-\uf8ff]*\\Z")
-"""What a reply ends with that gives two values, with no word between them."""
+_ONE_OF_SEVERAL = re.compile(
+    "[\ue000-\uf8ff][\\W_]*(?:(?:or|(?:option|version|variante?|alternative) ?[2-9B-D])\\b[\\W_]*)?(?:json\\b[\\W_]*)?"
+    "[\ue000-\uf8ff][^\ue000-\uf8ff]*\\Z",
+    re.IGNORECASE,
+)
+"""What a reply ends with that gives two values, with nothing between them, or numbered as one of several."""
 _SCALAR = re.compile(
     r"[\ue000-\uf8ff]|\{|\"(?:[^\"\\\n\ue000-\uf8ff]|\\.){0,300}\"|(?<![\w.,+*/^$-])-?(?:0|[1-9][0-9]{0,300})"
     r"(?>(?:[.,/][0-9]{1,300}){0,99})(?:[eE][-+]?[0-9]{1,3})?(?![\w.]\w)(?![\w%^!]|\s?[-+*×]\s?[0-9])"

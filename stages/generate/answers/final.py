@@ -51,7 +51,7 @@ def is_taken_back(tail: str, value: str, mentions: Sequence[Mention], *, free: b
         claim = _claim(sentence, value, inside)
         claim = None if claim == "other" and CHATTER.match(sentence) else claim  # a check has other values
         cued, turned = turned, words.TURNS.search(sentence) is not None
-        concludes = ends and low > 0 and sentence.lstrip()[:1] != "(" and _concludes(sentence, inside)
+        concludes = ends and low > 0 and not _ASIDE.match(sentence) and _concludes(sentence, inside)
         turns = claim == "other" and (turned or cued or concludes)
         denies = claim == "denied" or _withdraws(sentence, value, inside, topic)
         taken_back = claim != "again" and (taken_back or turns or denies)
@@ -90,8 +90,9 @@ def _concludes(sentence: str, mentions: Sequence[Mention]) -> bool:
 def _withdraws(sentence: str, value: str, mentions: Sequence[Mention], topic: str | None) -> bool:
     """Whether a sentence takes the answer back, and not another value that it or the one before it names."""
     for cue in words.WITHDRAWS.finditer(sentence):
-        named = [m.value for m in mentions if m.end <= cue.start()] or [topic]
-        if not words.HEDGE.search(sentence, 0, cue.start()) and (not cue["pronoun"] or named[-1] == value):
+        named = [m.value for m in mentions if m.end <= cue.start() or cue["cross"]] or [topic]
+        points = cue["pronoun"] or cue["cross"]  # at the value that was named last
+        if not words.HEDGE.search(sentence, 0, cue.start()) and (not points or named[-1] == value):
             return True
     return False
 
@@ -108,6 +109,8 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 SUM_RESULT = re.compile(
     r"(?:[=≈⇒→]|\b(?:is|gives?|makes?|equals?|yields?|totals?|leaves?))[\s\"'`*_$(]{0,6}$", re.IGNORECASE
 )
+_ASIDE = re.compile(r"\s*(?:\(|[-*•+] )")
+"""A remark in brackets, or an item of a list."""
 _BRACKETED = re.compile(r"\([^()]*\)")
 _APART = re.compile(rf"[.;(\n]|{words.REASON.pattern}", re.IGNORECASE)
 _CLAUSE = re.compile(r"[,;](?![0-9])\s?(?:and\s|or\s)?|\s(?:and|und|et|y(?!\s?=)|и|[&/\u2014\u2013-])\s")

@@ -52,7 +52,7 @@ def digits_of_words(word: str) -> str:
 # ---- one way of writing
 
 _LATEX_FRACTION = re.compile(
-    r"([-+]?)\\[dtc]?frac\s?(?:\{\s?([0-9]{1,400})\s?\}\s?\{\s?([0-9]{1,400})\s?\}|([0-9])\s?([0-9]))"
+    r"([-+]?)\\[dtc]?frac\s?(?:\{\s?(-?[0-9]{1,400})\s?\}\s?\{\s?([0-9]{1,400})\s?\}|([0-9])\s?([0-9]))"
 )
 _POWER_OF_TEN = re.compile(
     r"(?<=[0-9])\s?(?:[×x*·]|\\times|\\cdot)\s?10(?:(?:\^|\*\*)(?:\{([-+]?[0-9]{1,3})\}|([-+]?[0-9]{1,3}))(?![0-9])"
@@ -61,12 +61,18 @@ _POWER_OF_TEN = re.compile(
 _VULGAR = re.compile("[¼-¾⅐-⅞]")
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-")
 _FORMULA = re.compile(r"(?<![\w$\\])\$(?=\S)([^$\n]{1,200}?)(?<=\S)\$(?![\w$])")
+_CITED = re.compile(
+    r"(?:(?<=[\w.)*%])|(?<=[0-9]) |(?<=[0-9] [a-zA-Z%]) |(?<=[0-9] [a-zA-Z]{2}) )"
+    r"(?:\[\^?[0-9]{1,3}\](?!\()|【[^】\n]{1,40}】)+(?=[\s.,;]|\Z)"
+)
+"""References to sources behind a value."""
 _DEGREES = re.compile(r"\s?(?:\^\s?(?:\\circ|\{\s?\\circ\s?\})|\\degree|°)")
 
 
 def plain_numbers(text: str) -> str:
     """A text with fractions and powers of ten written plainly."""
     text = _FORMULA.sub(r"\1", text) if "$" in text else text
+    text = _CITED.sub("", text) if "]" in text or "】" in text else text
     text = normalise(text if text.isascii() else _VULGAR.sub(_fraction, text))
     if "\\" in text:
         text = _LATEX_FRACTION.sub(
@@ -120,7 +126,7 @@ Words are looked for apart, as most numbers have none before them."""
 _NO_NUMBER_AFTER = cue(
     r"!(?!\[)|\s?[√∛π∞]|[²³¹⁰⁴-⁹⁺⁻₀-₉∶]|\s?(?:分[之の]|又|[兆조])|\s?(?:\\(?!text|quad|right|circ|end)[a-z]+|\^|\*\*(?=[0-9({])|[±∓]|\+/?-)"
     r"|\s?%?\s?[-+*/×·÷~〜][\s$]?(?:[0-9(\\]|[b-hj-z](?![\w'’-]))|\s?[+×÷]|\s?(?:%\s?%|[≤≥≠]|[<>]=?\s?\.?\w{1,4}\b(?![>/])"
-    r"|(?:%|percent)\sof\s[0-9])|_\{?[0-9]|[:/][0-9A-Za-z]|[.,'’′][0-9]|[0-9]|\s?(?:\.\.\.?|…)\s?[0-9]|\([0-9a-z]"
+    r"|(?:%|percent)\sof\s[0-9])|_\{?[0-9]|[:/][0-9A-Za-z]|[.,'’′][0-9]|[0-9]|\s?(?:\.\.\.?|…)\s?[0-9]|\([0-9a-z]|\s\([0-9]{3}\)\s?[0-9]"
     r"|(?!<units_that_touch>(?![A-Za-z]))[A-Za-zα-ω]"
     r"|\s?<bounds_behind>|\.?[ -](?:<after_no_number>|<month_names>|<months>|(?-i:[xyzniM])|(?:out )?of [0-9])(?!\w)"
 )
@@ -237,10 +243,8 @@ def parse_number(text: str) -> str | None:
 
 def same_number(answer: str, reference: str, tolerance: Fraction, relative: Fraction) -> bool:
     """Whether two numbers, as `read_number` gives them, differ by no more than a tolerance; exact."""
-    if answer == reference:
-        return True
-    if not tolerance and not relative:
-        return False  # of each number there is one form
+    if answer == reference or not (tolerance or relative):
+        return answer == reference  # of each number there is one form
     right = Fraction(reference)
     return abs(Fraction(answer) - right) <= max(tolerance, relative * abs(right))
 

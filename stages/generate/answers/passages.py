@@ -149,7 +149,7 @@ _MARK = re.compile(
     r"\\(?:boxed|fbox)\s{0,3}\{(?P<box>)"
     r"|(?:####|[<\[]\s?(?:[A-Za-z]{1,12}[_ -]?)?(?:[aA]nswers?|ANSWERS?)\s?[>\]]|<final>)(?P<tag>)"
     r"|[\"'](?:\w{1,20}[_ -])?[aA]nswer(?:[_ -]\w{1,20})?[\"']\s{0,4}:\s{0,9}(?P<field>)"
-    r"|(?:[aA]nswer|ANSWER)(?P<word>)"
+    r"|(?:[aA]nswer|ANSWER|(?:[cC]orrect|[rR]ight|[bB]est) (?:option|choice))(?P<word>)"
 )
 _FOREIGN = cue(
     r"(?:\b<foreign_answers>\b(?: (?!(?:n[ãa]o|non|nicht|niet) )\w{3,12}){0,2}?\s{0,2}"
@@ -251,7 +251,7 @@ def _places(text: str) -> list[_Place]:
 
 def _foreign_rank(text: str, mark: re.Match[str]) -> Rank:
     lead = text[text.rfind("\n", 0, mark.start()) + 1 : mark.start()]
-    begins = mark[0].rstrip("* ")[-1:] == ":" and not any(map(str.isalnum, lead))
+    begins = mark[0].rstrip("* ")[-1:] == ":" and len(re.findall(r"\w+", lead)) < 3
     return Rank.ASKED if begins else Rank.SAID
 
 

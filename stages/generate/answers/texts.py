@@ -23,7 +23,7 @@ _MOST_WORDS = 8
 _HOLDER = re.compile(r"<(?:text|number|letter|json|value|answer|your answer)>", re.IGNORECASE)
 """What the prompts have in the answer's place."""
 _LED = words.cue(r"(?:(?:it|that|this)(?:['’]s|\s(?:is|was))|<adverbs>,?|<led_by>)\s")
-_POLAR = words.cue(r"(<polar>)(?=\s*[,.;:!—–-]|[，。！])(?!\W*but\b)")
+_POLAR = words.cue(r"(<polar>)(?=\s*[,.;:!—–-]|[，。！])(?!\W*(?:but|i can|i will|i['’](?:ll|d))\b)")
 _UNPOLAR = words.cue(r"\b(?:<polar>|wait|actually|however|sometimes)\b")
 _STOP = re.compile(r"[^\W\d_]{2}[.!?;]\s")
 _BOLD = re.compile(r"\*\*[^*\n]+\*\*")
@@ -97,13 +97,10 @@ class TextForm(Form):
         line = without_markup(places.fenced_block(text) or text)
         if (polar := _polar(line)) is not None:
             return polar
-        several = (
-            "\n" in line or len(line) > LONGEST_TEXT or _STOP.search(line) or words.STATEMENT.match(line)
-        )
-        if not several and (self._most_words is None or len(line.split()) <= self._most_words):
-            return (
-                None if words.DECLINES.match(line) or not re.search(r"[^\W_]", line) else _words_of_line(line)
-            )
+        alone = "\n" not in line and not (_STOP.search(line) or words.STATEMENT.match(line))
+        if alone and len(line) <= LONGEST_TEXT and len(line.split()) <= (self._most_words or LONGEST_TEXT):
+            says = re.search(r"[^\W_]", line) and not words.DECLINES.match(line)
+            return _words_of_line(line) if says else None
         first, _, explanation = text.strip().partition("\n\n")
         if explanation and _BOLD.fullmatch(first) and len(first.split()) <= _MOST_WORDS:
             return without_markup(first) or None
@@ -135,12 +132,10 @@ def read_text(text: str, comparison: object = None, *, most_words: int | None = 
 
 def stated_in(answer: str, accepted: Sequence[str], exact: frozenset[str]) -> str:
     """What an answer states as a sentence, if that is accepted; else the answer."""
-    statement = None if words.DOUBT.search(answer) else words.STATEMENT.match(answer)
-    if (
-        _STOP.search(answer)
-        or statement is None
-        or not words.is_affirmed(answer, statement.end(), len(answer))
-    ):
+    statement = words.STATEMENT.match(answer)
+    if statement is None or words.DOUBT.search(answer) or _STOP.search(answer):
+        return answer
+    if not words.is_affirmed(answer, statement.end(), len(answer)):
         return answer
     stated = answer[statement.end() :]
     return stated if any(same_text(stated, reference, exact) for reference in accepted) else answer
@@ -157,7 +152,8 @@ def _words_of_line(line: str, *, stated: bool = False) -> str | None:
 def _polar(line: str) -> str | None:
     """The word that a text answers a question with, before a reason; None if it has another one of its kind."""
     match = _POLAR.match(line)
-    return match[1] if match and not _UNPOLAR.search(line, match.end(), match.end() + _REASONS) else None
+    others = _UNPOLAR.finditer(line, match.end(), match.end() + _REASONS) if match else ()
+    return match[1] if match and all(other[0].lower() == match[1].lower() for other in others) else None
 
 
 # ---- folding
@@ -211,6 +207,8 @@ _REMARK = words.cue(
 """What may follow an answer on its line and leaves it as it is."""
 
 
+_OTHERWISE = (words.TURNS, words.DOUBT, words.ALTERNATIVE)
+"""What makes another answer of a remark."""
 _OPEN = re.compile(r"(?:\?|,\s?(?:\.\.\.|…))\Z")
 """What ends a text that asks, or goes on."""
 
@@ -233,16 +231,12 @@ def _forms(answer: str) -> Iterator[str]:
     for _ in range(4):
         yield answer
         answer = without_markup(answer)
-        pair = next(
-            (p for p in _PAIRS if len(answer) > 1 and answer.startswith(p[0]) and answer.endswith(p[1])), None
-        )
+        pairs = (p for p in _PAIRS if answer.startswith(p[0]) and answer.endswith(p[1]))
+        pair = next(pairs, None) if len(answer) > 1 else None
         remark, led, polar = _REMARK.search(answer), _LED.match(answer), _polar(answer)
         if pair is not None:
             answer = answer[len(pair[0]) : -len(pair[1])]
-        elif remark and (
-            remark["contrast"]
-            or not any(cue.search(remark[0]) for cue in (words.TURNS, words.DOUBT, words.ALTERNATIVE))
-        ):
+        elif remark and (remark["contrast"] or not any(cue.search(remark[0]) for cue in _OTHERWISE)):
             answer = answer[: remark.start()]
         else:
             answer = answer[led.end() :] if led else polar or answer

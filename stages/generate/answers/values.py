@@ -125,7 +125,7 @@ def read_final(text: str, form: Form) -> str | None:
         note("reply's end" if unmarked or marked else "no place", form.name, read=unmarked is not None)
         return unmarked
     final = value and _unless_taken_back(text[_end_of(text, passage, value, form) :], value, form)
-    if final and _is_contradicted(text, marked, passage, value, form):
+    if final and (_is_listed(text, marked, form) or _is_contradicted(text, marked, passage, value, form)):
         final = REFUSED
     note("correction" if value and not final else passage.rank.value, form.name, read=bool(final))
     return final or None
@@ -147,10 +147,18 @@ def _end_of(text: str, passage: Passage, value: str, form: Form) -> int:
     return start + (ends[0] if ends else near.find(value) + len(value) if value in near else len(near))
 
 
+def _is_listed(text: str, marked: Sequence[Passage], form: Form) -> bool:
+    """Whether three answer lines, one right below the other, give three values, as a list of what may be answered."""
+    lines = [passage for passage in marked if passage.rank is Rank.ASKED][:3]
+    below = (text.count("\n", lower.start, upper.start) == 1 for upper, lower in pairwise(lines))
+    return len(lines) == 3 and all(below) and len({form.in_place(passage) for passage in lines}) == 3
+
+
 def _is_contradicted(text: str, marked: Sequence[Passage], first: Passage, value: str, form: Form) -> bool:
     """Whether a later place of another rank gives another value, or a box or tag beside the answer's does."""
     for passage in marked:
-        later = passage.start > first.start and passage.rank is not first.rank
+        inner = len(value) if form.free else 0  # "Answer: The answer is X" is no other answer than X
+        later = passage.start > first.start + inner and passage.rank is not first.rank
         low, high = sorted((passage.start, first.start))
         both = passage.rank is first.rank is Rank.MARKED and high - low <= places.SEGMENT
         beside = both and "\n" not in text[low:high].strip() and not words.TURNS.search(text, low, high)
@@ -205,7 +213,7 @@ def whole(line: str, form: Form) -> str | None:
 def at_end(text: str, form: Form) -> str | None:
     """The value that the last line with one is, has in bold, or states in its last sentence that affirms one."""
     for line in () if words.ASKS.search(text) else places.last_lines(places.without_code(text)):
-        result = [] if line[:1] == "|" else words.RESULT.split(line)[-1:]  # a table's row has it in bold
+        result = [] if _NO_SENTENCE.match(line) else words.RESULT.split(line)[-1:]
         for part in (*places.bold_passages(line), *result):
             start = line.rfind(part)
             if part != line and not words.is_affirmed(line, start, start + len(part)):
@@ -222,15 +230,13 @@ def at_end(text: str, form: Form) -> str | None:
             stated = [m for m in mentions if m.value == value or not value]
             if not value or any(map(words.DECLINES.match, _SENTENCE.split(near[: mentions[0].start])[:-1])):
                 return None
-            tail = (
-                part
-                for part in _STOP_OR_LINE.split(text[text.rfind(near) :])
-                if not places.CHATTER.match(part)
-            )
+            tail = [p for p in _STOP_OR_LINE.split(text[text.rfind(near) :]) if not places.CHATTER.match(p)]
             return None if _is_doubtful("\n".join(tail), mentions, stated[0]) else value
     return None
 
 
+_NO_SENTENCE = re.compile(r"\||\{(?=[^\n]*\"(?:arguments|parameters)\"\s?:)")
+"""A table's row, which states nothing but in bold, or a call of a tool."""
 _REMARK = re.compile(r"(?:\w|[^\x00-\x7f])[^(\n]{0,9}\([^()\n]{0,60}\Z")
 """An open bracket behind words."""
 _UNFINISHED = re.compile(r"[.!?]\s{1,9}(?:[^.!?\\\n]|[.](?=\w)){0,300}[\w,]\s*\Z")
@@ -264,6 +270,8 @@ def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str 
         return REFUSED
     spans = list(pairwise([0, *(cut.end() for cut in _SENTENCE.finditer(line)), len(line)]))
     for low, high in reversed(spans) if last else spans:
+        if last and line[low : low + 1] == "(" and low:
+            continue
         inside = [m for m in mentions if low <= m.start < high and not _is_remark(line, low, m, form)]
         if line[low:high].rstrip(" *_`\"')").endswith("?"):
             return REFUSED
@@ -277,7 +285,7 @@ def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str 
             chosen = chosen or (_loose_value(line[:high], affirmed, form) if loose else None)
             if chosen is None and last and form.counts_things and not all(m.weak for m in inside):
                 return None  # the text does not end up with what an earlier sentence says
-            if chosen is not None and loose and words.DOUBT.search(line):
+            if chosen is not None and loose and words.DOUBT.search(words.REASON.split(line, maxsplit=1)[0]):
                 return REFUSED
         if chosen is not None:
             position = mentions.index(chosen) if chosen in mentions else 0
@@ -325,16 +333,13 @@ def _stated_value(
     line: str, low: int, affirmed: Sequence[Mention], form: Form, *, last: bool
 ) -> Mention | None:
     """The value that a sentence says is the one: after an equals sign, "is" or a colon."""
-    candidates = [
-        m
-        for m in affirmed
-        if not (m.weak and not _ends(line, m, form))
-        and (
-            _by_name(line, low, m, affirmed)
-            if last and form.labels
-            else words.is_stated(line, m.start) or (last and words.RIGHTLY.match(line, m.end))
-        )
-    ]
+
+    def is_said(at: Mention) -> bool:
+        if last and form.labels:
+            return _by_name(line, low, at, affirmed)
+        return words.is_stated(line, at.start) or (last and words.RIGHTLY.match(line, at.end) is not None)
+
+    candidates = [m for m in affirmed if is_said(m) and (not m.weak or _ends(line, m, form))]
     if not candidates:
         strong = [m for m in affirmed if not m.weak]
         concludes = last and form.counts_things and words.CONCLUDES.match(line, low)

@@ -30,7 +30,7 @@ def cue(pattern: str) -> re.Pattern[str]:
 
 _QUIET = r"[\s\"'`*_$“‘({\[<\\>|:]"
 _NEGATION = cue(
-    rf"(?:≠|!=|\\neq?\b|¬|\b<not>|n['’]t|不[是为為]|[並并]?非|ليست?)[\s,:]{{0,3}}(?:<after_not>{_QUIET}{{1,4}}){{0,6}}{_QUIET}{{0,4}}\Z"
+    rf"(?:≠|!=|\\neq?\b|\[\s\]|¬|\b<not>|n['’]t|不[是为為]|[並并]?非|ليست?)[\s,:]{{0,3}}(?:<after_not>{_QUIET}{{1,4}}){{0,6}}{_QUIET}{{0,4}}\Z"
 )
 DENIED = cue(
     r"(?:(?:,? (?:and|or) |, )\(?[A-Z0-9]\b\)?){0,8}"
@@ -145,7 +145,7 @@ WITHDRAWS = cue(
     r"| (?:\w+ ){0,2}<mistook>\b| (?:\w+ )?<gives_up>\b)"
     r"|<withdrawals>\b|\Anot (?:quite |really |at all )?(?:right|correct|true)\b)"
     r"|\A\W*(?:(?:actually|wait|oh|hmm),? )?no\W*\Z"
-    r"|不对|不對|错了|錯了|間違い|[\u2717\u2718\u274c]"
+    r"|不对|不對|错了|錯了|間違い|(?P<cross>[\u2717\u2718\u274c])"
 )
 """What takes back what stands before it; a pronoun stands for the value that was named last."""
 DROPS = cue(r"\b<drops> (?:(?:the|that|my|this) )?\Z")
@@ -161,7 +161,8 @@ CONDITION = cue(r"\b<condition>\b")
 DOUBT = cue(
     rf"(?!(?<=\bi )said\b|(?<=at )said){HEDGE.pattern}|\b(?:<doubt>|would(?! <would_state>\b))\b"
     rf"|{CONDITION.pattern}|\(\?\)|[\u2717\u2718\u274c]"
-    r"|可能|也许|或许|无法|不确定|かもしれ|たぶん|아마|(?:\A|[.!?]\s)(?:next|now|then),? (?:we|i) (?:need|must|have)\b"
+    r"|如果|もし|만약|可能|也许|或许|无法|不确定|かもしれ|たぶん|아마"
+    r"|(?:\A|[.!?]\s)(?:next|now|then),? (?:we|i) (?:need|must|have)\b"
 )
 """What leaves open whether a value that has no mark is the answer."""
 ASKS = cue(r"[\"'“‘`](?:final )?answer:")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evalcube.stages.generate.answers.texts import place_of_answer
+from evalcube.stages.generate.answers.texts import place_of_answer, read_text, same_text, stated_in
 from tests.cases import with_cases
 from tests.growth import grows_in_proportion
 
@@ -27,3 +27,21 @@ def test_place_of_answer__takes_time_in_proportion() -> None:
     assert grows_in_proportion(
         lambda size: place_of_answer("a b " * (size // 4), ["a c"], frozenset(), first=False), 4_000
     )
+
+
+@with_cases(
+    ("reply", "reference", "right"),
+    [
+        ("Answer: The answer is Portuguese.", "Portuguese", True),
+        ("Answer: Portuguese\nSo the answer is Spanish.", "Portuguese", False),
+        ("No.\n\nThe year 1900 had no 29 February.", "no", True),
+        ("No, but yes for 1904.", "no", False),
+        ("Yes, I can help you with that! Please share the text.", "yes", False),
+        ("Réponse : « la photosynthèse »", "la photosynthèse", True),
+    ],
+)
+def test_read_text__takes_what_a_statement_within_an_answer_line_or_one_word_states(reply, reference, right):
+    answer = read_text(reply)
+
+    stated = stated_in(answer or "", [reference], frozenset())
+    assert same_text(stated, reference, frozenset()) is right

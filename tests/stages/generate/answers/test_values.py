@@ -14,6 +14,16 @@ from tests.cases import with_cases
         ("Answer: 7\nSo \\boxed{5}", None),
         ("Answer: 7\nWait, that is wrong: \\boxed{5}", None),
         ("\\boxed{5} or \\boxed{7}", None),
+        ("Answer: 5\nAnswer: 7", "7"),
+        ("Answer: 5\nAnswer: 6\nAnswer: 7", None),  # a list of what may be answered
+        ("Answer: 5\nAnswer: 7\nAnswer: 7", "7"),
+        ("Answer: 5\n\nAnswer: 6\n\nAnswer: 7", "7"),
+        ('<tool_call>\n{"name": "add", "arguments": {"a": 5, "b": 7}}\n</tool_call>', None),
+        ('{"value": 7, "unit": "m"}', "7"),
+        ("It is 7. (I checked 5 rows.)", "7"),
+        ("Answer: x = 7, because x = 5 must be rejected.", "7"),
+        ("Endgültige Antwort: 7", "7"),
+        ("Antwort: 5 ist zu klein.\n\nEndgültige Antwort: 7", "7"),
     ],
 )
 def test_read_value__an_answer_line_replaces_what_stands_before_it_and_is_contradicted_by_what_follows(

@@ -209,6 +209,8 @@ def test_read_json__reads_any_value_in_any_layout(value: Any, indent: int | None
         ('Sure! {"a": 1}\nLet me know if more is needed.', '{"a": 1}'),
         ("[1, 2], 3]", None),
         ('{"a": 1}\n{"a": 2}', None),
+        ('Option 1:\n```json\n{"a": 1}\n```\nOption 2:\n```json\n{"a": 2}\n```\nTake either.', None),
+        ('Input:\n```json\n{"a": 1}\n```\nOutput:\n```json\n{"a": 2}\n```', '{"a": 2}'),
         ('Here it is: {"a": 1}\n\nExplanation: the value 1 is first.', '{"a": 1}'),
         ('So it is {"a": 1}, as 1 + 1 is 2.', '{"a": 1}'),
         ("Answer: 1,234, 7", None),
