@@ -99,8 +99,8 @@ class TextForm(Form):
             return polar
         alone = "\n" not in line and not (_STOP.search(line) or words.STATEMENT.match(line))
         if alone and len(line) <= LONGEST_TEXT and len(line.split()) <= (self._most_words or LONGEST_TEXT):
-            says = re.search(r"[^\W_]", line) and not words.DECLINES.match(line)
-            return _words_of_line(line) if says else None
+            is_answer = re.search(r"[^\W_]", line) and not words.DECLINES.match(line)
+            return _words_of_line(line) if is_answer else None
         first, _, explanation = text.strip().partition("\n\n")
         if explanation and _BOLD.fullmatch(first) and len(first.split()) <= _MOST_WORDS:
             return without_markup(first) or None
@@ -152,8 +152,8 @@ def _words_of_line(line: str, *, stated: bool = False) -> str | None:
 def _polar(line: str) -> str | None:
     """The word that a text answers a question with, before a reason; None if it has another one of its kind."""
     match = _POLAR.match(line)
-    others = _UNPOLAR.finditer(line, match.end(), match.end() + _REASONS) if match else ()
-    return match[1] if match and all(other[0].lower() == match[1].lower() for other in others) else None
+    later = _UNPOLAR.finditer(line, match.end(), match.end() + _REASONS) if match else ()
+    return match[1] if match and all(word[0].lower() == match[1].lower() for word in later) else None
 
 
 # ---- folding
