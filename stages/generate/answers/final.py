@@ -83,16 +83,15 @@ def _claim(
 def _concludes(sentence: str, mentions: Sequence[Mention]) -> bool:
     """Whether a sentence states its only value, after "is" or "so"."""
     strong = [m.start for m in mentions if not m.weak]
-    stated = len(strong) == 1 and (words.is_stated(sentence, strong[0]) or words.RESULT.search(sentence))
-    return bool(stated)
+    return len(strong) == 1 and bool(words.is_stated(sentence, strong[0]) or words.RESULT.search(sentence))
 
 
 def _withdraws(sentence: str, value: str, mentions: Sequence[Mention], topic: str | None) -> bool:
     """Whether a sentence takes the answer back, and not another value that it or the one before it names."""
     for cue in words.WITHDRAWS.finditer(sentence):
         named = [m.value for m in mentions if m.end <= cue.start() or cue["cross"]] or [topic]
-        points = cue["pronoun"] or cue["cross"]  # at the value that was named last
-        if not words.HEDGE.search(sentence, 0, cue.start()) and (not points or named[-1] == value):
+        topics = named if cue["cross"] else named[-1:] if cue["pronoun"] else [value]
+        if value in topics and not words.HEDGE.search(sentence, 0, cue.start()):
             return True
     return False
 
@@ -109,8 +108,8 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 SUM_RESULT = re.compile(
     r"(?:[=≈⇒→]|\b(?:is|gives?|makes?|equals?|yields?|totals?|leaves?))[\s\"'`*_$(]{0,6}$", re.IGNORECASE
 )
-_ASIDE = re.compile(r"\s*(?:\(|[-*•+] )")
-"""A remark in brackets, or an item of a list."""
+_ASIDE = re.compile(r"\s*(?:\(|[-*•+] [^\n]{1,60}[:=])")
+"""A remark in brackets, or a value by its name in a list."""
 _BRACKETED = re.compile(r"\([^()]*\)")
 _APART = re.compile(rf"[.;(\n]|{words.REASON.pattern}", re.IGNORECASE)
 _CLAUSE = re.compile(r"[,;](?![0-9])\s?(?:and\s|or\s)?|\s(?:and|und|et|y(?!\s?=)|и|[&/\u2014\u2013-])\s")

@@ -149,7 +149,7 @@ _MARK = re.compile(
     r"\\(?:boxed|fbox)\s{0,3}\{(?P<box>)"
     r"|(?:####|[<\[]\s?(?:[A-Za-z]{1,12}[_ -]?)?(?:[aA]nswers?|ANSWERS?)\s?[>\]]|<final>)(?P<tag>)"
     r"|[\"'](?:\w{1,20}[_ -])?[aA]nswer(?:[_ -]\w{1,20})?[\"']\s{0,4}:\s{0,9}(?P<field>)"
-    r"|(?:[aA]nswer|ANSWER|(?:[cC]orrect|[rR]ight|[bB]est) (?:option|choice))(?P<word>)"
+    r"|(?:[aA]nswer|ANSWER)(?P<word>)"
 )
 _FOREIGN = cue(
     r"(?:\b<foreign_answers>\b(?: (?!(?:n[ãa]o|non|nicht|niet) )\w{3,12}){0,2}?\s{0,2}"

@@ -156,8 +156,10 @@ def _is_listed(text: str, marked: Sequence[Passage], form: Form) -> bool:
 
 def _is_contradicted(text: str, marked: Sequence[Passage], first: Passage, value: str, form: Form) -> bool:
     """Whether a later place of another rank gives another value, or a box or tag beside the answer's does."""
+    # "Answer: The answer is X" states X
+    frame = form.free and re.match(r"[^.,\n]{1,80}\b(?:is|was)\b", value)
+    inner = frame.end() if frame else 0
     for passage in marked:
-        inner = len(value) if form.free else 0  # "Answer: The answer is X" is no other answer than X
         later = passage.start > first.start + inner and passage.rank is not first.rank
         low, high = sorted((passage.start, first.start))
         both = passage.rank is first.rank is Rank.MARKED and high - low <= places.SEGMENT
