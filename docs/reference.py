@@ -360,7 +360,7 @@ def floors() -> str:
 def recipes() -> str:
     """Where the known suites are from, and how far to trust them."""
     rows = [
-        "| suite | rows | answers | licence | revision as in | verified | follows, departs from |",
+        "| suite | rows | answers | licence | revision of the data | verified | follows, departs from |",
         "|---|---|---|---|---|---|---|",
     ]
     for name in recipe_names():
@@ -372,7 +372,7 @@ def recipes() -> str:
             f"{recipe['rows']:,}",
             how,
             recipe.get("licence") or "as the hub says",
-            recipe.get("revision") or "your first fetch",
+            recipe.get("revision") or "newest at your first fetch",
             "yes" if recipe["verified"] else "no",
             _cell("; ".join(recipe["sources"])),
         )

@@ -72,7 +72,7 @@ def compare(
     truncated
         wrong: a truncated answer counts as wrong. drop: leave out trials in which either model's answer was truncated.
     flips
-        Show the questions that only one of two models got right, with both answers. It does not merge two cubes:
+        Show the questions that only one of two models got right, with both answers. With it, two cubes are not merged:
         A.zarr B.zarr M N compares model M of A with model N of B; A.zarr B.zarr M compares M of A with M of B.
     limit
         With --flips: maximum number of questions to show; default: 20, with --json and --csv all.

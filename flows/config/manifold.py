@@ -228,8 +228,8 @@ class Recipe(Section):
     licence
         Licence of the rows; if empty, the one that `evalcube data list` shows.
     revision
-        Another tool's release, such as inspect_evals 0.26.0: the data set is read at the commit that it pins. If empty:
-        at the newest commit when it is first fetched.
+        Release of another tool, such as inspect_evals 0.26.0, whose pinned commit of the data set is used. If empty:
+        the commit that is newest at the first fetch.
     sources
         What the recipe follows or departs from.
     """

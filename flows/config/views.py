@@ -127,7 +127,7 @@ CLAIMS = ("noninferior", "equivalent", "superior")
 
 
 class PolicyRule(Section):
-    """What must be shown, in the given tasks and tiers: exactly one of noninferior, equivalent and superior.
+    """What must be shown, in the given tasks and tiers. It has one of the keys noninferior, equivalent and superior.
 
     Parameters
     ----------

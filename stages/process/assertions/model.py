@@ -113,7 +113,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a check or a scorer gets of a trial; None or NaN: not measured."""
+    """What a check or a scorer gets of a trial; None and NaN mean not measured."""
 
     output: str
     """The final answer, without the reasoning trace."""
