@@ -87,17 +87,17 @@ def truth_value(text: str) -> str | None:
     return read_value(text, _TRUTHS)
 
 
-_LABEL = re.compile(
+_LABEL = words.late(
     r"(?<![\w.+°-])(?<![0-9+]\s)(?<!N/)(?<!\w['’])(?:(?P<called>(?i:option|choice|letter|number|alternative)(?i:\s{1,3}is"
     r"|\s?:)?\s{1,3}[(\[\"'`*]{0,4})(?P<named>[A-Za-z]|[0-9]{1,3})(?![\w'’])|(?P<open>[(\[])(?P<inside>[A-Za-z]"
     r"|[0-9]{1,3})[)\]]|(?P<upper>[A-Z]|[0-9]{1,3})(?!['’]?\w|[.,][0-9]|\s?[+#]|-(?:[A-Z]\b|[a-z]))|(?P<lower>[a-z])(?=[)\].:][*_`]{0,2}\s"
     r"|[\s*_`\"').\]]{0,6}(?:\n|\Z)))"
 )
-_ARTICLE = re.compile(
+_ARTICLE = words.late(
     r"\s{1,3}(?!(?:and|or|to|because|since|as|is|was|not|instead|rather|by|but|fits|works|remains|must|can|it)\b)[a-z]"
 )
 """What follows a label that is a word or a number of its sentence, as "A lamp" has."""
-_ITS_TEXT = re.compile(r"[\s)\].:,*_`\"'“\u2013\u2014=(-]{1,8}(?:(?:the|an?)\s)?\Z")
+_ITS_TEXT = words.late(r"[\s)\].:,*_`\"'“\u2013\u2014=(-]{1,8}(?:(?:the|an?)\s)?\Z")
 _LONGEST = 2000
 """Characters of options, altogether, up to which a mention in running text is searched for."""
 

@@ -10,6 +10,7 @@ from evalcube.stages.generate.answers.final import Mention
 from evalcube.stages.generate.answers.numbers import with_whole_numbers
 from evalcube.stages.generate.answers.passages import end_of_brackets, passages
 from evalcube.stages.generate.answers.values import PatternForm, read_value
+from evalcube.stages.generate.answers.wording import late
 
 _WINDOW = 6000
 """Characters at the end of a reply in which a JSON value is looked for."""
@@ -18,19 +19,18 @@ LONGEST_JSON = 5000
 _ATTEMPTS = 300
 _HOLDS = 0xE000
 """The first of the private characters that stand for arrays and objects while their sentence is read."""
-_PRIVATE = re.compile("[\ue000-\uf8ff]")
-_ONE_OF_SEVERAL = re.compile(
-    "[\ue000-\uf8ff][\\W_]*(?:(?:or|(?:option|version|variante?|alternative) ?[2-9B-D])\\b[\\W_]*)?(?:json\\b[\\W_]*)?"
-    "[\ue000-\uf8ff][^\ue000-\uf8ff]*\\Z",
-    re.IGNORECASE,
+_PRIVATE = late("[\ue000-\uf8ff]")
+_ONE_OF_SEVERAL = late(
+    "[\ue000-\uf8ff][\\W_]*(?:(?i:or|(?:option|version|variante?|alternative) ?[2-9B-D])\\b[\\W_]*)?(?:json\\b[\\W_]*)?"
+    "[\ue000-\uf8ff][^\ue000-\uf8ff]*\\Z"
 )
 """What a reply ends with that gives two values, with nothing between them, or numbered as one of several."""
-_SCALAR = re.compile(
+_SCALAR = late(
     r"[\ue000-\uf8ff]|\{|\"(?:[^\"\\\n\ue000-\uf8ff]|\\.){0,300}\"|(?<![\w.,+*/^$-])-?(?:0|[1-9][0-9]{0,300})"
     r"(?>(?:[.,/][0-9]{1,300}){0,99})(?:[eE][-+]?[0-9]{1,3})?(?![\w.]\w)(?![\w%^!]|\s?[-+*×]\s?[0-9])"
     r"|(?<![\w-])(?:true|false|null)(?![\w-])|(?<![\ue000-\uf8ff])\"(?![\ue000-\uf8ff])"
 )
-_ANSWER_KEY = re.compile(r"(?:\w{1,20}[_ -])?answer(?:[_ -]\w{1,20})?", re.IGNORECASE)
+_ANSWER_KEY = late(r"(?:\w{1,20}[_ -])?answer(?:[_ -]\w{1,20})?", re.IGNORECASE)
 
 
 _DECODER = json.JSONDecoder()
@@ -76,10 +76,10 @@ def read_json(text: str, comparison: object = None) -> str | None:  # noqa: ARG0
 
 _BROKEN = object()
 """What stands for a value that is cut or no JSON, with all that is in it."""
-_OPENER = re.compile(r"[\[{]")
-_AT_ITS_PLACE = re.compile(r"(?:\A|\n|:|[aA]nswer|is|are|json|```|>)[\s*_`$(]*\Z")
-_JSON_BEGINS = re.compile(r"[\[{]\s*(?:[\"'\[{0-9\-\]}.]|(?:true|false|null)\b)")
-_GOES_ON = re.compile(r"\s*(?:[\]}]|\.\.|…|\+|,[^\[\]{}\n]{0,80}[\]}])")
+_OPENER = late(r"[\[{]")
+_AT_ITS_PLACE = late(r"(?:\A|\n|:|[aA]nswer|is|are|json|```|>)[\s*_`$(]*\Z")
+_JSON_BEGINS = late(r"[\[{]\s*(?:[\"'\[{0-9\-\]}.]|(?:true|false|null)\b)")
+_GOES_ON = late(r"\s*(?:[\]}]|\.\.|…|\+|,[^\[\]{}\n]{0,80}[\]}])")
 """What follows a value that is a part of a larger one."""
 
 
@@ -111,7 +111,7 @@ def _with_holders(text: str) -> tuple[str, list[object]]:
     return "".join([*parts, text[done:]]), values
 
 
-_BRACKET = re.compile(r"[\[\]{}]|\"(?:[^\"\\\n]|\\.){0,999}\"")
+_BRACKET = late(r"[\[\]{}]|\"(?:[^\"\\\n]|\\.){0,999}\"")
 
 
 def _field_of(value: object) -> str | None:

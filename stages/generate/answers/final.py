@@ -105,16 +105,16 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 
 # ---- two values beside each other
 
-SUM_RESULT = re.compile(
+SUM_RESULT = words.late(
     r"(?:[=≈⇒→]|\b(?:is|gives?|makes?|equals?|yields?|totals?|leaves?))[\s\"'`*_$(]{0,6}$", re.IGNORECASE
 )
-_ASIDE = re.compile(r"\s*(?:\(|[-*•+] [^\n]{1,60}[:=])")
+_ASIDE = words.late(r"\s*(?:\(|[-*•+] [^\n]{1,60}[:=])")
 """A remark in brackets, or a value by its name in a list."""
-_BRACKETED = re.compile(r"\([^()]*\)")
-_APART = re.compile(rf"[.;(\n]|{words.REASON.pattern}", re.IGNORECASE)
-_CLAUSE = re.compile(r"[,;](?![0-9])\s?(?:and\s|or\s)?|\s(?:and|und|et|y(?!\s?=)|и|[&/\u2014\u2013-])\s")
-_CALCULATED = re.compile(r"(?<![\w(])[0-9][^=]*[=≈][\s$*]*\Z")
-LINE_END = re.compile(r"(?>[^\w?]*)$")
+_BRACKETED = words.late(r"\([^()]*\)")
+_APART = words.cue(rf"[.;(\n]|{words.REASON.pattern}")
+_CLAUSE = words.late(r"[,;](?![0-9])\s?(?:and\s|or\s)?|\s(?:and|und|et|y(?!\s?=)|и|[&/\u2014\u2013-])\s")
+_CALCULATED = words.late(r"(?<![\w(])[0-9][^=]*[=≈][\s$*]*\Z")
+LINE_END = words.late(r"(?>[^\w?]*)$")
 
 
 def has_rival(line: str, mentions: Sequence[Mention], form: Form) -> bool:
@@ -150,7 +150,7 @@ def is_one_of_several(sentence: str, low: int, chosen: Mention, mentions: Sequen
     return False
 
 
-_ONE_WORD = re.compile(r"\s?[^\W\d_]{1,15}(?:\(|,?\s?(?:(?:and|or|und|oder|et|ou|y|o|и|или)\s)?)")
+_ONE_WORD = words.late(r"\s?[^\W\d_]{1,15}(?:\(|,?\s?(?:(?:and|or|und|oder|et|ou|y|o|и|или)\s)?)")
 """What makes a range, a choice or one quantity of two numbers, in whatever language."""
 
 

@@ -8,6 +8,7 @@ from evalcube.stages.generate.answers.final import Mention
 from evalcube.stages.generate.answers.numbers import WORD, digits_of_words, plain_decimal
 from evalcube.stages.generate.answers.passages import normalise, plain_digits
 from evalcube.stages.generate.answers.values import PatternForm, read_value
+from evalcube.stages.generate.answers.wording import late
 
 _DRESS = r"[ \t*_`\"'$>]{0,6}"
 _BULLET = (
@@ -19,7 +20,7 @@ _BULLET = (
 def _column(item: str) -> re.Pattern[str]:
     """Lines of one item each, with or without its number; the first may stand after a colon."""
     line = rf"{_DRESS}(?:{_BULLET})?{_DRESS}{item}[ \t*_`\"'$|.,;✓✅]{{0,8}}"
-    return re.compile(
+    return late(
         rf"(?:^|(?<=[:*]) ){line}(?:\n(?:[ \t]*\n(?=[ \t]*(?:\*\*|{_BULLET})))?{line}(?=\n|\Z)){{1,400}}",
         re.MULTILINE,
     )
@@ -49,20 +50,20 @@ _SEPARATOR = (
     rf"(?:{_CLOSE}(?: ?(?:[,;/>→⇒·•<]) ?(?:and\b|&|or\b)? ?| (?:{_AND}|&|or) )(?:\(?[0-9]{{1,3}}[.)] ?)?{_OPEN}"
     rf"|{_CLOSE} \(?[0-9]{{1,3}}[.)] {_OPEN}|[,;] ?\n ?{_OPEN})"
 )
-_JOINS = re.compile(rf"{_AND}|or", re.IGNORECASE)
-_RUN = re.compile(rf"(?<![^\W_]){_WORD}(?>(?:{_SEPARATOR}{_WORD})+)")
-_SPACED = re.compile(rf"(?>[\s*_`\"'(\[<]*)({_WORD}(?: {_WORD}){{2,99}})(?>[*_`\"')\]>.]*)(?=\n|\Z)")
-_OR = re.compile(r"\bor\b|[^\W_] ?/ ?[^\W_]", re.IGNORECASE)
+_JOINS = late(rf"{_AND}|or", re.IGNORECASE)
+_RUN = late(rf"(?<![^\W_]){_WORD}(?>(?:{_SEPARATOR}{_WORD})+)")
+_SPACED = late(rf"(?>[\s*_`\"'(\[<]*)({_WORD}(?: {_WORD}){{2,99}})(?>[*_`\"')\]>.]*)(?=\n|\Z)")
+_OR = late(r"\bor\b|[^\W_] ?/ ?[^\W_]", re.IGNORECASE)
 _PROSE = frozenset(
     "a an the i it we you is are was be do does not no can cannot to of in on for this that know sorted as which so "
     "with thus hence therefore finally alphabetically respectively certainly indeed here there then since because "
     "but not rather nicht niet pas".split()
 )
-_HOLDER = re.compile(r"\bwords\b[^<>\n]{0,30}\bcommas\b")
+_HOLDER = late(r"\bwords\b[^<>\n]{0,30}\bcommas\b")
 """What the prompts have in the list's place."""
 
 
-_ITEM, _WORD_COLUMN = re.compile(_WORD), _column(_WORD)
+_ITEM, _WORD_COLUMN = late(_WORD), _column(_WORD)
 
 
 def _list_of_words(run: re.Match[str]) -> Mention | None:
@@ -111,17 +112,17 @@ def word_list(text: str) -> str | None:
 # ---- integers
 
 _SIGN = r"(?P<sign>(?<![\w)\]}-])(?<![0-9)\]}] )[-+]|(?:(?<=[,;] )|\A)[-+] )?"
-_PLAIN = re.compile(
+_PLAIN = late(
     rf"(?<![\w.])(?<!\w-){_SIGN}(?:(?P<digits>(?>[0-9]+)(?>(?:[_'’][0-9]{{3}})*))(?>(?:\.(?>0+))?)(?!\w|\.[0-9])"
     rf"|(?P<word>{WORD})(?![\w-]))",
     re.IGNORECASE,
 )
-_GROUPED = re.compile(_PLAIN.pattern.replace("[_'’]", "[,_'’]"), re.IGNORECASE)
-_SPACED_COMMA = re.compile(r"[,;] ")
+_GROUPED = late(_PLAIN.pattern.replace("[_'’]", "[,_'’]"), re.IGNORECASE)
+_SPACED_COMMA = late(r"[,;] ")
 _GAP = r"[ ,;|/*_`$\"'()\[\]→⇒>]{1,12}(?:(?:and|then|und|et|y)[ *_`$]{1,4})?"
 _ANY_INTEGER = re.sub(r"\?P<\w+>", "?:", _PLAIN.pattern)
-_INTEGER_RUN = re.compile(rf"{_ANY_INTEGER}(?>(?:{_GAP}{_ANY_INTEGER})*)", re.IGNORECASE)
-_OPERATOR = re.compile(r"[ *`$\"')\]]{0,6}(?:[=+*/×·^→-]|times\b|plus\b|minus\b)[ $`(>+-]{0,4}[0-9]")
+_INTEGER_RUN = late(rf"{_ANY_INTEGER}(?>(?:{_GAP}{_ANY_INTEGER})*)", re.IGNORECASE)
+_OPERATOR = late(r"[ *`$\"')\]]{0,6}(?:[=+*/×·^→-]|times\b|plus\b|minus\b)[ $`(>+-]{0,4}[0-9]")
 
 
 def _integers(match: re.Match[str]) -> Mention | None:
@@ -141,7 +142,7 @@ def _integer(match: re.Match[str]) -> str:
     return plain_decimal(digits, negative=(match["sign"] or "").startswith("-"))
 
 
-_DIGITS = re.compile(r"[-+]?[0-9][0-9_'’,]*")
+_DIGITS = late(r"[-+]?[0-9][0-9_'’,]*")
 _COLUMN = _column(r"[-+]?[0-9]{1,60}(?:[_'’,][0-9]{3}){0,9}(?:\.0{1,9})?")
 _INTEGERS = PatternForm(_INTEGER_RUN, _integers, counts=True, longest=_LONGEST)
 

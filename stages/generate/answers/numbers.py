@@ -10,7 +10,7 @@ from evalcube.stages.generate.answers.cues import entries
 from evalcube.stages.generate.answers.final import Mention
 from evalcube.stages.generate.answers.passages import normalise, plain_digits
 from evalcube.stages.generate.answers.values import PatternForm, read_value
-from evalcube.stages.generate.answers.wording import cue
+from evalcube.stages.generate.answers.wording import cue, late
 
 UNITS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 UNITS += [f"{stem}teen" for stem in "thir four fif six seven eigh nine".split()]
@@ -51,22 +51,22 @@ def digits_of_words(word: str) -> str:
 
 # ---- one way of writing
 
-_LATEX_FRACTION = re.compile(
+_LATEX_FRACTION = late(
     r"([-+]?)\\[dtc]?frac\s?(?:\{\s?(-?[0-9]{1,400})\s?\}\s?\{\s?([0-9]{1,400})\s?\}|([0-9])\s?([0-9]))"
 )
-_POWER_OF_TEN = re.compile(
+_POWER_OF_TEN = late(
     r"(?<=[0-9])\s?(?:[×x*·]|\\times|\\cdot)\s?10(?:(?:\^|\*\*)(?:\{([-+]?[0-9]{1,3})\}|([-+]?[0-9]{1,3}))(?![0-9])"
     r"|([⁺⁻]?[⁰¹²³⁴-⁹]{1,3}))"
 )
-_VULGAR = re.compile("[¼-¾⅐-⅞]")
+_VULGAR = late("[¼-¾⅐-⅞]")
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-")
-_FORMULA = re.compile(r"(?<![\w$\\])\$(?=\S)([^$\n]{1,200}?)(?<=\S)\$(?![\w$])")
-_CITED = re.compile(
+_FORMULA = late(r"(?<![\w$\\])\$(?=\S)([^$\n]{1,200}?)(?<=\S)\$(?![\w$])")
+_CITED = late(
     r"(?:(?<=[\w.)*%])|(?<=[0-9]) |(?<=[0-9] [a-zA-Z%]) |(?<=[0-9] [a-zA-Z]{2}) )"
     r"(?:\[\^?[0-9]{1,3}\](?!\()|【[^】\n]{1,40}】)+(?=[\s.,;]|\Z)"
 )
 """References to sources behind a value."""
-_DEGREES = re.compile(r"\s?(?:\^\s?(?:\\circ|\{\s?\\circ\s?\})|\\degree|°)")
+_DEGREES = late(r"\s?(?:\^\s?(?:\\circ|\{\s?\\circ\s?\})|\\degree|°)")
 
 
 def plain_numbers(text: str) -> str:
@@ -103,7 +103,7 @@ _SPELLED = "|".join(
 """Words that multiply; in scripts without spaces a noun may touch them."""
 _SCALE = rf"(?:\s?(?P<scale>{_SPELLED})|(?P<short>{'|'.join(_SHORT_SCALES)})\b)"
 _MONEY = r"(?:US|AU|CA|HK|NZ|[ACRS])?[$€£¥₹₩]\s?|\b(?:USD|EUR|GBP|CHF|INR|Rs\.?)\s"
-NUMBER = re.compile(
+NUMBER = late(
     rf"(?<![.^])(?<![^\W{_SPACELESS}])(?:(?<!<)(?<!<[-=])|(?=[^<>\n]{{1,40}}>))"
     rf"(?:(?<![\w)\]}}%|])(?<![0-9)\]}}%] )(?P<sign>[-+—](?=[0-9.$€£¥₹])|\A[-+] (?=[0-9])"
     rf"|(?:minus|negative|(?<!au )plus)\s))?(?:(?P<word>{WORD})(?![\w-])|(?:(?P<money>{_MONEY})"
@@ -223,7 +223,7 @@ def last_integer(text: str) -> str | None:
     return read_value(plain_numbers(text), _INTEGERS)
 
 
-_AFTER_ALONE = re.compile(r"[\s%$€£¥₹]*(?:[A-Za-z°µ][\w./²³^ -]{0,40})?\.?\s*")
+_AFTER_ALONE = late(r"[\s%$€£¥₹]*(?:[A-Za-z°µ][\w./²³^ -]{0,40})?\.?\s*")
 
 
 def parse_number(text: str) -> str | None:
@@ -243,10 +243,8 @@ def parse_number(text: str) -> str | None:
 
 def same_number(answer: str, reference: str, tolerance: Fraction, relative: Fraction) -> bool:
     """Whether two numbers, as `read_number` gives them, differ by no more than a tolerance; exact."""
-    if answer == reference or not (tolerance or relative):
-        return answer == reference  # of each number there is one form
     right = Fraction(reference)
-    return abs(Fraction(answer) - right) <= max(tolerance, relative * abs(right))
+    return answer == reference or abs(Fraction(answer) - right) <= max(tolerance, relative * abs(right))
 
 
 def plain_decimal(digits: str, *, negative: bool) -> str:

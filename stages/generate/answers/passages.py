@@ -22,7 +22,7 @@ from typing import NamedTuple
 from unicodedata import decimal
 
 from evalcube.stages.generate.answers.cues import phrases
-from evalcube.stages.generate.answers.wording import CONDITION, CONFIRMS, HEDGE, SAYS_NOTHING, cue
+from evalcube.stages.generate.answers.wording import CONDITION, CONFIRMS, HEDGE, SAYS_NOTHING, cue, late
 
 SEGMENT = 300
 """Characters of an answer of one line that are read."""
@@ -65,26 +65,24 @@ _PLAIN = (
     | {"\u2047": "??", "。": ". ", "、": ", "}
 )
 """Minus signs, full-width forms, letters in circles, line ends and invisible characters."""
-_ODD = re.compile(f"[{''.join(map(re.escape, _PLAIN))}]")  # ten times as fast as str.translate
-_END_TOKENS = re.compile(
-    r"<\|[\w\u2581]{1,60}\|>|</?(?:s|bos|eos)>|<(?:start|end)_of_turn>|\[/?(?:INST|EOS)\]"
-)
-_STRUCK = re.compile(
+_ODD = late(f"[{''.join(map(re.escape, _PLAIN))}]")  # ten times as fast as str.translate
+_END_TOKENS = late(r"<\|[\w\u2581]{1,60}\|>|</?(?:s|bos|eos)>|<(?:start|end)_of_turn>|\[/?(?:INST|EOS)\]")
+_STRUCK = late(
     r"(?<![~\\])~~(?=[^\s~])(?>[^~\n]{1,6000})~~(?!~)|<(del|strike)>(?>[^<]{1,6000})</\1>"
     r"|\\(?:sout|[bx]?cancel|st)\{(?>[^{}\n]{1,6000})\}",
     re.IGNORECASE,
 )
 _HTML = cue(r"</?<html>(?:\s[\w:-]{1,40}\s?=[^<>]{0,200})?\s?/?>")
-_ENTITY = re.compile(r"&(?:[A-Za-z]{2,8}|#[0-9]{2,6});")
-_LATEX_TEXT = re.compile(rf"\\{phrases('latex_text')}\s{{0,3}}\{{((?>[^{{}}\\\n]*))\}}")
+_ENTITY = late(r"&(?:[A-Za-z]{2,8}|#[0-9]{2,6});")
+_LATEX_TEXT = late(rf"\\{phrases('latex_text')}\s{{0,3}}\{{((?>[^{{}}\\\n]*))\}}")
 _SCRIPT = "[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]"
-_JOINED = re.compile(
+_JOINED = late(
     rf"(?<=[A-Za-z])(?={_SCRIPT})|(?<={_SCRIPT})(?=[A-Za-z])|(?<=[0-9])(?=[\u3040-\u30ff\uac00-\ud7a3])"
 )
 """Where a script without spaces touches a letter or number."""
-_LATEX_COMMA = re.compile(r"\{,\}|\\[,!;:](?!\s?\\[dtc]?frac)")
-_LATEX_SPACE = re.compile(r"\\(?:[()\[\],]|(?:q?quad|displaystyle|left|right|rm|bf|tt)\b| (?<!\\\\ ))")
-_LATEX_SIGN = re.compile(r"\\(?:(approx|simeq)|Rightarrow|implies)(?![A-Za-z])")
+_LATEX_COMMA = late(r"\{,\}|\\[,!;:](?!\s?\\[dtc]?frac)")
+_LATEX_SPACE = late(r"\\(?:[()\[\],]|(?:q?quad|displaystyle|left|right|rm|bf|tt)\b| (?<!\\\\ ))")
+_LATEX_SIGN = late(r"\\(?:(approx|simeq)|Rightarrow|implies)(?![A-Za-z])")
 
 
 def clean(text: str) -> str:
@@ -123,8 +121,8 @@ def normalise(text: str) -> str:
     return text
 
 
-_WHOLE = re.compile(r"(?<![\w.,/-])(-?(?>[0-9]{1,40}))(?:\.0{1,9}|(?<!(?<![0-9])[01])/1)(?![\w/^]|[.,][0-9])")
-_DIGIT = re.compile(r"[^\D0-9]|[\u066b\u066c]")
+_WHOLE = late(r"(?<![\w.,/-])(-?(?>[0-9]{1,40}))(?:\.0{1,9}|(?<!(?<![0-9])[01])/1)(?![\w/^]|[.,][0-9])")
+_DIGIT = late(r"[^\D0-9]|[\u066b\u066c]")
 _SIGNS = {"\u066b": ".", "\u066c": ","}
 
 
@@ -145,7 +143,7 @@ def plain_digits(text: str) -> str:
 
 # ---- marks
 
-_MARK = re.compile(
+_MARK = late(
     r"\\(?:boxed|fbox)\s{0,3}\{(?P<box>)"
     r"|(?:####|[<\[]\s?(?:[A-Za-z]{1,12}[_ -]?)?(?:[aA]nswers?|ANSWERS?)\s?[>\]]|<final>)(?P<tag>)"
     r"|[\"'](?:\w{1,20}[_ -])?[aA]nswer(?:[_ -]\w{1,20})?[\"']\s{0,4}:\s{0,9}(?P<field>)"
@@ -165,9 +163,9 @@ _AFTER_ASKED = cue(
     r"s?[*_`\"'\])>~ \t]{0,8}(?:\((?:final|[a-z]{2,20})\)[*_ \t]{0,4})?(?:=>|[:=|]|-{1,3}>?(?![0-9])"
     r"|[\u2014\u2192\u21d2\u27f6\u279c]|$|\n)[*_ \t\u2192\u21d2]{0,8}(?:is\b:?)?"
 )
-_QUOTED = re.compile(r"\s[\"'`“‘][^\"'`”’]*\Z")
+_QUOTED = late(r"\s[\"'`“‘][^\"'`”’]*\Z")
 """What stands before a mark that the line quotes, from its prompt or from somebody else, behind other words."""
-_MARK_ITSELF = re.compile(r"(?:Answer|ANSWER)[*_]{0,3}:")
+_MARK_ITSELF = late(r"(?:Answer|ANSWER)[*_]{0,3}:")
 """The asked form to the letter, which may stand within a line too."""
 _AFTER_SAID = cue(
     r"s?(?:\b[^\n:=]{0,60}?(?:[:=\u2192\u21d2]|->|=>|(?<!you )(?<!we )(?<!I )\b(?:is|are|was|equals|becomes|(?:comes"
@@ -175,21 +173,21 @@ _AFTER_SAID = cue(
     r"|thus|then|hence|indeed|\w{2,9}ly))? be\b|['’]s\b)|\sof\b)"
 )
 OTHER_TOPIC = cue(r"\b(?!confident (?:that|the|it)\b)(?:<other_topic>|sure(?! that))\b")
-_CLAUSE = re.compile(r"[.!?;:\n]|, (?:but|so|yet) ")
+_CLAUSE = late(r"[.!?;:\n]|, (?:but|so|yet) ")
 _IS_THE = cue(
     r"(?:,? (?:which|(?:and )?(?:that|this)))?(?:['’]s|\s(?:is|are|was)) (?:then "
     r"|thus |therefore |indeed |clearly )?(?:the|my|our) (?:final |correct |right |only |best |overall |required "
     r"|desired )*(?:answer|result|solution|value|one|option|choice)\b"
 )
 _LONGEST_SUBJECT = 3000
-_CLOSING_TAG = re.compile(r"</|\[/|<\|")
-_UNWRAPPED = re.compile(
+_CLOSING_TAG = late(r"</|\[/|<\|")
+_UNWRAPPED = late(
     r"(?:[\s*_`$>\"'“‘(\[|\\]{0,12}|\s*[^\n]{0,160}?)"
     r"(?:\\(?:boxed|fbox)\s{0,3}\{|<(?:[A-Za-z]{1,12}[_ -]?)?(?:answer|result|solution|output|final)>)"
 )
-_TABLE = re.compile(r"[ \t|]{0,8}\n[ \t|:-]{3,}\n(?:[^\n|]*\|)*(?=[^\n|]+\|?[ \t]*(?:\n|\Z))")
+_TABLE = late(r"[ \t|]{0,8}\n[ \t|:-]{3,}\n(?:[^\n|]*\|)*(?=[^\n|]+\|?[ \t]*(?:\n|\Z))")
 """The rest of a table's head, and its first row up to its last cell."""
-_FENCE = re.compile(
+_FENCE = late(
     r"[ \t*_]{0,8}\n?[ \t]{0,8}```[\w+-]{0,12}[ \t]*(?:\n|$)|[ \t]{0,8}```(?:json|text|plaintext|python|bash)?[ \t]"
 )
 
@@ -209,13 +207,13 @@ def passages(text: str) -> Iterator[Passage]:
 
 
 _OPTION = r"[ \t]{{0,4}}(?:Option )?\(?{}[).,、:][^\n]{{0,300}}"
-_NEXT_QUESTION = re.compile(
+_NEXT_QUESTION = late(
     r"\n[ \t#*]{0,8}(?:Question|Problem|Exercise|Q|Human|User|Instructions?|Example|Options|Choices)(?: ?[0-9]{1,3})?"
     r"[*_ ]{0,4}[:.]"
     rf"|\n{_OPTION.format('A')}\n{{1,2}}{_OPTION.format('B')}"
 )
 """Where a reply begins to ask by itself: a section of prompts, or a list of options."""
-_OPTIONS = re.compile(rf"(?:\A|\n){_OPTION.format('A')}(?:\n{{1,2}}{_OPTION.format('[B-Z]')}){{1,26}}\Z")
+_OPTIONS = late(rf"(?:\A|\n){_OPTION.format('A')}(?:\n{{1,2}}{_OPTION.format('[B-Z]')}){{1,26}}\Z")
 """A list of options at the end."""
 
 
@@ -335,7 +333,7 @@ def is_cut(passage: Passage) -> bool:
     return passage.boxed and "\n" not in tail and end_of_brackets(tail, 0, _BRACES, depth=1) is None
 
 
-_BRACES = re.compile("[{}]")
+_BRACES = late("[{}]")
 
 
 def end_of_brackets(text: str, at: int, brackets: re.Pattern[str], depth: int = 0) -> int | None:
@@ -349,8 +347,8 @@ def end_of_brackets(text: str, at: int, brackets: re.Pattern[str], depth: int = 
 
 # ---- places without a mark
 
-_FENCED = re.compile(r"```[\w+-]{0,12}[ \t]*\n((?:(?!```)(?>[^\n]*)\n){1,200}?)[ \t]*```")
-_CODE = re.compile(r"```[\w+-]{0,12}[ \t]*\n(?:(?!```)[^\n]*\n){2,200}?[ \t]*```")
+_FENCED = late(r"```[\w+-]{0,12}[ \t]*\n((?:(?!```)(?>[^\n]*)\n){1,200}?)[ \t]*```")
+_CODE = late(r"```[\w+-]{0,12}[ \t]*\n(?:(?!```)[^\n]*\n){2,200}?[ \t]*```")
 
 
 def without_code(text: str) -> str:
@@ -358,13 +356,13 @@ def without_code(text: str) -> str:
     return _CODE.sub("", text[-4 * TAIL :]) if "```" in text else text
 
 
-_BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*|__([^_\n]{1,200})__")
+_BOLD = late(r"\*\*([^*\n]{1,200})\*\*|__([^_\n]{1,200})__")
 CHATTER = cue(
     r"(?>[\W_]*)(?:i )?(?:<chatter>|i(?: am|'m) (?:(?!not\b)\w+ )?(?:confident|sure|certain)(?! (?:that|it)))\b"
 )
-BULLET = re.compile(r"\A(?:[-*•+>]|1[.)]) (?=\S)")
+BULLET = late(r"\A(?:[-*•+>]|1[.)]) (?=\S)")
 """The mark of an item in a list; a minus sign that stands apart is none where a value is asked for on its line."""
-_NEXT_ITEM = re.compile(r"\n[ \t]*(?:[-*•+]|[2-9][.)]) (?=\S)")
+_NEXT_ITEM = late(r"\n[ \t]*(?:[-*•+]|[2-9][.)]) (?=\S)")
 
 
 def on_one_line(tail: str, joint: str) -> str:

@@ -20,13 +20,13 @@ _REASONS = 400
 """Characters behind a "yes" in which no other answer of that kind may stand."""
 _MOST_WORDS = 8
 """Words that a statement may have at the end of a reply."""
-_HOLDER = re.compile(r"<(?:text|number|letter|json|value|answer|your answer)>", re.IGNORECASE)
+_HOLDER = words.late(r"<(?:text|number|letter|json|value|answer|your answer)>", re.IGNORECASE)
 """What the prompts have in the answer's place."""
 _LED = words.cue(r"(?:(?:it|that|this)(?:['’]s|\s(?:is|was))|<adverbs>,?|<led_by>)\s")
 _POLAR = words.cue(r"(<polar>)(?=\s*[,.;:!—–-]|[，。！])(?!\W*(?:but|i can|i will|i['’](?:ll|d))\b)")
 _UNPOLAR = words.cue(r"\b(?:<polar>|wait|actually|however|sometimes)\b")
-_STOP = re.compile(r"[^\W\d_]{2}[.!?;]\s")
-_BOLD = re.compile(r"\*\*[^*\n]+\*\*")
+_STOP = words.late(r"[^\W\d_]{2}[.!?;]\s")
+_BOLD = words.late(r"\*\*[^*\n]+\*\*")
 _PAIRS = (*zip("$\"“'`([<", "$\"”'`)]>", strict=True), ("\\(", "\\)"))
 """What may enclose a whole answer."""
 
@@ -158,11 +158,11 @@ def _polar(line: str) -> str | None:
 
 # ---- folding
 
-_BETWEEN_WORDS = re.compile(r"(?<=[^\W\d_]{2})[-\u2010-\u2015/](?=[^\W\d_]{2})")
-_STOPS = re.compile(r"(?<![0-9])[.,]|[.,](?![0-9])|[;:!?\"“”„«»…¿¡'’‘`]")
+_BETWEEN_WORDS = words.late(r"(?<=[^\W\d_]{2})[-\u2010-\u2015/](?=[^\W\d_]{2})")
+_STOPS = words.late(r"(?<![0-9])[.,]|[.,](?![0-9])|[;:!?\"“”„«»…¿¡'’‘`]")
 # "3, 5 and 7" is the list "3, 5, 7".
-_LAST_ITEM = re.compile(r"(,[^,\n]{1,40}?),?\s(?:and|&|und|et|y|e|и)\s(?=[^,\n]{1,40}\Z)")
-_ARTICLE = re.compile(r"\b(?:the|an|a)\s+(?=[^\W\d_])", re.IGNORECASE)
+_LAST_ITEM = words.late(r"(,[^,\n]{1,40}?),?\s(?:and|&|und|et|y|e|и)\s(?=[^,\n]{1,40}\Z)")
+_ARTICLE = words.late(r"\b(?:the|an|a)\s+(?=[^\W\d_])", re.IGNORECASE)
 
 
 def fold(line: str, exact: frozenset[str] = frozenset()) -> str:
@@ -209,7 +209,7 @@ _REMARK = words.cue(
 
 _OTHERWISE = (words.TURNS, words.DOUBT, words.ALTERNATIVE)
 """What makes another answer of a remark."""
-_OPEN = re.compile(r"(?:\?|,\s?(?:\.\.\.|…))\Z")
+_OPEN = words.late(r"(?:\?|,\s?(?:\.\.\.|…))\Z")
 """What ends a text that asks, or goes on."""
 
 
@@ -245,13 +245,13 @@ def _forms(answer: str) -> Iterator[str]:
 # ---- an answer within a text
 
 _SPACELESS = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}ー"
-_PIECE = regex.compile(rf"(?wV1s)[{_SPACELESS}]\p{{M}}*|.+?(?:\b|(?=[{_SPACELESS}]))")
+_PIECE = words.late(rf"(?wV1s)[{_SPACELESS}]\p{{M}}*|.+?(?:\b|(?=[{_SPACELESS}]))", compiler=regex.compile)
 """What stands between two edges of words; of scripts without spaces, in which each character is a word, one."""
-_HANGUL = regex.compile(r"\p{Hangul}*")
-_OWNED = regex.compile(r"(?:\p{L}{1,4}['’](?=\p{L}{2}))?(.+?)(?:['’]s?)?", regex.IGNORECASE)
+_HANGUL = words.late(r"\p{Hangul}*", compiler=regex.compile)
+_OWNED = words.late(r"(?:\p{L}{1,4}['’](?=\p{L}{2}))?(.+?)(?:['’]s?)?", regex.IGNORECASE, regex.compile)
 """A word without an elided one before it and without its possessive."""
-_SKIPPED = regex.compile(r"[\s.,;:!?\"“”„«»…¿¡'’‘`]+")
-_CONTINUES, _GOES_ON = regex.compile(r"(?<=[^\W_]-)|(?<=-)(?=\d)"), regex.compile(r"[+#]|-[^\W_]")
+_SKIPPED = words.late(r"[\s.,;:!?\"“”„«»…¿¡'’‘`]+")
+_CONTINUES, _GOES_ON = words.late(r"(?<=[^\W_]-)|(?<=-)(?=\d)"), words.late(r"[+#]|-[^\W_]")
 """What makes a longer name of a word: what stands before it, and behind it."""
 _LONGEST_SEARCHED = 100_000
 

@@ -190,9 +190,9 @@ _NOUN = words.cue(
     r"(?:\s(?:of\s)?(?!is\b|are\b|was\b)[a-z]{2,20})?(?=[\s*_.!]*$|\s<relates>\b)"
 )
 """What a number counts: the last words of a line, or those before a circumstance; a sign or script may touch it."""
-_SENTENCE = re.compile(r"(?<=[.!?])[\"'`*)]{0,3}\s+(?=[A-Z(\"'*`])")
-_STOP_OR_LINE = re.compile(r"\n|(?<=[.!?]) (?=[A-Z])")
-_LEFT_SIDE = re.compile(
+_SENTENCE = words.late(r"(?<=[.!?])[\"'`*)]{0,3}\s+(?=[A-Z(\"'*`])")
+_STOP_OR_LINE = words.late(r"\n|(?<=[.!?]) (?=[A-Z])")
+_LEFT_SIDE = words.late(
     r"(?![^=\n]{0,60}\b(?:when|where|if|for|with|at)\s\W?[a-z]\W?\s?=)(?:[^=.;:(\n]|\.(?=[0-9])){0,60}(?<![<>!-])=[^=>]"
     r"|[^.;:,(\n]{0,80}?\b(?:(?:make|give|equal|yield|leave)s?|totals)\s[\s$*]{0,6}[0-9]"
 )
@@ -223,7 +223,7 @@ def at_end(text: str, form: Form) -> str | None:
             noun = part != line and form.counts_things and _NOUN.search(part)
             if (value := whole(part[: noun.start()] if noun else part, form)) is not None:
                 final = _unless_taken_back(text[text.rfind(part) + len(part) :], value, form)
-                return None if words.breaks_off(text) else final or None
+                return None if words.BROKEN_OFF.search(text[-60:]) else final or None
         if not result:
             return None
         near = line if len(line) <= form.longest else line[line.rfind(" ", 0, -form.longest) + 1 :]
@@ -237,11 +237,11 @@ def at_end(text: str, form: Form) -> str | None:
     return None
 
 
-_NO_SENTENCE = re.compile(r"\||\{(?=[^\n]*\"(?:arguments|parameters)\"\s?:)")
+_NO_SENTENCE = words.late(r"\||\{(?=[^\n]*\"(?:arguments|parameters)\"\s?:)")
 """A table's row, which states nothing but in bold, or a call of a tool."""
-_REMARK = re.compile(r"(?:\w|[^\x00-\x7f])[^(\n]{0,9}\([^()\n]{0,60}\Z")
+_REMARK = words.late(r"(?:\w|[^\x00-\x7f])[^(\n]{0,9}\([^()\n]{0,60}\Z")
 """An open bracket behind words."""
-_UNFINISHED = re.compile(r"[.!?]\s{1,9}(?:[^.!?\\\n]|[.](?=\w)){0,300}[\w,]\s*\Z")
+_UNFINISHED = words.late(r"[.!?]\s{1,9}(?:[^.!?\\\n]|[.](?=\w)){0,300}[\w,]\s*\Z")
 """A sentence that does not end, after another one."""
 
 
@@ -255,7 +255,7 @@ def _is_doubtful(tail: str, mentions: Sequence[Mention], at: Mention) -> bool:
     opened = words.REOPENS.search(tail, begin)
     return (
         words.DOUBT.search(tail, begin) is not None
-        or words.breaks_off(tail)
+        or words.BROKEN_OFF.search(tail[-60:]) is not None
         or _UNFINISHED.search(tail, at.end) is not None
         or (opened is not None and words.CONFIRMS.search(tail, opened.end()) is None)
     )

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, cast
 
 from evalcube.stages.generate.answers.cues import phrases
 
 
 class _Late:
-    """A pattern that is compiled when it is first used: for all of them together that takes a fifth of a second."""
+    """A pattern that is compiled when it is first used: for all of them together that takes a third of a second."""
 
-    def __init__(self, pattern: str) -> None:
-        self.pattern = pattern
+    def __init__(self, pattern: str, compiler: Callable[[str], re.Pattern[str]]) -> None:
+        self.pattern, self._compiler = pattern, compiler
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever a pattern has
-        attribute = getattr(re.compile(self.pattern, re.IGNORECASE), name)
+        attribute = getattr(self._compiler(self.pattern), name)
         setattr(self, name, attribute)  # so that it is not asked for again
         return attribute
+
+
+def late(pattern: str, flags: int = 0, compiler: Callable[..., Any] = re.compile) -> re.Pattern[str]:
+    """A pattern that is compiled when it is first used."""
+    return cast("re.Pattern[str]", _Late(pattern, lambda text: compiler(text, flags)))
 
 
 _ROLE = re.compile(r"(?<!\?P)<([a-z_]+)>")
@@ -25,7 +31,11 @@ _ROLE = re.compile(r"(?<!\?P)<([a-z_]+)>")
 
 def cue(pattern: str) -> re.Pattern[str]:
     """A pattern that lets letter case be; ``<name>`` stands for the phrases of a name."""
-    return cast("re.Pattern[str]", _Late(_ROLE.sub(lambda role: phrases(role[1]), pattern)))
+    return cast("re.Pattern[str]", _Late(pattern, _compile_cue))
+
+
+def _compile_cue(pattern: str) -> re.Pattern[str]:
+    return re.compile(_ROLE.sub(lambda role: phrases(role[1]), pattern), re.IGNORECASE)
 
 
 _QUIET = r"[\s\"'`*_$“‘({\[<\\>|:]"
@@ -92,11 +102,6 @@ def is_stated(line: str, start: int) -> bool:
     return _STATED.search(line[max(0, start - 48) : start]) is not None
 
 
-def breaks_off(text: str) -> bool:
-    """Whether a text ends in the middle of a sentence."""
-    return BROKEN_OFF.search(text[-60:]) is not None
-
-
 NAMES = cue(r"(?:\b<called>|(?<![不勿能])[选選])[\s*_:`\"'(\[]{1,6}\Z")
 """What names a letter as an option's."""
 
@@ -120,14 +125,14 @@ GAP = cue(
 ALTERNATIVE = cue(r"\b<or>\b|[/|±→⇒]|[-=]>")
 OR_ELSE = cue(r"\s(?:or|oder|ou|o|или)\s(?![0-9$\\])")
 """What a value is followed by that is an alternative to words: "1 or undefined"."""
-EQUATES = re.compile(r"\bis\b|,\s(?:the|an?)\b", re.IGNORECASE)
+EQUATES = late(r"\bis\b|,\s(?:the|an?)\b", re.IGNORECASE)
 """What says that two values are one thing: "position 3 is the red one", "3, the red car"."""
 CHANGED = cue(r"\b(?:now|but|wait|actually|then again|changed|correction)\b")
 """What makes another value later in a line more than an aside."""
 
 # ---- what follows an answer
 
-SENTENCE_END = re.compile(r"(?<![.!?;。])[.!?;。]+[\"'`*_)\]]*(?=\s|\Z)|\n")
+SENTENCE_END = late(r"(?<![.!?;。])[.!?;。]+[\"'`*_)\]]*(?=\s|\Z)|\n")
 TURNS = cue(
     r"\b(?:h+m+|o+ps|no(?=\s?[,.;:!\u2014\u2013-]|\s(?:no|wait|it|the|sorry)\b)|<turns>)\b"
     r"|更正|修正|訂正|等等|等一下|いや|待って|不对|不對|错|錯|間違|정정|아니|تصحيح|सुधार"
