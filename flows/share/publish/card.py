@@ -49,7 +49,7 @@ def data_card(facts: Publication, plan: Plan, opened: OpenPart, address: str, so
         warnings=opened.warnings,
         code="\n".join([_opening(address), *_accuracy(opened)]),
         address=address,
-        pulled=_pulled(facts, address),
+        pulled=_pull_command(facts, address),
     )
 
 
@@ -59,7 +59,7 @@ class _Ready(str):
     __slots__ = ()
 
 
-def _pulled(facts: Publication, address: str) -> str:
+def _pull_command(facts: Publication, address: str) -> str:
     """The command that makes a copy."""
     if not facts.tag:
         return f"evalcube pull {address} copy.zarr"

@@ -196,8 +196,8 @@ class _Publishing:
                 f"{one.name}: {', '.join(one.models)}, {one.trials:,} trials"
                 for one in sources_of(self._cube)[0]
             ]
-            address = _shown(self._target, self._tag)
-            card = data_card(publication, self._joined.plan, self._opened(), address, sources)
+            address = _public_address(self._target, self._tag)
+            card = data_card(publication, self._joined.plan, self._open_all(), address, sources)
             draft.space.put(record.README, card.encode())
             # Since it was verified, nobody may have written into the source.
             if apparent_holder(self._cube.records) is not None or _position(self._cube) != self._position:
@@ -271,7 +271,7 @@ class _Publishing:
         offer_questions(self._cube.records, placed)
         return pack_replies(draft.space, placed, self._joined.targets, caches, look, self._announcer)
 
-    def _opened(self) -> OpenPart:
+    def _open_all(self) -> OpenPart:
         return open_part(self._cube, Part(), notes=self._noted, trials=False)
 
     def _record(
@@ -328,7 +328,7 @@ class _Publishing:
         return tuple(found)
 
 
-def _shown(address: str, tag: str) -> str:
+def _public_address(address: str, tag: str) -> str:
     """An address for others; where a directory lies on this machine says nothing to them."""
     if not is_directory(address):
         return address

@@ -117,7 +117,7 @@ def pull_cube(
     url, directory = str(plain_address(url)), str(directory)
     source = record.below(url, record.checked_tag(tag))
     space = space_of(source)
-    publication, digest = _opened(source, space, tag)
+    publication, digest = _read_record(source, space, tag)
     if publication.size > most_bytes:
         raise SweepError(
             f"{redacted(source)} has {publication.size:,} bytes, more than {most_bytes:,}",
@@ -129,11 +129,11 @@ def pull_cube(
     return pulling.run(cache)
 
 
-def _damaged(what: str, source: str, remedy: str = "Get it from another place.") -> CubeDamagedError:
+def _damage_error(what: str, source: str, remedy: str = "Get it from another place.") -> CubeDamagedError:
     return CubeDamagedError(what, redacted(source), remedy)
 
 
-def _opened(source: str, space: Space, tag: str) -> tuple[record.Publication, str]:
+def _read_record(source: str, space: Space, tag: str) -> tuple[record.Publication, str]:
     """The record of a publication, and its digest."""
     with guarded(redacted(source), "read the publication"):
         found = space.get(record.KEY, record.MOST_RECORD_BYTES)
@@ -142,7 +142,7 @@ def _opened(source: str, space: Space, tag: str) -> tuple[record.Publication, st
     publication, digest = record.decode(found.data, redacted(source)), record.digest_of(found.data)
     if tag and publication.tag != tag:
         what = f"it was published as {publication.tag or 'no tag'!r}, not as {tag!r}"
-        raise _damaged(what, source, "Find out why.")
+        raise _damage_error(what, source, "Find out why.")
     return publication, digest
 
 
@@ -223,14 +223,14 @@ class _Pulling:
         if verified.damages or verified.lines:
             first = next(map(str, verified.damages), "lines of its ledger")
             what = f"the publication is damaged, although its digests are right: {first}"
-            raise _damaged(what, self._source, "It was published like this: ask the publisher.")
+            raise _damage_error(what, self._source, "It was published like this: ask the publisher.")
 
     def _put(self, draft: Space, key: str, cache: str | None) -> None:
         data = self._object(key)
         if key == _METADATA:
-            data = _changed(data, _unmark, self._source)
+            data = _change_json(data, _unmark, self._source)
         elif key == f"{SIDE}/{NOTES}" and cache is not None:
-            data = _changed(data, lambda notes: notes.update(cache=cache), self._source)
+            data = _change_json(data, lambda notes: notes.update(cache=cache), self._source)
         if key.startswith(f"{SIDE}/"):
             draft.at(SIDE).put(key.removeprefix(f"{SIDE}/"), data, durable=False)
         else:
@@ -240,13 +240,13 @@ class _Pulling:
         """An object that is what the record says."""
         said = self._publication.objects.get(key)
         if said is None:
-            raise _damaged(f"{key} is not in its record", self._source, "Find out who made it.")
+            raise _damage_error(f"{key} is not in its record", self._source, "Find out who made it.")
         refuse_larger(said.size, MOST_OBJECT, f"{redacted(self._source)}/{key}")
         found = self._space.get(key, said.size + 1)
         if found is None:
-            raise _damaged(f"{key} is gone", self._source)
+            raise _damage_error(f"{key} is gone", self._source)
         if len(found.data) != said.size or hashlib.sha256(found.data).hexdigest() != said.sha256:
-            raise _damaged(f"{key} is not what was published", self._source)
+            raise _damage_error(f"{key} is not what was published", self._source)
         return found.data
 
     def _archives(self) -> Iterator[tuple[str, bytes]]:
@@ -255,13 +255,15 @@ class _Pulling:
             self._announcer.count("archives of replies", number + 1)
 
 
-def _changed(data: bytes, change: Callable[[dict[str, Any]], object], source: str) -> bytes:
-    """An object of JSON with a change, such as the notes with the name of the cache that has the replies."""
+def _change_json(data: bytes, change: Callable[[dict[str, Any]], object], source: str) -> bytes:
+    """Change an object of JSON, such as the notes with the name of the cache that has the replies."""
     try:
         document = parse_json(data)
         change(document)
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise _damaged("its metadata or notes are none of a cube", source, "Find out who made it.") from None
+        raise _damage_error(
+            "its metadata or notes are none of a cube", source, "Find out who made it."
+        ) from None
     return json.dumps(document, indent=2).encode()
 
 
