@@ -129,7 +129,7 @@ def pull_cube(
     return pulling.run(cache)
 
 
-def _damage_error(what: str, source: str, remedy: str = "Get it from another place.") -> CubeDamagedError:
+def _damage(what: str, source: str, remedy: str = "Get it from another place.") -> CubeDamagedError:
     return CubeDamagedError(what, redacted(source), remedy)
 
 
@@ -142,7 +142,7 @@ def _read_record(source: str, space: Space, tag: str) -> tuple[record.Publicatio
     publication, digest = record.decode(found.data, redacted(source)), record.digest_of(found.data)
     if tag and publication.tag != tag:
         what = f"it was published as {publication.tag or 'no tag'!r}, not as {tag!r}"
-        raise _damage_error(what, source, "Find out why.")
+        raise _damage(what, source, "Find out why.")
     return publication, digest
 
 
@@ -223,7 +223,7 @@ class _Pulling:
         if verified.damages or verified.lines:
             first = next(map(str, verified.damages), "lines of its ledger")
             what = f"the publication is damaged, although its digests are right: {first}"
-            raise _damage_error(what, self._source, "It was published like this: ask the publisher.")
+            raise _damage(what, self._source, "It was published like this: ask the publisher.")
 
     def _put(self, draft: Space, key: str, cache: str | None) -> None:
         data = self._object(key)
@@ -240,13 +240,13 @@ class _Pulling:
         """An object that is what the record says."""
         said = self._publication.objects.get(key)
         if said is None:
-            raise _damage_error(f"{key} is not in its record", self._source, "Find out who made it.")
+            raise _damage(f"{key} is not in its record", self._source, "Find out who made it.")
         refuse_larger(said.size, MOST_OBJECT, f"{redacted(self._source)}/{key}")
         found = self._space.get(key, said.size + 1)
         if found is None:
-            raise _damage_error(f"{key} is gone", self._source)
+            raise _damage(f"{key} is gone", self._source)
         if len(found.data) != said.size or hashlib.sha256(found.data).hexdigest() != said.sha256:
-            raise _damage_error(f"{key} is not what was published", self._source)
+            raise _damage(f"{key} is not what was published", self._source)
         return found.data
 
     def _archives(self) -> Iterator[tuple[str, bytes]]:
@@ -261,9 +261,7 @@ def _change_json(data: bytes, change: Callable[[dict[str, Any]], object], source
         document = parse_json(data)
         change(document)
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise _damage_error(
-            "its metadata or notes are none of a cube", source, "Find out who made it."
-        ) from None
+        raise _damage("its metadata or notes are none of a cube", source, "Find out who made it.") from None
     return json.dumps(document, indent=2).encode()
 
 

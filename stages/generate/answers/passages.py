@@ -115,8 +115,7 @@ def normalise(text: str) -> str:
     """The text `clean`, and without LaTeX around words and in numbers."""
     text = clean(text)
     if "\\" in text or "{,}" in text:
-        text = _LATEX_COMMA.sub(",", _LATEX_TEXT.sub(r"\1", text))
-        text = _LATEX_SPACE.sub(" ", text)
+        text = _LATEX_SPACE.sub(" ", _LATEX_COMMA.sub(",", _LATEX_TEXT.sub(r"\1", text)))
         text = _LATEX_SIGN.sub(lambda name: "≈" if name[1] else "⇒", text)
     return text
 
@@ -135,9 +134,8 @@ def plain_digits(text: str) -> str:
     '24 or 24'
     """
     if not text.isascii():
-        text = _DIGIT.sub(
-            lambda match: _SIGNS.get(match[0]) or str(decimal(match[0])), _JOINED.sub(" ", text)
-        )
+        text = _JOINED.sub(" ", text)
+        text = _DIGIT.sub(lambda match: _SIGNS.get(match[0]) or str(decimal(match[0])), text)
     return _WHOLE.sub(r"\1", text) if ("/" in text and "/1" in text) or ".0" in text else text
 
 

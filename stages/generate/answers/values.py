@@ -223,7 +223,7 @@ def at_end(text: str, form: Form) -> str | None:
             noun = part != line and form.counts_things and _NOUN.search(part)
             if (value := whole(part[: noun.start()] if noun else part, form)) is not None:
                 final = _unless_taken_back(text[text.rfind(part) + len(part) :], value, form)
-                return None if words.BROKEN_OFF.search(text[-60:]) else final or None
+                return None if words.breaks_off(text) else final or None
         if not result:
             return None
         near = line if len(line) <= form.longest else line[line.rfind(" ", 0, -form.longest) + 1 :]
@@ -255,7 +255,7 @@ def _is_doubtful(tail: str, mentions: Sequence[Mention], at: Mention) -> bool:
     opened = words.REOPENS.search(tail, begin)
     return (
         words.DOUBT.search(tail, begin) is not None
-        or words.BROKEN_OFF.search(tail[-60:]) is not None
+        or words.breaks_off(tail)
         or _UNFINISHED.search(tail, at.end) is not None
         or (opened is not None and words.CONFIRMS.search(tail, opened.end()) is None)
     )

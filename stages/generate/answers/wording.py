@@ -12,18 +12,18 @@ from evalcube.stages.generate.answers.cues import phrases
 class _Late:
     """A pattern that is compiled when it is first used: for all of them together that takes a third of a second."""
 
-    def __init__(self, pattern: str, compiler: Callable[[str], re.Pattern[str]]) -> None:
-        self.pattern, self._compiler = pattern, compiler
+    def __init__(self, pattern: str, flags: int, compiler: Callable[..., Any]) -> None:
+        self.pattern, self._flags, self._compiler = pattern, flags, compiler
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever a pattern has
-        attribute = getattr(self._compiler(self.pattern), name)
+        attribute = getattr(self._compiler(self.pattern, self._flags), name)
         setattr(self, name, attribute)  # so that it is not asked for again
         return attribute
 
 
 def late(pattern: str, flags: int = 0, compiler: Callable[..., Any] = re.compile) -> re.Pattern[str]:
     """A pattern that is compiled when it is first used."""
-    return cast("re.Pattern[str]", _Late(pattern, lambda text: compiler(text, flags)))
+    return cast("re.Pattern[str]", _Late(pattern, flags, compiler))
 
 
 _ROLE = re.compile(r"(?<!\?P)<([a-z_]+)>")
@@ -31,11 +31,11 @@ _ROLE = re.compile(r"(?<!\?P)<([a-z_]+)>")
 
 def cue(pattern: str) -> re.Pattern[str]:
     """A pattern that lets letter case be; ``<name>`` stands for the phrases of a name."""
-    return cast("re.Pattern[str]", _Late(pattern, _compile_cue))
+    return late(pattern, re.IGNORECASE, _compile_cue)
 
 
-def _compile_cue(pattern: str) -> re.Pattern[str]:
-    return re.compile(_ROLE.sub(lambda role: phrases(role[1]), pattern), re.IGNORECASE)
+def _compile_cue(pattern: str, flags: int) -> re.Pattern[str]:
+    return re.compile(_ROLE.sub(lambda role: phrases(role[1]), pattern), flags)
 
 
 _QUIET = r"[\s\"'`*_$“‘({\[<\\>|:]"
@@ -102,6 +102,11 @@ def is_stated(line: str, start: int) -> bool:
     return _STATED.search(line[max(0, start - 48) : start]) is not None
 
 
+def breaks_off(text: str) -> bool:
+    """Whether a text ends in the middle of a sentence."""
+    return BROKEN_OFF.search(text[-60:]) is not None
+
+
 NAMES = cue(r"(?:\b<called>|(?<![不勿能])[选選])[\s*_:`\"'(\[]{1,6}\Z")
 """What names a letter as an option's."""
 
@@ -152,7 +157,8 @@ WITHDRAWS = cue(
     r"|\A\W*(?:(?:actually|wait|oh|hmm),? )?no\W*\Z"
     r"|不对|不對|错了|錯了|間違い|(?P<cross>[\u2717\u2718\u274c])"
 )
-"""What takes back what stands before it; a pronoun stands for the value that was named last."""
+"""What takes back what stands before it; a pronoun stands for the value that was named last, a cross for those of its
+sentence."""
 DROPS = cue(r"\b<drops> (?:(?:the|that|my|this) )?\Z")
 """What takes back the value right after it, of an answer that was given."""
 REOPENS = cue(r"\b<lets_me> (?:\w+ )?<reopens>\b|\b(?:<pauses>(?! (?:for|until|time)\b)|h+mm+|oh no)\b")

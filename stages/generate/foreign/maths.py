@@ -12,7 +12,7 @@ from evalcube.stages.generate.answers.final import REFUSED
 from evalcube.stages.generate.answers.passages import Passage, clean, in_box, passages
 from evalcube.stages.generate.answers.texts import TextForm
 from evalcube.stages.generate.answers.values import read_final
-from evalcube.stages.generate.answers.wording import BROKEN_OFF, DECLINES, cue, is_affirmed
+from evalcube.stages.generate.answers.wording import DECLINES, breaks_off, cue, is_affirmed
 from evalcube.stages.generate.errors import TaskError
 from evalcube.stages.generate.foreign.bounded import Failure, ask
 
@@ -58,7 +58,7 @@ def read_math(text: str, accepted: Sequence[str]) -> str | None:
     text = clean(_ROWS.sub(lambda found: f"{found[1] or ''} ", text[-_MOST_TEXT:]))
     marked = next(passages(text), None) is not None
     last = deque(_ENCLOSED.finditer(text), maxlen=1)
-    if not marked and (BROKEN_OFF.search(text[-60:]) or (last and not is_affirmed(text, *last[0].span()))):
+    if not marked and (breaks_off(text) or (last and not is_affirmed(text, *last[0].span()))):
         return None
     line = read_final(text, _FORMULAS) if marked or len(text.split()) <= _FEW_WORDS else None
     if line is None and marked:
