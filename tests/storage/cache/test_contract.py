@@ -169,7 +169,7 @@ class Meddled:
 
 def test_heal__never_replaces_what_another_process_healed(cache, place):
     if isinstance(place, DirectoryPlace):
-        pytest.skip("a directory's entries are not replaced but appended: see test_packs.py")
+        pytest.skip("a directory's entries are not replaced but appended: see test_writer.py")
     cache.put_many([(KEY, b"first")])
     place.overwrite(KEY, b"bad")
     seen = cache._backend.read([KEY])[0]

@@ -1,24 +1,20 @@
-import json
 import os
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
-import zarr
 
 from evalcube.stages.reply.status import Status
-from evalcube.storage.cube.cube import Coordinate, Cube, Region, region_digest
-from evalcube.storage.cube.schema import COUNTER_LABELS, COUNTERS, SHARED, STATUS_CODES, VARIABLES
+from evalcube.storage.cube.cube import Cube, Region, region_digest
+from evalcube.storage.cube.schema import SHARED, STATUS_CODES, VARIABLES
 from evalcube.storage.errors import (
-    CubeDamagedError,
-    CubeExistsError,
     CubeMismatchError,
     CubeNotFoundError,
     NotWritableError,
 )
+from tests.storage.cube.arrays import assert_equal
 
 pytestmark = pytest.mark.long
 
@@ -41,12 +37,6 @@ def synced(monkeypatch):
     return paths
 
 
-def assert_equal(left, right):
-    assert set(left) == set(right)
-    for name in left:
-        np.testing.assert_array_equal(left[name], right[name], err_msg=name)
-
-
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="the system does not say which file is synced")
 def test_write_region__has_every_chunk_and_its_name_on_disk_before_it_returns(cube, workers, synced):
     region = Region(1, 0, 0)
@@ -56,15 +46,6 @@ def test_write_region__has_every_chunk_and_its_name_on_disk_before_it_returns(cu
     chunks = [Path(cube.url).resolve() / name / "c.1.0.0.0.0" for name in VARIABLES]
     assert all(chunk.is_file() for chunk in chunks)
     assert {*chunks, *(chunk.parent for chunk in chunks)} <= set(synced)
-
-
-def test_write_region__makes_no_folder(cube, workers):
-    folders = [path for path in Path(cube.url).rglob("*") if path.is_dir()]
-
-    for region in cube.regions():
-        cube.write_region(region, workers.region_arrays(cube, region))
-
-    assert [path for path in Path(cube.url).rglob("*") if path.is_dir()] == folders
 
 
 def test_schema__status_codes_are_those_of_the_stages():
@@ -102,103 +83,6 @@ for options in ({{}}, {{"consolidated": False}}, {{"chunks": None}}):
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
 
     subprocess.run([sys.executable, "-P", "-c", code], check=True, cwd=tmp_path, env=environment)
-
-
-def test_dataset__is_lazy_and_equal_to_what_was_written(cube, workers):
-    region = Region(1, 0, 0)
-    arrays = workers.region_arrays(cube, region)
-    cube.write_region(region, arrays)
-
-    dataset = cube.dataset()
-
-    assert dataset.status.chunks is not None
-    for name, array in arrays.items():
-        np.testing.assert_array_equal(dataset[name].values[1], array)
-
-
-def test_create__attrs_sizes_chunks_survive_opening(tmp_path, cube):
-    again = Cube.open(f"file://{tmp_path}/c.zarr")
-
-    assert again.attrs == {"name": "test"}
-    assert again.sizes == cube.sizes == {**again.sizes, "model": 3, "trial": 8, "counter": 20, "tier": 2}
-    assert again.chunks == {"trial": 32, "repeat": 2}
-    assert again.records.address == str(tmp_path / "c.zarr" / "_evalcube")
-
-
-def test_create__refuses_a_taken_place_and_keeps_it(tmp_path, cube, workers):
-    with pytest.raises(CubeExistsError, match="already there"):
-        workers.make_cube(tmp_path / "c.zarr")
-    (tmp_path / "file").write_text("mine")
-    with pytest.raises(CubeExistsError):
-        workers.make_cube(tmp_path / "file")
-
-    assert Cube.open(tmp_path / "c.zarr").sizes == cube.sizes
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["c.zarr", "file"]
-
-
-@pytest.mark.parametrize(
-    ("change", "text"),
-    [
-        ({"sizes": {"trial": 0}}, "no cells along trial"),
-        ({"chunks": {"repeat": 0}}, "no cells along repeat in a region"),
-        ({"attrs": {"x": float("nan")}}, "attributes are no JSON"),
-        ({"coordinates": [Coordinate("x", ("model",), np.arange(3), {"x": {1}})]}, "that are no JSON"),
-        ({"coordinates": [Coordinate("x", ("model",), np.arange(4), {})]}, "shape"),
-        ({"coordinates": [Coordinate("x", ("nowhere",), np.arange(4), {})]}, "must have shape"),
-        (
-            {"coordinates": [Coordinate("x", ("model",), np.array(["a", None, "b"]), {})]},
-            "than valid text: None",
-        ),
-        (
-            {"coordinates": [Coordinate("x", ("model",), np.array(["a", "\ud800", "b"]), {})]},
-            "than valid text",
-        ),
-    ],
-)
-def test_create__refuses_what_does_not_fit(tmp_path, workers, change, text):
-    with pytest.raises(CubeMismatchError, match=text):
-        workers.make_cube(tmp_path / "c.zarr", **change)
-
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_write_region__round_trip_with_edge_chunks(tmp_path, workers):
-    cube = workers.make_cube(tmp_path / "c.zarr", {"trial": 10, "repeat": 3}, {"trial": 4, "repeat": 2})
-    written = {region: workers.region_arrays(cube, region) for region in cube.regions()}
-    assert len(written) == 3 * 3 * 2
-    assert cube.region_shape(Region(0, 2, 1)) == (2, 4, 2, 1)
-
-    digests = {region: cube.write_region(region, arrays) for region, arrays in written.items()}
-
-    for region, arrays in written.items():
-        assert_equal(Cube.open(cube.url).read_region(region), arrays)
-        assert digests[region] == region_digest(cube.read_region(region))
-    assert list(cube.read_region(region, ["tokens"])) == ["tokens"]
-
-
-def test_read_span__is_what_the_regions_hold(tmp_path, workers):
-    cube = workers.make_cube(tmp_path / "c.zarr", {"trial": 10, "repeat": 3}, {"trial": 4, "repeat": 2})
-    for region in cube.regions():
-        cube.write_region(region, workers.region_arrays(cube, region))
-
-    found = cube.read_span(1, slice(2, 10), slice(1, 3), ["status", "tokens"])
-
-    assert list(found) == ["status", "tokens"]
-    for name, values in found.items():
-        regions = [[cube.read_region(Region(1, t, r))[name] for r in range(2)] for t in range(3)]
-        whole = np.concatenate([np.concatenate(row, axis=3) for row in regions], axis=2)
-        np.testing.assert_array_equal(values, whole[:, :, 2:10, 1:3])
-
-
-def test_write_region__a_chunk_equal_to_the_fill_is_written(tmp_path, cube):
-    region = Region(0, 0, 0)
-    shape = cube.region_shape(region)
-    reopened = Cube.open(cube.url, writable=True)
-
-    reopened.write_region(region, {n: np.full(shape, v.fill, v.dtype) for n, v in VARIABLES.items()})
-
-    for name in VARIABLES:
-        assert (tmp_path / "c.zarr" / name / "c.0.0.0.0.0").exists()
 
 
 @pytest.mark.parametrize(
@@ -249,34 +133,6 @@ def test_write_region__follows_a_growth_elsewhere(cube, workers):
     assert_equal(cube.read_region(region), large)
 
 
-def test_write_region__heals_a_damaged_chunk(tmp_path, cube, workers):
-    region = Region(0, 0, 0)
-    arrays = workers.region_arrays(cube, region)
-    cube.write_region(region, arrays)
-    (tmp_path / "c.zarr/tokens/c.0.0.0.0.0").write_bytes(b"junk")
-
-    with pytest.raises(CubeDamagedError, match="tokens"):
-        cube.read_region(region)
-    cube.write_region(region, arrays)
-
-    assert_equal(cube.read_region(region), arrays)
-
-
-def test_codes_that_nobody_writes__are_read_as_the_fill(cube, workers):
-    region = Region(0, 0, 0)
-    cube.write_region(region, workers.region_arrays(cube, region))
-    zarr.open_group(cube.url, mode="r+")["status"][0, 0, 0, :2, 0] = 77, 3
-
-    found = [
-        cube.read_region(region, ["status"])["status"],
-        cube.read_span(0, slice(0, 8), slice(0, 2), ["status"])["status"],
-        cube.dataset()["status"].isel(model=0).values,
-    ]
-
-    assert [status[0, 0, :2, 0].tolist() for status in found] == [[255, 3]] * 3
-    assert cube.stored_arrays(region, ["status"])["status"][0, 0, 0, 0] == 77
-
-
 def test_write_region__needs_a_writable_cube(cube, workers):
     reader = Cube.open(cube.url)
     with pytest.raises(NotWritableError, match="reading"):
@@ -303,58 +159,6 @@ def test_region_digest__depends_on_content_only(cube, workers):
         assert region_digest(changed) != digest, name
 
 
-def test_write_counters__models_share_chunks(tmp_path, workers):
-    cube = workers.make_cube(tmp_path / "c.zarr", {"model": 30})
-    shape = tuple(cube.sizes[dim] for dim in COUNTERS.dims)
-    expected = np.zeros(shape)
-    rng = np.random.default_rng(1)
-
-    for models in ([3], [24, 25], list(range(25)), [29]):
-        values = {model: rng.integers(0, 2**53, shape[1:]).astype(float) for model in models}
-        cube.write_counters(values)
-        for model, array in values.items():
-            expected[model] = array
-
-    np.testing.assert_array_equal(Cube.open(cube.url).read_counters(), expected)
-    assert list(cube.dataset().counter.values) == list(COUNTER_LABELS)
-
-
-@pytest.mark.parametrize(
-    ("model", "array", "text"),
-    [
-        (3, np.zeros((2, 4, 20)), "3 models"),
-        (0, np.zeros((2, 4, 14)), "shape"),
-        (0, np.zeros((2, 4, 20), "int64"), "float64"),
-        (0, np.full((2, 4, 20), np.nan), "finite"),
-    ],
-)
-def test_write_counters__refuses_what_does_not_fit(cube, model, array, text):
-    with pytest.raises(CubeMismatchError, match=text):
-        cube.write_counters({1: np.ones((2, 4, 20)), model: array})
-
-    assert not cube.read_counters().any()
-
-
-@pytest.mark.usefixtures("cube")
-def test_metadata__has_no_fill_value_attribute_and_a_checksum(tmp_path):
-    metadata = json.loads((tmp_path / "c.zarr/status/zarr.json").read_text())
-
-    assert "_FillValue" not in metadata["attributes"]
-    assert metadata["fill_value"] == 255
-    assert [codec["name"] for codec in metadata["codecs"]] == ["bytes", "blosc", "crc32c"]
-    assert metadata["codecs"][1]["configuration"]["shuffle"] == "bitshuffle"
-    assert metadata["chunk_grid"]["configuration"]["chunk_shape"] == [1, 2, 4, 32, 2]
-
-
-def test_create_and_grow__emit_no_warning(tmp_path, workers):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        cube = workers.make_cube(tmp_path / "c.zarr")
-        cube.records.put("ledger.jsonl", b"")
-        cube.grow(trial=9)
-    assert caught == []
-
-
 @pytest.mark.parametrize("consolidated", [True, False])
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_open__says_what_a_copy_by_xarray_is(cube, tmp_path, consolidated):
@@ -362,25 +166,3 @@ def test_open__says_what_a_copy_by_xarray_is(cube, tmp_path, consolidated):
 
     with pytest.raises(CubeNotFoundError, match="copy by xarray"):
         Cube.open(tmp_path / "copy.zarr")
-
-
-def test_write_label__replaces_a_coordinate_along_model_and_nothing_else(cube):
-    names = cube.read_label("model_name")
-    before = cube.dataset().load()
-
-    cube.write_label("model_name", np.array([f"{name}!" for name in names], dtype=object))
-
-    after = Cube.open(cube.url).dataset().load()
-    assert after["model_name"].values.tolist() == [f"{name}!" for name in names]
-    assert after.drop_vars("model_name").identical(before.drop_vars("model_name"))
-    with pytest.raises(CubeMismatchError, match="no coordinate `price`"):
-        cube.read_label("price")
-    with pytest.raises(CubeMismatchError, match="has shape"):
-        cube.write_label("model_name", np.array(["one", "too", "many", "of", "them"], dtype=object))
-
-
-def test_labels__are_those_that_the_stages_count():
-    from evalcube.stages.reply.status import COUNTERS as COUNTED
-    from evalcube.stages.reply.status import QUESTION_COUNTERS
-
-    assert tuple(COUNTER_LABELS) == (*COUNTED, *QUESTION_COUNTERS)

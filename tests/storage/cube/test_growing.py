@@ -9,75 +9,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
-from storage_workers import make_cube, region_arrays
+from storage_workers import make_cube
 
 from evalcube._arrays import as_xarray
-from evalcube.storage.cube.cube import Coordinate, Cube, Region, region_digest
+from evalcube.storage.cube.cube import Cube, Region, region_digest
 from evalcube.storage.cube.directory.objects import Directory
 from evalcube.storage.cube.integrity import stored_problems
-from evalcube.storage.cube.ledger import Ledger, Receipt
-from evalcube.storage.cube.schema import LAYERS, VARIABLES
+from evalcube.storage.cube.ledger import Ledger
+from evalcube.storage.cube.schema import LAYERS
 from evalcube.storage.errors import CubeDamagedError, CubeMismatchError, StorageError
+from tests.storage.cube.growths import SMALL, arrays_of, grown, labels, receipt, recorded
 from tests.storage.support import buckets
 from tests.storage.support.slashes import with_slashes
 
 pytestmark = pytest.mark.long
 
-SMALL = {"model": 2, "task": 2, "params": 3, "trial": 8, "repeat": 1}
-
 
 class Killed(BaseException):
     """Ends a test's growth wherever it is."""
-
-
-def labels(models, tasks, params, tiers=("easy", "hard")):
-    cells = (tasks, params)
-    return [
-        Coordinate("model_name", ("model",), np.array([f"m{i}" for i in range(models)], dtype=object), {}),
-        Coordinate("task", ("task",), np.array([f"t{i}" for i in range(tasks)], dtype=object), {}),
-        Coordinate("tier", ("tier",), np.array(tiers, dtype=object), {}),
-        Coordinate("params", ("params",), np.arange(params), {}),
-        Coordinate("in_tier", ("tier", "task", "params"), np.ones((len(tiers), *cells), dtype=bool), {}),
-    ]
-
-
-def recorded(path, **more):
-    """A small cube with its regions written and recorded, counters and plans."""
-    cube = make_cube(path, sizes=SMALL, **more)
-    with Ledger(cube.records) as ledger:
-        for region in cube.regions():
-            digest = cube.write_region(region, arrays_of(cube, region))
-            ledger.append(receipt(cube, region, digest))
-    cube.write_counters({model: np.full((2, 3, 20), model + 1.0) for model in range(2)})
-    for dim in ("trial", "repeat"):
-        cube.write_planned(dim, np.full((2, 2, 3), 1, np.int32))
-    return cube
-
-
-def arrays_of(cube, region):
-    arrays = region_arrays(cube, region)
-    for name in set(cube.trial_arrays) & set(LAYERS):
-        more = (cube.sizes["judge_name"], cube.sizes["judge_repeat"]) if name == "judge_readings" else ()
-        value = max(LAYERS[name].allowed[:2], default=4)  # one that may be there
-        arrays[name] = np.full((*cube.region_shape(region), *more), value, LAYERS[name].dtype)
-    return arrays
-
-
-def receipt(cube, region, digest, generation=1):
-    shape = cube.region_shape(region)
-    return Receipt(region, generation, shape[2], shape[3], 1, True, 0, 0, {}, digest, shape=cube.shape_number)
-
-
-def grown(cube, **changes):
-    sizes = {"model": 3, "task": 4, "params": 5}
-    cube.extend(
-        **{
-            "sizes": sizes,
-            "coordinates": labels(3, 4, 5, ("easy", "hard", "extreme")),
-            "attrs": {"name": "grown"},
-            **changes,
-        }
-    )
 
 
 def whole(url):
@@ -125,32 +74,6 @@ def grown_again(url, old, new):
     return is_new, cube
 
 
-def test_extend__keeps_what_was_there_and_receipts_stay_true(tmp_path):
-    cube = recorded(tmp_path / "c.zarr")
-    before = cube.dataset().load()
-    newest = Ledger(cube.records).newest()
-
-    grown(cube)
-
-    after = cube.dataset().load()
-    old = after.isel(model=slice(2), task=slice(2), params=slice(3))
-    for name in [*VARIABLES, "counters", "planned_trials"]:
-        assert old[name].values.tobytes() == before[name].values.tobytes(), name
-    assert (after["status"][2] == 255).all()
-    assert (after["status"][:, 2:] == 255).all()
-    assert (after["counters"][2] == 0).all()
-    assert (after["planned_trials"][:, 2:] == 0).all()
-    assert after.sizes["tier"] == 3
-    assert cube.attrs == {"name": "grown"}
-    assert np.isnan(after["param_length"][3, 4])
-    assert Ledger(cube.records).newest() == newest
-    for one in newest.values():
-        assert stored_problems(cube, one)[0] == {}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Cube, "shape_of", lambda self, _: self.shapes[-1])
-        assert stored_problems(cube, one)[0] == dict.fromkeys(VARIABLES, "is gone")
-
-
 @pytest.mark.parametrize("models", [3, 30])
 def test_extend__makes_arrays_in_the_chunks_of_a_new_cube(tmp_path, models):
     cube = recorded(tmp_path / "c.zarr")
@@ -171,25 +94,6 @@ def test_extend__plain_xarray_reads_it(tmp_path):
         assert plain.sizes["task"] == 4
         assert plain["model_name"].values.tolist() == ["m0", "m1", "m2"]
         assert plain.identical(cube.dataset().load())
-
-
-def test_extend__regions_are_written_and_recorded_at_the_new_size(tmp_path):
-    cube = recorded(tmp_path / "c.zarr")
-    grown(cube)
-    region = Region(0, 0, 0)
-    arrays = arrays_of(cube, region)
-
-    new = receipt(cube, region, cube.write_region(region, arrays), generation=2)
-    with Ledger(cube.records) as ledger:
-        ledger.append(new)
-
-    assert arrays["status"].shape == (4, 5, 8, 1)
-    newest = Ledger(cube.records).newest()
-    assert newest[region] == new
-    for one in newest.values():
-        assert stored_problems(cube, one)[0] == {}
-    (tmp_path / "c.zarr/status/c.0.1.1.0.0").unlink()
-    assert stored_problems(cube, new)[0] == {"status": "is gone"}
 
 
 def test_cube__of_an_earlier_version_grows_and_is_mended_as_one_of_today(tmp_path):

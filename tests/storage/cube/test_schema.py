@@ -6,8 +6,7 @@ from storage_workers import make_cube, region_arrays
 
 from evalcube.flows.state.growing import with_said
 from evalcube.storage.cube.cube import Cube, Region, region_digest
-from evalcube.storage.cube.group import CubeGroup
-from evalcube.storage.cube.schema import LAYERS, SAID, VARIABLES
+from evalcube.storage.cube.schema import LAYERS
 from evalcube.storage.errors import CubeMismatchError
 
 pytestmark = pytest.mark.long
@@ -27,13 +26,6 @@ def layered_arrays(cube, region):
         more = tuple(JUDGED.values()) if name == "judge_readings" else ()
         arrays[name] = rng.integers(0, 2, (*cube.region_shape(region), *more)).astype(LAYERS[name].dtype)
     return arrays
-
-
-def test_create__without_layers_has_none(tmp_path):
-    cube = make_cube(tmp_path / "c.zarr")
-
-    assert set(cube.trial_arrays) == set(VARIABLES)
-    assert set(LAYERS).isdisjoint(cube.dataset().variables)
 
 
 def test_write_region__layers_are_read_back_and_survive_growth(tmp_path):
@@ -73,34 +65,6 @@ def test_write_region__refuses_layers_that_do_not_fit(tmp_path, name, change, me
         cube.write_region(Region(0, 0, 0), arrays)
 
 
-def test_write_region__what_no_endpoint_says_is_no_object(tmp_path):
-    cube = make_cube(tmp_path / "c.zarr", layers=list(SAID))
-    region = Region(0, 0, 0)
-    arrays = region_arrays(cube, region)
-    said = {"cached_tokens": np.full(cube.region_shape(region), 7, np.int32)}
-
-    cube.write_region(region, arrays | said)
-    first = {name: sorted(set(cube.space.list(f"{name}/")) - {f"{name}/zarr.json"}) for name in SAID}
-    digest = cube.write_region(region, arrays)
-
-    assert [name for name, keys in first.items() if keys] == ["cached_tokens"]
-    assert not [key for name in SAID for key in cube.space.list(f"{name}/") if "zarr.json" not in key]
-    assert cube.chunk_problems(region) == {}
-    assert digest == region_digest(cube.read_region(region))
-    assert (cube.dataset()["cached_tokens"].values == -1).all()
-
-
-def test_write_region__chunks_of_a_form_that_zarr_codes_are_whole_too(tmp_path, monkeypatch):
-    cube = make_cube(tmp_path / "c.zarr", layers=list(SAID))
-    region = Region(0, 0, 0)
-    arrays = region_arrays(cube, region)
-    digest = cube.write_region(region, arrays)
-    monkeypatch.setattr(CubeGroup, "_codes", lambda *_: False)
-
-    assert cube.write_region(region, arrays) == digest == region_digest(cube.read_region(region))
-    assert cube.chunk_problems(region) == {}
-
-
 def test_write_region__cubes_without_a_place_for_what_endpoints_say_do_without(tmp_path):
     cube = make_cube(tmp_path / "c.zarr")
     region = Region(0, 0, 0)
@@ -114,21 +78,3 @@ def test_write_region__cubes_without_a_place_for_what_endpoints_say_do_without(t
     assert digest == region_digest(arrays)
     assert grown == region_digest(cube.read_region(region)) != digest
     assert (cube.read_region(region)["cached_tokens"] == 7).all()
-
-
-@pytest.mark.parametrize("models", [2, 60])
-def test_create__counters_of_so_many_models_are_one_chunk(tmp_path, models):
-    cube = make_cube(tmp_path / "c.zarr", {"model": models, "trial": 8})
-
-    assert cube.chunks_of_counters == min(models, 25)
-
-
-def test_shared_problems__name_each_array_that_is_damaged_in_whichever_chunk(tmp_path):
-    cube = make_cube(tmp_path / "c.zarr", {"model": 60, "trial": 8})
-    for name, place in (("counters", 0), ("duplicate", 1)):
-        key = cube.group.chunk_key(name, (place, *[0] * (len(cube.group.chunks(name)) - 1)))
-        cube.space.put(key, b"no chunk")
-
-    problems = cube.group.shared_problems(["counters", "duplicate"])
-
-    assert problems.keys() == {"counters", "duplicate"}

@@ -2,9 +2,6 @@ import dask
 import numpy as np
 import pytest
 import xarray as xr
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy.special import beta
 
 from evalcube import stats as outcomes
 from evalcube.stages.analyze.labelled.outcomes import (
@@ -14,29 +11,12 @@ from evalcube.stages.analyze.labelled.outcomes import (
     outcome_metrics,
 )
 from evalcube.stages.reply.status import FINISHED, Status
-
-SIZES = {"model": 2, "task": 3, "params": 4, "trial": 5, "repeat": 8}
+from tests.stages.analyze.labelled.answered import SIZES, answered_questions, correct
 
 
 @pytest.fixture
 def ds():
-    rng = np.random.default_rng(0)
-    status = rng.integers(0, 5, tuple(SIZES.values())).astype(np.uint8)
-    member = rng.integers(0, 2, (2, 3, 4)).astype(bool)
-    member[0] = True
-    return xr.Dataset(
-        {"status": (tuple(SIZES), status)},
-        coords={
-            "model_name": ("model", ["a", "b"]),
-            "task": ["x", "y", "z"],
-            "tier": ["easy", "hard"],
-            "in_tier": (("tier", "task", "params"), member),
-        },
-    )
-
-
-def correct(ds, **where):
-    return (ds["status"].isel(where).values == Status.CORRECT).reshape(-1, SIZES["repeat"])
+    return answered_questions()
 
 
 @pytest.mark.parametrize("chunks", [None, {"model": 1, "params": 2, "repeat": 4}], ids=["memory", "dask"])
@@ -89,28 +69,6 @@ def test_cube_outcome_metrics__a_tier_is_the_mean_over_its_tasks(ds):
     assert (by_model["pass_at_k"] < by_model["pass_at_k_upper"]).all()
 
 
-def test_cube_outcome_metrics__questions_of_a_cluster_are_one(ds):
-    def estimated(clusters):
-        dims = ("model", "task", "params", "trial", "repeat")
-        more = (
-            {}
-            if clusters is None
-            else {"cluster": (dims, np.broadcast_to(clusters, ds["status"].shape).copy())}
-        )
-        result = cube_outcome_metrics(ds.assign(more), ["pass_at_k"], 1, by="model")
-        return result["pass_at_k"].values, result["pass_at_k_upper"].values - result["pass_at_k_lower"].values
-
-    ds["status"].values[:, :, :, 1:] = ds["status"].values[:, :, :, :1]  # all of a point are answered alike
-    together, apart = (
-        estimated(np.arange(1, count + 1).reshape(1, 3, 4, -1, 1)) for count in (12, 12 * SIZES["trial"])
-    )
-
-    assert (together[1] > 2 * apart[1]).all()
-    for values, _ in (together, apart, estimated(None)):
-        np.testing.assert_allclose(values, together[0])
-    np.testing.assert_array_equal(estimated(np.zeros((1, 1, 1, 1, 1), int)), estimated(None))
-
-
 @pytest.mark.parametrize("prior", [[1], [0, 1, 1]])
 def test_cube_outcome_metrics__own_worth_of_answers_and_answers_before_the_first(ds, prior):
     options = {"bayes_ci": {"w": [-1.0, 2.0], "R0": prior}}
@@ -123,13 +81,6 @@ def test_cube_outcome_metrics__own_worth_of_answers_and_answers_before_the_first
     assert parts == pytest.approx(expected, rel=1e-12)
 
 
-def test_cube_outcome_metrics__intervals_end_at_what_an_answer_can_be_worth(ds):
-    ds["status"][:] = Status.CORRECT
-    for options, most in (({}, 1.0), ({"w": [-1.0, 3.0]}, 3.0), ({"bounds": [0.0, 0.25]}, 0.25)):
-        result = cube_outcome_metrics(ds, ["avg_ci"], by="model", options={"avg_ci": options})
-        assert result["avg_ci_hi"].values.tolist() == [most, most]
-
-
 @pytest.mark.parametrize(
     ("options", "fragment"),
     [({"w": [0, 1, 2]}, "give 2"), ({"R0": [[0], [1]]}, "one row"), ({"R0": [0, 2]}, "0..1, got 2")],
@@ -139,57 +90,6 @@ def test_cube_outcome_metrics__refuses_what_answers_of_a_cube_do_not_have(ds, op
         cube_outcome_metrics(ds, ["bayes"], by="model", options={"bayes": options})
 
 
-def test_cube_outcome_metrics__any_question_with_k_answers_counts(ds):
-    ds["status"][0, 0, 0, 0, 3] = Status.TRANSPORT
-    ds["status"][0, 0, 1, 2, 1:] = Status.MISSING
-    ds["status"][0, 1] = Status.MISSING
-    ds["status"][1, :, :, :, :] = Status.MISSING
-
-    names = ["pass_at_k", "geo_spectrum_at_k", "pass_at_k_ci", "avg"]
-    result = cube_outcome_metrics(ds, names, [1, 2], by=["model", "task"])
-
-    assert result["questions"].values.tolist() == [[[20, 19], [0, 0], [20, 20]], [[0, 0]] * 3]
-    assert result["questions_incomplete"].values[0].tolist() == [[0, 1], [0, 0], [0, 0]]
-    rows = ds["status"].values[0, 0]
-    rates = [np.mean([(row[row < 5] == 1).mean() for row in point]) for point in rows]
-    assert float(result["pass_at_k"][0, 0, 0]) == pytest.approx(np.mean(rates), rel=1e-13)
-    assert float(result["avg"][0, 0]) == pytest.approx(np.mean(rates), rel=1e-13)
-    assert float(result["geo_spectrum_at_k"][0, 0, 1]) < float(result["pass_at_k"][0, 0, 1])
-    assert (result["pass_at_k_ci_lo"].values[0, 0] < result["pass_at_k_ci_hi"].values[0, 0]).all()
-    assert np.isnan(result["pass_at_k"].values[1]).all()
-
-
-@given(grown=st.lists(st.integers(1, 4), min_size=4, max_size=4), repeats=st.integers(1, 2))
-def test_cube_outcome_metrics__do_not_depend_on_where_questions_were_added(grown, repeats):
-    status = np.tile(np.random.default_rng(0).integers(0, 2, (1, 2, 4, 5, 2)), (1, 1, 1, 4, 2))
-    status = status.astype(np.uint8)
-    first = np.arange(20) < 5 * np.ones(4)[:, None]
-    more = np.arange(20) < 5 * np.array(grown)[:, None]
-    asked = np.zeros(status.shape, dtype=bool)
-    asked[:, 0] = (more[..., None] & (np.arange(4) < 2 * repeats))[None]
-    asked[:, 1] = (first[..., None] & (np.arange(4) < 2))[None]
-
-    before, after = (
-        cube_outcome_metrics(_points(status, there), ["pass_at_k", "pass_at_k_ci"], [1], by="model")
-        for there in ((first[..., None] & (np.arange(4) < 2))[None, None], asked)
-    )
-
-    assert float(after["pass_at_k"][0, 0]) == pytest.approx(float(before["pass_at_k"][0, 0]), rel=1e-12)
-
-
-def _points(status, asked):
-    return xr.Dataset(
-        {"status": (tuple(SIZES), np.where(asked, status, np.uint8(Status.MISSING)))},
-        coords={
-            "model_name": ("model", ["a"]),
-            "task": ["x", "y"],
-            "tier": ["easy"],
-            "in_tier": (("tier", "task", "params"), np.ones((1, 2, 4), bool)),
-            "base_trials": (("task", "params"), np.full((2, 4), 10)),
-        },
-    )
-
-
 @pytest.mark.parametrize("k", [1, 2, 5, 8])
 def test_cube_outcome_metrics__a_majority_is_more_than_half_of_k_right(ds, k):
     found = cube_outcome_metrics(
@@ -197,37 +97,6 @@ def test_cube_outcome_metrics__a_majority_is_more_than_half_of_k_right(ds, k):
     )
 
     assert found["maj_at_k"].values == pytest.approx(found["g_pass_at_k_tau"].values)
-
-
-def test_cube_outcome_metrics__intervals_of_means_stay_within_what_a_trial_can_give(ds):
-    ds["status"].values[...] = Status.CORRECT
-    ds["status"].values[:, :, :, 0] = Status.INCORRECT
-    ds = ds.isel(params=[0, 1], trial=[0, 1, 2], repeat=[0])
-    ds["in_tier"].values[...] = True
-
-    found, free = (
-        cube_outcome_metrics(ds, ["avg_ci"], 1, options={"avg_ci": {"confidence": 0.9999, **bounds}})
-        for bounds in ({}, {"bounds": None})
-    )
-
-    assert (found["avg_ci_hi"].values <= 1.0).all()
-    assert (free["avg_ci_hi"].values > 1.0).any()
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("shape", "k"), [(1.0, 1), (0.2, 4)])
-def test_cube_outcome_metrics__intervals_cover(shape, k):
-    rng = np.random.default_rng([23, k])
-    inside = []
-    for _ in range(100):
-        p = rng.beta(shape, shape, (1, 2, 4, 10, 1))
-        status = (rng.random((*p.shape[:-1], 4)) < p).astype(np.uint8)
-        found = cube_outcome_metrics(_points(status, np.True_), ["pass_at_k"], k, by="model")
-        inside.append((float(found["pass_at_k_lower"][0, 0]), float(found["pass_at_k_upper"][0, 0])))
-    mean = 1 - beta(shape, shape + k) / beta(shape, shape)
-
-    # 2.6 standard errors of 100 below 0.95
-    assert np.mean([low <= mean <= high for low, high in inside]) >= 0.89
 
 
 def test_cube_outcome_metrics__lazy_chunks_give_the_same(ds):

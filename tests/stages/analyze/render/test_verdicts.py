@@ -8,7 +8,7 @@ import pytest
 from evalcube.stages.analyze.labelled.results import Estimate
 from evalcube.stages.analyze.render.text import ABSENT
 from evalcube.stages.analyze.render.verdicts import BADGES, MEANINGS, ShownPair, shown_verdict
-from tests.stages.analyze.verdict.test_verdict import ask, noisy
+from tests.stages.analyze.verdict.variants import ask, noisy
 
 
 def test_shown_verdict__says_which_of_several_treatments_decided():

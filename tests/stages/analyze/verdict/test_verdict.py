@@ -9,21 +9,7 @@ from hypothesis import strategies as st
 from evalcube.stages.analyze.verdict import verdict
 from tests.cases import with_cases
 from tests.stages.analyze.verdict.omk import GOLDEN, scores_of
-
-UNITS = [f"u{place:02}" for place in range(24)]
-
-
-def noisy(*means, units=24, seed=0, spread=0.3):
-    """Layers (variant, unit, layer) around one mean per variant (or one per layer)."""
-    rng = np.random.default_rng(seed)
-    centre = np.stack([np.broadcast_to(np.asarray(mean, dtype=float), (units, 3)) for mean in means])
-    return np.clip(centre + rng.normal(0.0, spread, centre.shape), 1, 5)
-
-
-def ask(layers, variants=None, **options):
-    count, units = layers.shape[-3], layers.shape[-2]
-    names = variants or ["base", *(f"t{place}" for place in range(1, count))]
-    return verdict(layers, names, UNITS[:units], **{"draws": 500, **options})
+from tests.stages.analyze.verdict.variants import UNITS, ask, noisy
 
 
 def test_verdict__progress():
@@ -334,17 +320,6 @@ def test_verdict__harder_questions_that_are_held_out_are_no_overfitting():
     assert ask(layers, holdout_ratio=0.25, threshold=3).verdict == "PROGRESS"
 
 
-def test_verdict__gold_ratings_say_whether_the_judge_is_aligned():
-    layers = noisy(4.0, 4.3, spread=0.8)
-    gold = dict(zip(UNITS, layers[0, :, 2], strict=True))
-
-    assert ask(layers, gold=gold).badges.human_aligned == "yes"
-    assert ask(layers, gold=gold, gold_variant="t1").badges.human_aligned == "no"
-    assert ask(layers).badges.human_aligned == "unknown"
-    with pytest.raises(ValueError, match="`gold_variant`"):
-        ask(layers, gold=gold, gold_variant="x")
-
-
 def test_verdict__declared_weights_change_the_composite():
     layers = noisy([4.0, 4.0, 4.0], [4.8, 4.0, 3.6], spread=0.05)
 
@@ -401,38 +376,3 @@ def test_verdict__says_what_does_not_fit(change, message):
 
     with pytest.raises(ValueError, match=message):
         verdict(given.pop("layers"), given.pop("variants"), given.pop("units"), **given)
-
-
-def rated_pair(offset, *, rated=60):
-    """Two variants that the judge takes for equal, and people for `offset` apart."""
-    rng = np.random.default_rng(6)
-    units = [f"u{place:03}" for place in range(200)]
-    layers = np.full((2, 200, 3), np.nan)
-    layers[..., 2] = rng.integers(2, 5, (2, 200))
-    gold = {
-        name: {
-            units[place]: layers[arm, place, 2] + arm * offset
-            for place in rng.permutation(200)[:rated].tolist()
-        }
-        for arm, name in enumerate(("before", "after"))
-    }
-    return verdict(layers, ["before", "after"], units, gold=gold, draws=500)
-
-
-def test_verdict__people_find_a_difference_that_the_judge_does_not():
-    found = rated_pair(1.0)
-
-    (pair,) = found.pairs
-    assert (found.verdict, pair.composite.method) == ("PROGRESS", "people")
-    assert pair.composite.low < 1.0 < pair.composite.high + 0.3
-    assert pair.simultaneous["judge"].positive
-    assert float(pair.shown[1][:4]) == pytest.approx(found.arms[1].composite, abs=0.01)
-    assert found.arms[1].by_people[0] < found.arms[1].composite < found.arms[1].by_people[1]
-    assert len(found.to_rate["after"]) == 100
-
-
-def test_verdict__too_few_ratings_correct_nothing_and_that_is_said():
-    found = rated_pair(1.0, rated=49)
-
-    assert found.pairs[0].composite.method == "sign-flip"
-    assert any("people rated 49 of before, 49 of after: from 50 of both on" in note for note in found.notes)

@@ -6,7 +6,9 @@ from contextlib import contextmanager
 
 from evalcube.stages.infer.endpoint import Batching, Endpoint
 from evalcube.stages.infer.engine import Engine
-from tests.stages.infer.conftest import kinds, wait_until
+from tests.stages.infer.conftest import kinds, make_jobs, wait_until
+
+DOORS = {"openai": ("chat", "/v1"), "anthropic": ("messages", "/v1"), "gemini": ("chat", "/v1beta/openai")}
 
 
 class Book:
@@ -79,3 +81,7 @@ def in_batch(remote, store, book, jobs, *, api="chat", base_url=None, **settings
     thread.join()
     assert kinds(found) == ["skipped"] * len(jobs)
     go(remote)
+
+
+def jobs_for(door, count, label=""):
+    return make_jobs(count, label, api=door["api"])

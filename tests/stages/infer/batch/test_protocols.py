@@ -8,10 +8,17 @@ import pytest
 from evalcube.stages.infer.batch.protocols import ANTHROPIC, GEMINI, OPENAI, protocol_of, read_line
 from evalcube.stages.infer.reply import RetryClass
 from evalcube.stages.reply.forms import Record
-from tests.stages.infer.batch.batching import Book, batching, created, go, in_batch, run_behind
+from tests.stages.infer.batch.batching import (
+    DOORS,
+    Book,
+    batching,
+    created,
+    go,
+    in_batch,
+    jobs_for,
+    run_behind,
+)
 from tests.stages.infer.conftest import Memory, kinds, make_jobs, wait_until
-
-DOORS = {"openai": ("chat", "/v1"), "anthropic": ("messages", "/v1"), "gemini": ("chat", "/v1beta/openai")}
 
 
 @pytest.fixture(autouse=True)
@@ -28,16 +35,6 @@ def door(request, remote):
 @pytest.fixture
 def messages(remote):
     return {"api": "messages", "base_url": remote.base_url}
-
-
-def jobs_for(door, count, label=""):
-    return make_jobs(count, label, api=door["api"])
-
-
-def lost(book):
-    """Have the notes say what they said before their batches were created."""
-    for token, data in book.notes.items():
-        book.notes[token] = json.dumps({**json.loads(data), "batch": ""}).encode()
 
 
 def test_run__a_batch_gives_the_records_of_single_requests(remote, store, engine_for, door):
@@ -63,24 +60,6 @@ def test_run__responses_go_in_batches_too(remote, store):
     assert created(remote) == 1
 
 
-@pytest.mark.parametrize("origin", ["own", "https://elsewhere.example"])
-def test_run__answers_are_fetched_from_the_endpoint_itself(remote, store, messages, origin):
-    go(remote, origin=remote.server.address if origin == "own" else origin)
-    with batching(remote, store, **messages) as engine:
-        assert kinds(engine.run("m", jobs_for(messages, 2))) == ["stored"] * 2
-
-
-@pytest.mark.parametrize("step", ["create", "poll", "list", "download"])
-@pytest.mark.parametrize("statuses", [[500, 429], [0, 0]])
-def test_run__steps_that_fail_are_tried_again_and_nothing_is_sent_twice(remote, store, door, step, statuses):
-    go(remote, faults={step: statuses})
-    with batching(remote, store, **door) as engine:
-        results = engine.run("m", jobs_for(door, 5))
-
-    assert kinds(results) == ["stored"] * 5
-    assert remote.stats()["requests"] == 5
-
-
 def test_run__errors_of_lines_are_as_those_of_single_requests(remote, store, messages):
     remote.faults(
         {"kind": "status", "status": 429, "first": 1}, {"kind": "status", "status": 400, "share": 0.4}
@@ -102,22 +81,6 @@ def test_run__what_is_not_reached_has_a_named_cause(remote, store, door, outcome
         results = engine.run("m", jobs_for(door, 6))
 
     assert sorted(result.cause for result in results) == [""] * 3 + [cause] * 3
-
-
-@pytest.mark.parametrize("page", [100, 1])
-def test_run__a_batch_whose_id_was_lost_is_found_again(remote, store, door, page):
-    jobs, book = jobs_for(door, 4), Book(store)
-    in_batch(remote, store, book, jobs, **door)
-    lost(book)
-    for count in (4, 3):  # as many requests, and others
-        in_batch(remote, store, Book(store), jobs_for(door, count, f"other {count}"), **door)
-    go(remote, page=page, seconds=0)
-
-    with batching(remote, store, book, **door) as engine:
-        assert kinds(engine.run("m", jobs)) == ["stored"] * 4
-        wait_until(lambda: not book.notes)
-
-    assert (engine.stats.sent, remote.stats()["most_attempts"]) == (0, 1)
 
 
 def test_run__waits_for_batches_that_may_be_its_own_and_sends_anew_if_none_is(remote, store, messages):
@@ -159,16 +122,6 @@ def test_run__batches_that_others_notes_know_are_not_waited_for(remote, store, m
     assert known.keys() <= book.notes.keys()
 
 
-def test_run__a_batch_from_before_its_note_is_not_its_own(remote, store, messages):
-    remote.faults({"kind": "status", "status": 429, "first": 1})
-    go(remote, faults={"create": [None, 500]})
-    with batching(remote, store, **messages) as engine:
-        assert kinds(engine.run("m", jobs_for(messages, 5))) == ["stored"] * 5
-
-    assert engine.stats.retries == {"http 429": 5, "http 500": 1}
-    assert created(remote) == 2
-
-
 def test_drain__does_not_wait_for_a_batch_that_may_be_its_own(remote, store, messages):
     go(remote, seconds=600, faults={"create": [0]})
     book = Book(store)
@@ -184,19 +137,6 @@ def test_drain__does_not_wait_for_a_batch_that_may_be_its_own(remote, store, mes
         assert kinds(engine.run("m", jobs_for(messages, 3))) == ["stored"] * 3
 
     assert created(remote) == 1
-
-
-@pytest.mark.parametrize("name", DOORS)
-def test_run__the_key_is_where_each_door_wants_it(remote, store, monkeypatch, name):
-    api, path = DOORS[name]
-    monkeypatch.setenv("KEY_OF_BATCHES", "sk-secret-secret")
-    remote._send("POST", "/control/key", b"sk-secret-secret")
-    settings = {"api": api, "base_url": remote.server.address + path, "key_env": "KEY_OF_BATCHES"}
-    try:
-        with batching(remote, store, **settings) as engine:
-            assert kinds(engine.run("m", make_jobs(2, api=api))) == ["stored"] * 2
-    finally:
-        remote._send("POST", "/control/key", b"")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from evalcube.stages.infer.engine import Engine, InferenceError
 from evalcube.stages.reply.forms import Record
 from tests.stages.infer.batch.batching import Book, batching, created, go
 from tests.stages.infer.conftest import Memory, kinds, make_jobs, wait_until
-from tests.stages.infer.echo import Echo, http
 
 
 @pytest.fixture(autouse=True)
@@ -99,24 +98,6 @@ def test_run__what_a_batch_does_not_answer_has_a_named_cause(remote, store, outc
     assert created(remote) == 1
 
 
-def test_run__garbage_strangers_and_twins_among_the_lines_are_passed_over(remote, store):
-    go(remote, garbage=True)
-    jobs = make_jobs(10)
-    with batching(remote, store) as engine:
-        results = engine.run("m", jobs)
-
-    assert kinds(results) == ["stored"] * 10
-    assert store.records.keys() == {job.digest for job in jobs}
-
-
-def test_run__a_line_that_is_too_long_is_not_read(remote, store):
-    remote.faults({"kind": "huge", "megabytes": 1, "share": 0.3})
-    with batching(remote, store, response_bytes=100_000) as engine:
-        results = engine.run("m", make_jobs(20))
-
-    assert {(result.kind, result.cause) for result in results} == {("stored", ""), ("failed", "too large")}
-
-
 @pytest.mark.parametrize("step", ["upload", "create", "poll", "download"])
 @pytest.mark.parametrize("statuses", [[500, 429], [0, 0]])
 def test_run__steps_that_fail_are_tried_again_and_nothing_is_sent_twice(remote, store, step, statuses):
@@ -158,30 +139,6 @@ def test_run__a_refused_key_gives_the_model_up_with_one_message(remote, store, m
 
     assert {(result.kind, result.cause) for result in results} == {("failed", "http 401")}
     assert remote.stats()["batches"]["files"] == 0
-
-
-def test_run__a_key_that_the_endpoint_repeats_is_not_shown(store, monkeypatch):
-    monkeypatch.setenv("KEY_OF_BATCHES", "sk-secret-secret")
-    refusal = http(b'{"error": {"message": "bad key sk-secret-secret"}}', 400)
-    with (
-        Echo(lambda _: refusal) as echo,
-        batching(echo, store, key_env="KEY_OF_BATCHES") as engine,
-    ):
-        (result,) = engine.run("m", make_jobs(1))
-
-    assert (result.cause, result.detail) == ("http 400", "bad key [key]")
-    assert b"authorization: bearer sk-secret-secret" in echo.requests[0].lower()
-
-
-@pytest.mark.parametrize("step", ["upload", "create"])
-def test_run__an_endpoint_without_batches_gives_the_model_up(remote, store, step):
-    go(remote, faults={step: [404]})
-    book = Book(store)
-    with batching(remote, store, book) as engine:
-        results = engine.run("m", make_jobs(5)) + engine.run("m", make_jobs(5, "more"))
-
-    assert {(result.kind, result.cause) for result in results} == {("failed", "http 404")}
-    assert (created(remote), book.notes) == (0, {})
 
 
 def abandoned(engine, jobs):

@@ -1,8 +1,14 @@
 """The metrics by their definitions, in rational arithmetic: slow, and exact."""
 
+import sys
 from fractions import Fraction
 from itertools import product
 from math import comb, prod
+
+import numpy as np
+from hypothesis import strategies as st
+
+from evalcube.stages.analyze.formulas.outcomes.counts import Successes
 
 PAYOFFS = {
     "pass_at_k": lambda k: [Fraction(x >= 1) for x in range(k + 1)],
@@ -54,3 +60,23 @@ def best_of(rewards, k):
     ordered = sorted(rewards)
     weights = (comb(i - 1, k - 1) for i in range(1, len(ordered) + 1))
     return sum(w * Fraction(g) for w, g in zip(weights, ordered, strict=True)) / comb(len(ordered), k)
+
+
+@st.composite
+def banks(draw, largest=40):
+    samples = draw(st.integers(1, largest))
+    counts = draw(st.lists(st.integers(0, samples), min_size=1, max_size=5))
+    return samples, counts, draw(st.integers(1, samples))
+
+
+def bank(samples, counts):
+    return Successes.of_histogram(np.bincount(counts, minlength=samples + 1))
+
+
+def close(found, wanted, tolerance=1e-12):
+    least = Fraction(sys.float_info.min)  # numbers below it have fewer digits
+    return abs(Fraction(float(found)) - wanted) <= Fraction(tolerance) * abs(wanted) + least
+
+
+def average(values):
+    return sum(values) / len(values)

@@ -1,4 +1,3 @@
-import sys
 import warnings
 from fractions import Fraction
 
@@ -9,31 +8,8 @@ from hypothesis import strategies as st
 
 from evalcube import stats as outcomes
 from evalcube.stages.analyze.formulas.outcomes import hypergeometric
-from evalcube.stages.analyze.formulas.outcomes.counts import Successes
-from evalcube.stages.analyze.formulas.outcomes.posterior import log_moment, moment_variance
 from tests.stages.analyze.formulas.outcomes import exact
-
-POWERS = st.sampled_from([0.5, 1.0, 2.0, 7.25, 0.001])
-
-
-@st.composite
-def banks(draw, largest=40):
-    samples = draw(st.integers(1, largest))
-    counts = draw(st.lists(st.integers(0, samples), min_size=1, max_size=5))
-    return samples, counts, draw(st.integers(1, samples))
-
-
-def bank(samples, counts):
-    return Successes.of_histogram(np.bincount(counts, minlength=samples + 1))
-
-
-def close(found, wanted, tolerance=1e-12):
-    least = Fraction(sys.float_info.min)  # numbers below it have fewer digits
-    return abs(Fraction(float(found)) - wanted) <= Fraction(tolerance) * abs(wanted) + least
-
-
-def average(values):
-    return sum(values) / len(values)
+from tests.stages.analyze.formulas.outcomes.exact import average, bank, banks, close
 
 
 @given(banks())
@@ -55,28 +31,6 @@ def test_threshold_spectrum__agrees_with_rational_arithmetic(case, random):
     wanted = average([exact.mean_payoff(exact.spectrum(weights), samples, c) for c in counts])
 
     assert close(outcomes.threshold_spectrum_at_k(bank(samples, counts), k, weights), wanted)
-
-
-@given(banks(largest=10), POWERS, POWERS)
-def test_posteriors__agree_with_rational_arithmetic(case, alpha0, beta0):
-    samples, counts, k = case
-    payoffs = {name: payoff(k) for name, payoff in exact.PAYOFFS.items()}
-    payoffs["auc_at_k"] = [exact.area(k, x, k) for x in range(k + 1)]
-    for name, payoff in payoffs.items():
-        parts = [exact.posterior(payoff, Fraction(alpha0) + c, Fraction(beta0) + samples - c) for c in counts]
-        ci = getattr(outcomes, name.replace("_k", "_k_ci"))
-        mean, sigma, _, _ = ci(bank(samples, counts), k, alpha0=alpha0, beta0=beta0)
-        assert close(mean, average([mean for mean, _ in parts])), name
-        assert close(Fraction(sigma) ** 2, average([var for _, var in parts]) / len(parts), 1e-9), name
-
-
-@given(st.integers(1, 30), st.integers(1, 40), POWERS, POWERS)
-def test_moments__agree_with_rational_arithmetic(k, shift, a, b):
-    first, second = Fraction(a) + shift, Fraction(b)
-    one, two = exact.mixed_moment(first, second, k, 0), exact.mixed_moment(first, second, 2 * k, 0)
-
-    assert close(np.exp(log_moment(float(first), b, k)), one, 1e-13)
-    assert close(moment_variance(float(first), b, k), two - one * one, 1e-11)
 
 
 @given(

@@ -1,37 +1,11 @@
-import gzip
-import json
-from collections import defaultdict
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from evalcube import stats as outcomes
-
-GOLDEN = json.loads(
-    gzip.decompress((Path(__file__).parents[4] / "data" / "scorio.json.gz").read_bytes()).decode()
-)
-
-
-def _by_function(items):
-    groups = defaultdict(list)
-    for item in items:
-        groups[item["fn"]].append(item)
-    return groups
-
-
-CASES, ERRORS = _by_function(GOLDEN["cases"]), _by_function(GOLDEN["errors"])
-
-
-def matrix(name):
-    entry = GOLDEN["matrices"][name]
-    rows = np.array([[int(digit) for digit in row] for row in entry["rows"]])
-    return rows[0] if entry.get("1d") else rows
-
-
-def arguments(case):
-    return case["args"] | ({"R0": matrix(case["R0"])} if "R0" in case else {})
+from evalcube.stages.analyze.formulas.outcomes.table import METRICS, metric_table
+from tests.stages.analyze.formulas.outcomes.golden import CASES, ERRORS, arguments, matrix
 
 
 @pytest.mark.long
@@ -44,29 +18,6 @@ def test_metrics__reproduce_the_exact_values_of_the_golden_file(name):
         wanted = np.ravel(case["exact"])
         tolerance = np.array([1e-12, *[1e-9] * 3])[: wanted.size]
         np.testing.assert_array_less(np.abs(found - wanted), tolerance * np.abs(wanted) + 1e-15, str(case))
-
-
-def test_tailpass__reproduces_the_golden_file():
-    for case in CASES["tailpass"]:
-        profile = outcomes.tailpass(matrix(case["R"]), **arguments(case))
-        wanted = case["out"]
-        found = {
-            "linear_uniform": profile.linear(np.full(len(profile.thresholds), 1 / len(profile.thresholds))),
-            "discovery": profile.discovery(),
-            "stability": profile.stability(),
-            "ci_normal": profile.ci(method="normal"),
-            "moment": [profile.moment(float(power)) for power in wanted["moment"]],
-        }
-        for key, value in wanted.items():
-            expected = list(value.values()) if key == "moment" else value
-            result = found[key] if key in found else getattr(profile, key)
-            np.testing.assert_allclose(result, expected, rtol=1e-9, atol=1e-12, err_msg=str(case)[:200])
-
-
-def test_tailpass_empirical__reproduces_the_golden_file():
-    for case in CASES["tailpass_empirical"]:
-        found = outcomes.tailpass_empirical(matrix(case["R"]), **arguments(case))
-        np.testing.assert_allclose(found, case["out"], rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.parametrize("name", ERRORS)
@@ -82,3 +33,44 @@ def test_metrics__raise_or_return_what_the_golden_file_says(name):
             eval(case["call"], scope)  # noqa: S307
         assert type(error.value).__name__ == case["type"], case["call"]
         assert "`" in str(error.value), "a message names the argument"
+
+
+R = np.random.default_rng(0).integers(0, 2, (2000, 37))
+
+
+C = np.random.default_rng(1).integers(0, 4, (900, 13))
+
+
+def test_metric_table__equals_the_single_calls():
+    options = {
+        name: {metric.required: 0.6 if metric.required == "tau" else [0.1, 0.2, 0.3]}
+        for name, metric in METRICS.items()
+        if metric.required
+    }
+
+    table = metric_table(R, k=[3], options=options)
+
+    assert set(table) == set(METRICS)
+    for name, metric in METRICS.items():
+        single = getattr(outcomes, name)
+        arguments = options.get(name, {})
+        wanted = single(R, 3, **arguments) if metric.takes_k else single(R, **arguments)
+        assert (table[name][3] if metric.takes_k else table[name]) == wanted, name
+
+
+def test_metric_table__categorical_weights_leave_out_the_binary_metrics():
+    w = [0.0, 0.2, 0.5, 1.0]
+
+    table = metric_table(C, k=2, w=w)
+
+    assert set(table) == {"bayes", "bayes_ci", "avg", "avg_ci", "max_at_k", "max_at_k_ci"}
+    assert table["bayes"] == outcomes.bayes(C, w)
+    assert table["avg"] == outcomes.avg(C, w)
+    assert table["max_at_k_ci"][2] == outcomes.max_at_k_ci(C, 2, w)
+
+
+def test_metric_table__names_what_is_unknown_or_lacking():
+    with pytest.raises(ValueError, match="unknown metric 'pass@k'"):
+        metric_table(R, ["pass@k"])
+    with pytest.raises(ValueError, match="needs `tau`"):
+        metric_table(R, ["g_pass_at_k_tau"])
