@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from evalcube.stages.generate import TASKS
 from evalcube.stages.generate.answers.choices import ChoiceReader, read_choice, truth_value
 from tests.cases import with_cases
 
@@ -96,17 +97,6 @@ def test_choice_reader__reads(text: str, expected: str | None) -> None:
 
 
 @with_cases(
-    "text",
-    ["5 A", "vitamin A", "A-C", "B+A", "AかB", "AまたはB", "Aかもしれません", "A是错的",
-     "both A and B", "not A", "hardly A", "none of these, not even A", "A (but I now think B)", "was A, is now B",
-     "A or B", "A / B", "almost A", "unlikely A", "neither A nor B", "A would be right if it were soft"],
-)  # fmt: skip
-@with_cases("frame", ["Answer: {}", "**Answer: {}**", "The answer is {}."])
-def test_read_choice__of_hedges_and_denials_is_none_of_theirs(frame: str, text: str) -> None:
-    assert read_choice(frame.format(text), "ABCD", ["iron", "tin", "zinc", "lead"]) != "A"
-
-
-@with_cases(
     ("text", "label"),
     [
         ("Option B is incorrect. Option A is correct.", "A"),
@@ -143,3 +133,12 @@ def test_read_choice__of_hedges_and_denials_is_none_of_theirs(frame: str, text: 
 )
 def test_read_choice__takes_a_letter_where_it_is_stated(text: str, label: str | None) -> None:
     assert read_choice(text, "ABCD", ["iron", "tin", "zinc", "lead"]) == label
+
+
+CARS, MOVIES = TASKS["cars"], TASKS["movies"]
+
+
+def test_choice_reader__survives_letters_that_only_look_alike() -> None:
+    assert ChoiceReader(["scarf"]).read_option("Answer: \u017fcarf") is None
+    assert CARS.parse("Answer: \u017filver") is None
+    assert MOVIES.parse("Answer: \u017filver Po\u017ftman") is None

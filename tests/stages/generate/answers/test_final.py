@@ -52,23 +52,6 @@ STANDS = (
     "{b} (the other one) is a common misconception.",
     "Explanation: without the last hint the drawing shows {b}.",
 )
-TAKEN_BACK = (
-    "Rats, {b}.",
-    "I transposed two of them. {b} is the real one.",
-    "Tallying once more, I arrive at {b}.",
-    "Taking the overlooked hint into account leaves {b}.",
-    "Hint three says otherwise, so {b}.",
-    "The line above should be {b}.",
-    "Not {a}: {b}.",
-    "{a} is nonsense, it's {b}.",
-    "Kindly grade {b} instead.",
-    "(fixed: {b})",
-    "My pen slipped. The outcome is {b}.",
-    "It has to be {b}, as hint three demands.",
-    "I was careless there and must say {b}.",
-    "Disregard the line above.",
-    "That was not right.",
-)
 
 
 def rate(read: Read, first: str, other: str, templates: tuple[str, ...]) -> tuple[float, list[str]]:
@@ -86,22 +69,6 @@ def test_read_final__lets_an_explained_answer_stand(kind: str) -> None:
     share, kept = rate(*KINDS[kind], STANDS)
 
     assert share >= 0.98, kept
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_read_final__lets_no_answer_stand_that_is_taken_back(kind: str) -> None:
-    share, kept = rate(*KINDS[kind], TAKEN_BACK)
-
-    assert share <= 0.01, kept
-
-
-def test_read_final__takes_back_free_text_where_a_cue_says_so() -> None:
-    taken_back = [
-        f"Answer: Lima\n\n{cue}" for cue in ("Wait, it's Quito.", "Correction: Quito", "Scratch that.")
-    ]
-
-    assert [read_text(text) for text in taken_back] == [None] * 3
-    assert read_text("Answer: Lima\n\nIt lies on the coast, unlike Quito.") == "Lima"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -124,3 +91,29 @@ def test_read__a_value_in_the_first_paragraph_stands_before_its_explanation():
 
 def test_read_text__takes_time_in_proportion_to_signs_that_stand_otherwise_in_the_reply():
     assert grows_in_proportion(lambda size: read_text(f"Answer: x {'+ ' * size}the x\n\nThat is all."), 24)
+
+
+TAKEN_BACK = (
+    "Rats, {b}.",
+    "I transposed two of them. {b} is the real one.",
+    "Tallying once more, I arrive at {b}.",
+    "Taking the overlooked hint into account leaves {b}.",
+    "Hint three says otherwise, so {b}.",
+    "The line above should be {b}.",
+    "Not {a}: {b}.",
+    "{a} is nonsense, it's {b}.",
+    "Kindly grade {b} instead.",
+    "(fixed: {b})",
+    "My pen slipped. The outcome is {b}.",
+    "It has to be {b}, as hint three demands.",
+    "I was careless there and must say {b}.",
+    "Disregard the line above.",
+    "That was not right.",
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_read_final__lets_no_answer_stand_that_is_taken_back(kind: str) -> None:
+    share, kept = rate(*KINDS[kind], TAKEN_BACK)
+
+    assert share <= 0.01, kept

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from evalcube.stages.generate import TASKS, Cell, Trial
 from evalcube.stages.generate.dataset import DatasetParams
@@ -83,29 +82,6 @@ def test_match__a_pattern_that_explodes_on_a_reply_ends_in_time(tmp_path: Path) 
     cell, trial = asked(tmp_path, match="regex", pattern=r"(a+)+$")
 
     assert outcome(cell, trial, "a" * 200 + "b") is None  # without a limit it would be for ever
-
-
-@with_cases(
-    ("params", "rule"),
-    [
-        ({"match": "regex"}, "needs a pattern"),
-        ({"pattern": "a"}, "needs match regex"),
-        ({"match": "regex", "pattern": "("}, "no regular expression"),
-        ({"match": "contains", "kind": "json"}, "for kind text"),
-        ({"match": "number", "kind": "text"}, "for kind number"),
-    ],
-)
-def test_match__refuses_what_does_not_fit(params: dict[str, Any], rule: str) -> None:
-    with pytest.raises(ValidationError, match=rule):
-        DatasetParams(file="x.jsonl", **params)
-
-
-def test_match__params_of_older_cubes_keep_their_identity() -> None:
-    params = DatasetParams(file="x.jsonl", sha256="0" * 64)
-
-    assert not {"match", "pattern", "grader"} & set(params.canonical())
-    assert "match" in DatasetParams(file="x.jsonl", match="contains").canonical()
-    assert DatasetParams(file="x.jsonl", match="number").kind == "number"
 
 
 def by_length(reply: str, context: GradingContext) -> bool | None:

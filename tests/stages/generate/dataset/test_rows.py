@@ -14,11 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from evalcube.stages.generate import Entry, TaskError, expand
-from evalcube.stages.generate.base import Cell
+from evalcube.stages.generate import TaskError
 from evalcube.stages.generate.dataset import rows
 from evalcube.stages.generate.stream import Stream
-from tests.cases import with_cases
 from tests.stages.generate.dataset.support import (
     DATASET,
     HOSTILE,
@@ -80,30 +78,6 @@ def test_where__rows_left_out_may_lack_fields(tmp_path: Path) -> None:
     assert cell(path, where={"split": "test"}).size == 33
     with pytest.raises(TaskError, match="row 51"):
         cell(path)
-
-
-def test_where__is_canonical_and_takes_part_in_the_identity(tmp_path: Path) -> None:
-    path = write_jsonl(tmp_path / "a.jsonl", ROWS)
-    one_way = cell(path, where={"split": "test", "meta.level": 1})
-    other_way = cell(path, where={"meta.level": [1], "split": ["test"]})
-
-    assert one_way == other_way
-    assert one_way.plain_params["where"] == {"meta.level": [1], "split": ["test"]}
-    assert one_way.id != cell(path).id
-    assert type(one_way.params).model_validate(one_way.plain_params) == one_way.params
-
-
-def test_expand__makes_a_point_of_each_selection(tmp_path: Path) -> None:
-    path = write_jsonl(tmp_path / "a.jsonl", ROWS)
-    grid = {"file": str(path), "where": [{"split": "test"}, {"split": "dev"}], "exact": [["case"], "unicode"]}
-
-    points = expand(DATASET, [Entry(grid=grid, tiers=("all",))])
-
-    assert len(points) == 4
-    with pytest.raises(TaskError, match=r"kind: kind .*choice, number, text, json.*'essay'"):
-        expand(DATASET, [Entry(grid={"file": "a.csv", "kind": "essay"})])
-    with pytest.raises(TaskError, match=r": file "):
-        expand(DATASET, [Entry(points=[{"kind": "text"}])])
 
 
 SCRIPT = """
@@ -336,43 +310,6 @@ def test_resolve__names_the_row_that_lacks_a_field(tmp_path: Path, lack: dict[st
 def test_resolve__refuses_surrogates_and_long_prompts(tmp_path: Path) -> None:
     assert "no character" in str(problem(tmp_path, [{"prompt": "a\udc00", "answer": "x"}]))
     assert "1,000,001 characters" in str(problem(tmp_path, [{"prompt": "a" * 1_000_001, "answer": "x"}]))
-
-
-@with_cases(
-    ("params", "message"),
-    [
-        ({"file": " "}, "must be the path"),
-        ({"kind": "choice"}, "kind choice needs options"),
-        ({"answer": ""}, "answer may be empty only"),
-        ({"answer": "", "rubric": "r", "options": "o"}, "answer may be empty only"),
-        ({"options": ["A"]}, "two or more different fields"),
-        ({"options": ["A", "A"]}, "two or more different fields"),
-        ({"sha256": "abc"}, "sha256"),
-        ({"where": {"a": {"b": 1}}}, "where"),
-        ({"where": "split"}, "where"),
-        ({"exact": "spelling"}, "exact"),
-        ({"tolerance": -1}, "tolerance"),
-        ({"format": "xlsx"}, "format"),
-    ],
-)
-def test_params__bad_ones_are_refused(params: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValidationError, match=message):
-        DATASET.Params(**{"file": "a.csv"} | params)
-
-
-def test_params__options_make_it_a_choice() -> None:
-    assert DATASET.Params(file="a.csv", options="o").kind == "choice"  # type: ignore[attr-defined]
-    assert DATASET.Params(file="a.csv", options="o", kind="text").kind == "text"  # type: ignore[attr-defined]
-    assert DATASET.Params(file="a.csv", exact=["unicode", "case"]) == DATASET.Params(
-        file="a.csv", exact=["case", "unicode", "case"]
-    )
-
-
-def test_resolve__is_stable(tmp_path: Path) -> None:
-    params = cell(write_jsonl(tmp_path / "a.jsonl", ROWS)).params
-
-    assert DATASET.resolve(params) == params
-    assert Cell(DATASET, params, 1).difficulty == 1
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,10 @@ from pydantic import ValidationError
 
 from evalcube.stages.generate import TASKS, Cell, Task, Trial
 from tests.stages.generate.family import FAMILY, LARGE, OWN_TEXT
+from tests.stages.generate.solvers import SOLVERS
+from tests.stages.generate.solvers_documents import DOCUMENT_SOLVERS
+from tests.stages.generate.solvers_lists import LIST_SOLVERS
+from tests.stages.generate.solvers_stories import STORY_SOLVERS
 from tests.strategies import (
     bounds,
     choices,
@@ -390,3 +394,20 @@ def test_trial__of_a_cell_of_earlier_versions_is_what_it_was() -> None:
     digests = [hashlib.sha256(f"{t.prompt}\0{t.answer}".encode()).hexdigest()[:16] for t in trials]
 
     assert digests == ["581ae686f4861478", "71f64ca9d193755b", "0f33f6c7b02bb79a"]
+
+
+ALL_SOLVERS = SOLVERS | LIST_SOLVERS | STORY_SOLVERS | DOCUMENT_SOLVERS
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", list(FAMILY))
+def test_answer__equals_the_solvers(name: str) -> None:
+    task = TASKS[name]
+    rng = random.Random(99)
+    for number in range(250):
+        params = random_params(task, rng)
+        if getattr(params, "rows", 0) > 100 and number % 10:
+            continue  # one large table takes as long as a hundred small ones
+        trial = Cell(task, params, rng.randrange(10**6)).trial(rng.randrange(10**6))
+
+        assert ALL_SOLVERS[name](trial.prompt) == trial.answer, trial.prompt

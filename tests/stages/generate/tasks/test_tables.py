@@ -1,8 +1,7 @@
-"""Tables, jsonpath and shapes: sizes are as stated, answers occur, and usual ways to answer are read."""
+"""Tables: sizes are as stated, answers occur, and usual ways to answer are read."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from typing import Any
@@ -10,23 +9,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from evalcube.stages.generate import TASKS, Cell, Trial
-from evalcube.stages.generate.tasks.shapes import KINDS
+from evalcube.stages.generate import TASKS
 from evalcube.stages.generate.tasks.tables import BYTES_PER_TOKEN
 from tests.cases import with_cases
-from tests.stages.generate.solvers_documents import corners_of, read_table
-
-
-def trials(name: str, count: int = 100, **params: Any) -> list[Trial]:
-    cell = Cell(TASKS[name], TASKS[name].Params(**params), 3)
-    return [cell.trial(i) for i in range(count)]
-
-
-def body(trial: Trial) -> str:
-    return trial.prompt.split("\n\n")[1]
-
-
-# ---- tables
+from tests.stages.generate.solvers_documents import read_table
+from tests.stages.generate.tasks.trials import body, trials
 
 
 @with_cases("form", ["markdown", "csv", "json"])
@@ -142,98 +129,3 @@ def test_tables__filter_leaves_different_shares_of_the_rows() -> None:
 )
 def test_tables_parse__reads_usual_answers(text: str, answer: str | None) -> None:
     assert TASKS["tables"].parse(text) == answer
-
-
-# ---- jsonpath
-
-
-def depth_of(value: Any) -> int:
-    members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
-    return 0 if members is None else 1 + max(map(depth_of, members))
-
-
-@pytest.mark.parametrize("width", [1, 2, 8])
-@pytest.mark.parametrize("depth", [1, 3, 8])
-def test_jsonpath__document_has_the_stated_size(depth: int, width: int) -> None:
-    for trial in trials("jsonpath", depth=depth, width=width):
-        document = json.loads(body(trial))
-        path = re.search(r"the path \$((?:\.\w+|\[\d+\])+)", trial.prompt)
-
-        assert len(document) == width
-        assert depth_of(document) == depth
-        assert path is not None
-        assert len(re.findall(r"[.\[]", path[1])) == depth
-
-
-@pytest.mark.parametrize(("wildcards", "filters"), [(1, 0), (0, 1), (2, 0), (3, 2)])
-def test_jsonpath__steps_with_several_values(wildcards: int, filters: int) -> None:
-    found = trials("jsonpath", depth=5, width=4, wildcards=wildcards, filters=filters)
-    sizes = Counter(len(json.loads(trial.answer)) for trial in found)
-
-    assert min(sizes) >= 1
-    assert len(sizes) > 1
-    for trial in found:
-        path = trial.prompt.split("\n\n")[3]
-        assert path.count("[*]") == wildcards
-        assert path.count("[?") == filters
-
-
-def test_jsonpath__more_such_steps_than_depth_are_refused() -> None:
-    with pytest.raises(ValidationError, match="must not exceed depth"):
-        TASKS["jsonpath"].Params(depth=2, wildcards=2, filters=1)
-
-
-@with_cases(
-    ("text", "answer"),
-    [
-        ("Answer: [1, 'lamp', True, None]", '[1, "lamp", true, null]'),
-        ("Answer: lamp", '"lamp"'),
-        ('It is below.\nAnswer:\n```json\n[1,\n "lamp"]\n```', '[1, "lamp"]'),
-        ("The answer is the value 42.", "42"),
-        ("$\\boxed{\\text{lamp}}$", '"lamp"'),
-        ("Answer: []", "[]"),
-        ('Answer: "\\u006camp"', '"lamp"'),
-        ('Answer: ["\\x"]', None),
-        ("Answer: ['lamp', drum, '5']", '["lamp", "drum", 5]'),
-        ("Answer: '[1, 2]'", "[1, 2]"),
-        ("Answer: [1] or lamp", None),
-        ("Answer: 88 / 77", None),
-        ("Answer: 5 or 6", None),
-        ("Answer: 5.0", "5"),
-    ],
-)
-def test_jsonpath_parse__reads_usual_answers(text: str, answer: str | None) -> None:
-    assert TASKS["jsonpath"].parse(text) == answer
-
-
-# ---- shapes
-
-
-def test_shapes__all_kinds_are_equally_frequent() -> None:
-    kinds = Counter(trial.answer for trial in trials("shapes", 3000, choices=4))
-
-    assert set(kinds) == set(KINDS)
-    for kind in KINDS:
-        assert kinds[kind] / 3000 == pytest.approx(1 / 12, abs=0.022)  # 4.4 standard errors
-
-
-def test_shapes__without_disturbance_sides_are_upright() -> None:
-    for trial in trials("shapes", 300, choices=12, rotation=0, scale=1, offset=0):
-        points = corners_of(body(trial))
-        if trial.answer == "rectangle":
-            assert len({point.real for point in points}) == 2
-        assert max(map(abs, points)) < 13
-
-
-def test_shapes__stay_where_they_are_put() -> None:
-    points = [p for t in trials("shapes", 300, scale=1, offset=1000) for p in corners_of(body(t))]
-
-    assert 950 < max(abs(point.real) for point in points) < 1013
-    assert 950 < max(abs(point.imag) for point in points) < 1013
-
-
-@pytest.mark.parametrize(
-    "text", ["Answer: a Circle.", "It is no ellipse but a **circle**", "Answer: <circle>"]
-)
-def test_shapes_parse__reads_usual_answers(text: str) -> None:
-    assert TASKS["shapes"].parse(text) == "circle"
