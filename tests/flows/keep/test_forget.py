@@ -18,7 +18,7 @@ from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.lease import Lease
 from evalcube.storage.cube.ledger import Ledger
 from evalcube.storage.cube.shared_arrays import SharedArrays
-from evalcube.storage.errors import LeaseHeldError, StorageError
+from evalcube.storage.errors import LeaseHeldError
 from tests.flows.keep.forgetting import (
     BETA,
     TRIALS,
@@ -29,7 +29,7 @@ from tests.flows.keep.forgetting import (
     statuses,
 )
 from tests.flows.shared_cluster import SHARED
-from tests.flows.support import assert_same_cube, stored
+from tests.flows.support import assert_same_cube
 
 
 def test_forget__a_model_is_pending_again_and_comes_back_from_the_cache(sweep, swept, served):
@@ -59,43 +59,6 @@ def test_forget__with_the_cache_it_is_asked_again(sweep, swept, served):
     assert_whole(sweep)
 
 
-@pytest.mark.parametrize(
-    ("choice", "count", "place"),
-    [
-        (Choice(("trial=6..",)), 2 * 3 * 2 * 2, np.s_[:, :, :, 6:]),
-        (Choice(("task=boolean",)), 2 * 8 * 2, np.s_[:, 1, :1]),
-        (Choice(("task=arithmetic", "length=4", "model=alpha", "trial=0..2")), 3 * 2, np.s_[0, 0, 1, :3]),
-        (Choice(("tier=hard",)), 2 * 8 * 2, np.s_[:, 1, :1]),
-    ],
-)
-def test_forget__takes_what_fulfils_all_conditions(sweep, choice, count, place):
-    before = statuses(sweep)
-    expected = before.copy()
-    expected[place] = Status.MISSING
-
-    assert forget(sweep["cube"], choice).trials == count
-
-    np.testing.assert_array_equal(statuses(sweep), expected)
-    for array in ("tokens", "latency", "guess_chance"):
-        values = stored(Cube.open(sweep["cube"]), array)[place]
-        assert (np.isnan(values) | (values == -1)).all()
-    assert_whole(sweep)
-
-
-def test_forget__by_outcome(sweep):
-    before = statuses(sweep)
-    wrong = int((before == Status.INCORRECT).sum())
-    assert wrong
-
-    assert forget(sweep["cube"], Choice(("status=incorrect",))).trials == wrong
-
-    np.testing.assert_array_equal(
-        statuses(sweep), np.where(before == Status.INCORRECT, Status.MISSING, before)
-    )
-    with pytest.raises(SweepError, match="no status 'wrong'"):
-        forget(sweep["cube"], Choice(("status=wrong",)))
-
-
 def test_forget__receipts_name_the_grader_and_the_time_of_what_stays(sweep):
     with Ledger(Cube.open(sweep["cube"]).records) as ledger:
         before = ledger.newest()
@@ -112,16 +75,6 @@ def test_forget__receipts_name_the_grader_and_the_time_of_what_stays(sweep):
         assert receipt.grader == ("1" if region.model == 0 else GRADER)
         assert receipt.at == 1000
         assert (receipt.complete, receipt.missing > 0) == (False, True)
-
-
-def test_forget__refuses_a_ledger_with_regions_outside_of_the_cube(sweep):
-    records = Cube.open(sweep["cube"], writable=True).records
-    with Ledger(records) as ledger:
-        region, receipt = next(iter(ledger.newest().items()))
-        ledger.append(replace(receipt, region=replace(region, model=99)))
-
-    with pytest.raises(StorageError, match="outside of the cube"):
-        forget(sweep["cube"], BETA)
 
 
 STEPS = [

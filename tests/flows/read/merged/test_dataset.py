@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,22 +15,18 @@ from evalcube._arrays import PlainDataset, as_xarray
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.targets import window_of
 from evalcube.flows.read.merged.dataset import MergedRegion, Tally, open_joined
-from evalcube.flows.read.merged.inputs import Input
-from evalcube.flows.read.merged.union import same_judges
 from evalcube.flows.read.selection import Part, open_part
 from evalcube.flows.read.statistics import compare, leaderboard, metrics
 from evalcube.flows.read.statistics import table as estimate_groups
 from evalcube.flows.share.merge import merge_cubes
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Ledger
-from evalcube.storage.cube.regions import Region
-from evalcube.storage.errors import CubeDamagedError
 from tests.flows.read.merged.generated import Recipe, make_cube
+from tests.flows.read.merged.two_teams import A
 from tests.flows.support import evalcube
 
 pytestmark = pytest.mark.long
 
-A = Recipe(models=("alpha", "beta"), lengths=(3, 4), depths=(3,), repeats=2, trials=(0, 6))
 THEIRS = replace(A, models=("beta",), salt="theirs")
 PAIRS = {
     "models and tasks": (A, replace(A, models=("gamma",), lengths=(), depths=(3, 6))),
@@ -205,31 +200,3 @@ def test_receipt__sums_the_causes_of_its_parts_and_counts_copies_once(tmp_path: 
     assert found.transport > 0
     assert found.causes == {"timeout": 4, "refused": 2}
     assert (found.generation, found.at) == (5, first.at + 9)
-
-
-def test_input__refuses_a_region_that_is_not_as_its_ledger_says(tmp_path: Path) -> None:
-    cube = make_cube(tmp_path / "a.zarr", replace(A, models=("alpha",)))
-    region = next(iter(cube.regions()))
-    whole = Input(cube.url).read_region(region)
-    arrays = cube.read_region(region)
-    assert whole is not None
-    assert (whole[1]["tokens"] == arrays["tokens"]).all()
-
-    Cube.open(cube.url, writable=True).write_region(region, {**arrays, "tokens": arrays["tokens"] + 1})
-
-    with pytest.raises(CubeDamagedError, match="a chunk of"):
-        Input(cube.url).read_region(region)
-    assert Input(cube.url).read_region(Region(0, 9, 0)) is None
-
-
-@pytest.mark.parametrize(
-    ("judges", "same"),
-    [(["ab", "ba", ""], True), (["ab", "b"], False), (["", "a", "b"], False), (["", ""], True)],
-)
-def test_same_judges__are_the_same_in_any_order_where_there_are_any(judges: list[str], same: bool) -> None:
-    specs: Any = [SimpleNamespace(judges=[SimpleNamespace(name=name) for name in names]) for names in judges]
-    known = {judge.name: judge for spec in specs for judge in spec.judges}
-    for spec in specs:
-        spec.judges = [known[judge.name] for judge in spec.judges]
-
-    assert same_judges(specs) == same

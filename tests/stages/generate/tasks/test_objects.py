@@ -33,7 +33,9 @@ def test_objects__story_has_the_stated_things() -> None:
 
 
 def test_objects__counts_reach_the_largest_and_never_exceed_it() -> None:
-    told = {number_of(w) for t in trials("objects", 200, max_count=37) for w in re.findall("[a-z-]+", t.prompt)}
+    told = {
+        number_of(w) for t in trials("objects", 200, max_count=37) for w in re.findall("[a-z-]+", t.prompt)
+    }
 
     assert max(n for n in told if n is not None) == 37
 
