@@ -13,60 +13,17 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.share.export import export, model_id
 from evalcube.stages.reply.status import Status
 from evalcube.storage.cube.cube import Cube
-from tests.flows.support import evalcube, refused, reset, sweep_config, write_config
+from tests.flows.share.exports import records, written
+from tests.flows.support import evalcube, refused
 
 pytestmark = pytest.mark.cluster
 
 DATA = Path(__file__).parents[2] / "data" / "formats"
 
 
-@pytest.fixture(scope="module")
-def swept(tmp_path_factory, _served):
-    """A folder with a sweep of two models with prices, system message, repeats."""
-    reset(_served)
-    folder = tmp_path_factory.mktemp("swept")
-    config = sweep_config(folder, _served.base_url, trials=4, cells=2, models=("alpha", "beta"), repeats=2)
-    config["samplers"]["greedy"]["temperature"] = 1
-    config["templates"] = {
-        "plain": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "{{ prompt }}"}]
-    }
-    config["models"][0]["revision"] = "of-may"
-    for model in config["models"]:
-        model["simulate"] = {"ability": 1.0, "tokens": 20}
-        model["prices"] = {"prompt": 1, "completion": 2}
-    code, _, errors = evalcube("run", write_config(folder, config), "--quiet", cwd=folder)
-    assert code == 0, errors
-    return folder
-
-
-@pytest.fixture(params=["swept", "judged"])
-def folder(request):
-    return request.getfixturevalue(request.param)
-
-
-def written(folder, target, **options):
-    """An export, with its files' contents by path."""
-    done = export(folder / "cube.zarr", output=target, **options)
-    assert sorted(done.files) == sorted(
-        path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()
-    )
-    return done, {name: (target / name).read_bytes() for name in done.files}
-
-
-def lines(data):
-    return [json.loads(line) for line in data.splitlines()]
-
-
 def valid(document, name):
     schema = json.loads((DATA / "eee" / name).read_text())
     jsonschema.validate(document, schema, jsonschema.Draft7Validator)
-
-
-def records(files):
-    """Aggregate and samples of each record."""
-    for name, data in files.items():
-        if name.endswith(".jsonl"):
-            yield name, json.loads(files[name.replace("_samples.jsonl", ".json")]), lines(data)
 
 
 def test_eee__fulfils_the_published_schema(folder, tmp_path):
@@ -115,27 +72,6 @@ def test_eee__says_scores_intervals_prices_and_repeats(swept, tmp_path):
         assert all(s["input"]["formatted"].startswith("Be brief.") for s in samples)
 
 
-def test_eee__standard_errors_are_those_of_the_questions_means(folder, tmp_path):
-    _, files = written(folder, tmp_path / "out")
-
-    compared = 0
-    for _, aggregate, samples in records(files):
-        for result in aggregate["evaluation_results"]:
-            questions = {}
-            for sample in samples:
-                if sample["evaluation_result_id"] == result["evaluation_result_id"]:
-                    question = sample["sample_id"], sample["metadata"]["trial"]
-                    questions.setdefault(question, []).append(sample["evaluation"]["score"])
-            means = [sum(scores) / len(scores) for scores in questions.values()]
-            centre = sum(means) / len(means)
-            variance = sum((mean - centre) ** 2 for mean in means) / (len(means) - 1)
-            error = result["score_details"]["uncertainty"]["standard_error"]
-            assert error["value"] == pytest.approx((variance / len(means)) ** 0.5)
-            assert result["score_details"]["details"]["questions"] == str(len(means))
-            compared += error["value"] > 0
-    assert compared > 1
-
-
 def test_eee__has_judges_and_layers_as_results_of_their_own(judged, tmp_path):
     _, files = written(judged, tmp_path / "out")
 
@@ -151,27 +87,6 @@ def test_eee__has_judges_and_layers_as_results_of_their_own(judged, tmp_path):
         assert results["evalcube.judge"]["score_details"]["score"] == pytest.approx(mean)
 
 
-def test_eee__has_the_same_ids_and_samples_each_time(swept, tmp_path):
-    _, first = written(swept, tmp_path / "one", now=1.0)
-    _, second = written(swept, tmp_path / "two", now=2.0)
-
-    assert first.keys() == second.keys()
-    for name, data in first.items():
-        if name.endswith(".jsonl"):
-            assert data == second[name]
-        else:
-            assert json.loads(data) == {**json.loads(second[name]), "retrieved_timestamp": "1"}
-
-
-def test_export__holds_no_path_of_this_machine_and_no_secret(judged, tmp_path):
-    _, files = written(judged, tmp_path / "out")
-
-    for name, data in files.items():
-        assert str(judged).encode() not in data
-        assert b"sim:" not in data
-        assert b"rows.jsonl" in data or b"france" in data, name
-
-
 def test_export__is_whole_or_not_there(swept, tmp_path, monkeypatch):
     def fail(*_):
         raise OSError(28, "No space left on device")
@@ -181,14 +96,6 @@ def test_export__is_whole_or_not_there(swept, tmp_path, monkeypatch):
 
     refused(result, "out")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_export__without_replies_says_so(swept, tmp_path):
-    done, files = written(swept, tmp_path / "out", cache=tmp_path / "nothing")
-
-    assert files
-    assert done.trials == 2 * 3 * 4 * 2
-    assert done.notes[0].endswith("sweep's with `cache`.")
 
 
 def test_export__refuses_what_is_there_and_parts_of_points(swept, tmp_path):

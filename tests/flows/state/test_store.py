@@ -10,29 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evalcube.flows.config.load import from_mapping
 from evalcube.flows.errors import SweepError
-from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.growth import Contradiction
 from evalcube.flows.state import store
-from evalcube.flows.state.records import SPENT
 from evalcube.flows.state.store import OtherSweepError, SweepStore, existing_store, open_store
-from evalcube.stages.reply.status import COUNTERS, Status
+from evalcube.stages.reply.status import Status
 from evalcube.storage.cube.batch_notes import BatchNotes
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.regions import Region
-from tests.flows.read.merged.generated import Recipe, config_of, make_cube
-
-
-def test_stale__names_evaluations_whose_counters_are_behind_the_ledger(tmp_path: Path) -> None:
-    recipe = Recipe(models=("alpha", "beta"))
-    url = make_cube(tmp_path / "c.zarr", recipe).url
-    plan = build_plan(from_mapping(config_of(recipe)))
-    assert open_store(plan, url).stale() == []
-
-    Cube.open(url, writable=True).write_counters({1: np.zeros_like(Cube.open(url).read_counters()[1])})
-
-    assert open_store(plan, url).stale() == [1]
+from tests.flows.read.merged.generated import Recipe
+from tests.flows.state.stores import RECIPE, plan_of, store_of, work_of
 
 
 @pytest.mark.parametrize(("count", "more"), [(6, ""), (7, "; and 1 more"), (9, "; and 3 more")])
@@ -46,28 +33,11 @@ def test_other_sweep__names_six_contradictions_and_each_remedy_once(count: int, 
     assert error.remedy == "Run evalcube forget 'my cube' first. Use another cube"
 
 
-def plan_of(recipe: Recipe, **changes: Any) -> Any:
-    return build_plan(from_mapping({**config_of(recipe), **changes}))
-
-
-def store_of(folder: Path, recipe: Recipe, **changes: Any) -> SweepStore:
-    """The cube of a recipe, opened with its own config or a changed one."""
-    url = folder / "c.zarr"
-    return open_store(plan_of(recipe, **changes), make_cube(url, recipe).url)
-
-
-def work_of(opened: SweepStore, model: int = 0) -> dict[tuple[int, int], Any]:
-    return {(work.window.region.trial, work.window.region.repeat): work for work in opened.unfinished(model)}
-
-
 def spoil(opened: SweepStore, name: str, *, cut: bool) -> None:
     """Change the last byte of a chunk of the first region, or leave it out."""
     chunk = next(Path(opened.cube.url).glob(f"{name}/c.0.0.0.0.0"))
     data = chunk.read_bytes()
     chunk.write_bytes(data[:-1] if cut else data[:-1] + bytes([data[-1] ^ 1]))
-
-
-RECIPE = Recipe(models=("alpha", "beta"), failed=0.3, repeats=2)
 
 
 def test_unfinished__is_nothing_of_a_cube_that_has_all(tmp_path: Path) -> None:
@@ -127,34 +97,6 @@ def test_unfinished__of_a_large_cube_looks_at_the_ends_of_chunks_alone(tmp_path:
     assert work_of(SweepStore(opened.cube, opened.plan)).keys() == {(0, 0)}
 
 
-def test_grow__plans_what_is_new_and_keeps_what_is_there(tmp_path: Path) -> None:
-    recipe = Recipe(models=("alpha",), repeats=1, chunks=(4, 2))
-    opened = store_of(tmp_path, recipe, trials=9, repeats=2)
-    url = opened.cube.url
-    targets = store.SampleTargets.uniform(plan_of(recipe, trials=9, repeats=2), 9, 2)
-    wider = SweepStore(opened.cube, opened.plan, targets)
-    assert (opened.grown, wider.grown) == (True, False)
-
-    wider.grow()
-
-    assert wider.grown
-    cube = Cube.open(url)
-    assert (cube.sizes["trial"], cube.sizes["repeat"]) == (9, 2)
-    trials, repeats = cube.read_targets()
-    assert trials[0].tolist() == [[9, 9, 9], [9, 9, 0]]
-    assert repeats[0].tolist() == [[2, 2, 2], [2, 2, 0]]
-    again = open_store(plan_of(recipe, trials=9, repeats=2), url)
-    assert again.grown
-    work = work_of(again)
-    assert set(work) == {(0, 0), (1, 0), (2, 0)}
-    shape = (2, 3, 4, 2)
-    for trial in (0, 1):  # of these the first repeats are there
-        assert work[trial, 0].kept[:2] == (4, 1)
-        assert {np.unravel_index(position, shape)[3] for position in work[trial, 0].positions} == {1}
-    assert work[2, 0].kept == store.NOTHING_KEPT
-    assert len(work[2, 0].positions) == 5 * 2
-
-
 def test_unfinished__of_answers_that_a_new_judge_has_not_seen(tmp_path: Path) -> None:
     recipe = Recipe(models=("alpha",), judges=("strict",))
     opened = store_of(tmp_path, recipe)
@@ -173,58 +115,6 @@ def test_unfinished__of_answers_that_a_new_judge_has_not_seen(tmp_path: Path) ->
     assert set(work) == {(0, 0), (1, 0)}
 
 
-def test_counters__have_the_costs_of_todays_prices(tmp_path: Path) -> None:
-    recipe = Recipe(models=("alpha", "beta"))
-    dear = replace(recipe, price=30.0)
-    opened = store_of(tmp_path, recipe)
-    repriced = open_store(plan_of(dear), opened.cube.url)
-
-    counters, labels = repriced.counters(), list(COUNTERS).index
-    cost, tokens, prompt = (
-        counters[..., labels(name)] for name in ("cost_sum", "tokens_sum", "prompt_tokens_sum")
-    )
-
-    np.testing.assert_allclose(cost, (prompt + 30 * tokens) / 1e6)
-    assert (cost > opened.counters()[..., labels("cost_sum")]).any()
-    assert (opened.stale(), repriced.stale()) == ([], [0, 1])
-    assert repriced.behind() == ([0, 1], [])
-
-
-def test_counters__that_cannot_be_read_are_counted_from_the_regions(tmp_path: Path) -> None:
-    opened = store_of(tmp_path, RECIPE)
-    expected = opened.counters()
-    for chunk in Path(opened.cube.url).glob("counters/c*"):
-        chunk.write_bytes(b"not a chunk")
-
-    np.testing.assert_allclose(open_store(plan_of(RECIPE), opened.cube.url).counters(), expected)
-
-
-def test_behind__names_tasks_and_evaluations_of_questions_that_were_not_compared(tmp_path: Path) -> None:
-    opened = store_of(tmp_path, Recipe(models=("alpha", "beta")))
-    assert opened.behind() == ([], [])
-    flags = opened.cube.read_duplicates()
-    flags[1, 0, 7] = 255
-
-    opened.cube.write_duplicates(1, flags[1])
-    assert opened.behind() == ([0, 1], [1])
-
-    flags[1, 2] = 255  # there is no such point
-    flags[1, 0, 7] = 0
-    opened.cube.write_duplicates(1, flags[1])
-    assert opened.behind() == ([], [])
-
-
-def test_behind__leaves_out_evaluations_without_the_questions_that_were_not_compared(tmp_path: Path) -> None:
-    recipe = Recipe(models=("alpha",), trials=(0, 6))
-    opened = store_of(tmp_path, recipe)
-    targets = store.SampleTargets.uniform(plan_of(recipe, trials=9), 9, 1)
-
-    wider = SweepStore(opened.cube, opened.plan, targets)
-    wider.grow()
-
-    assert wider.behind() == ([], [0, 1])
-
-
 def test_open_store__refuses_the_cube_of_another_sweep_that_holds_trials(tmp_path: Path) -> None:
     opened = store_of(tmp_path, RECIPE)
     other = plan_of(RECIPE, seed=7)
@@ -236,24 +126,6 @@ def test_open_store__refuses_the_cube_of_another_sweep_that_holds_trials(tmp_pat
     assert existing_store(other, str(tmp_path / "nowhere.zarr")) is None
     with pytest.raises(SweepError, match=re.escape("trials")):
         existing_store(replace(plan_of(RECIPE), trials=10**7, repeats=10**5), opened.cube.url)
-
-
-@pytest.mark.parametrize("spent", [None, b'{"requests": 3}'])
-def test_open_store__replaces_a_cube_that_holds_nothing_and_keeps_what_was_spent(
-    tmp_path: Path, spent: bytes | None
-) -> None:
-    url = str(tmp_path / "c.zarr")
-    first = open_store(plan_of(RECIPE), url)
-    if spent:
-        first.cube.records.put(SPENT, spent)
-    other = plan_of(RECIPE, seed=7)
-    assert existing_store(other, url) is None
-
-    replaced = open_store(other, url)
-
-    assert replaced.cube.attrs["spec"]["seed"] == 7
-    kept = replaced.cube.records.get(SPENT)
-    assert (None if kept is None else kept.data) == spent
 
 
 def test_open_store__leaves_a_cube_whose_batch_is_under_way(tmp_path: Path) -> None:

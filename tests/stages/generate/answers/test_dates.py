@@ -104,6 +104,11 @@ READ_DATES: list[tuple[str, str | None]] = [
 ]
 
 
+@with_cases(("text", "expected"), READ_DATES)
+def test_last_date__reads_answer_lines(text: str, expected: str | None) -> None:
+    assert last_date(text) == expected
+
+
 @given(day=st.dates(date(1000, 1, 1)))
 def test_last_date__reads_every_way_to_write_a_date(day: date) -> None:
     name = day.strftime("%B")
