@@ -3,11 +3,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from evalcube.stages.reply.status import Status
-from evalcube.storage.cube.cube import Cube, Region, region_digest
+from evalcube.storage.cube.cube import Cube, Region
 from evalcube.storage.cube.schema import SHARED, STATUS_CODES, VARIABLES
 from evalcube.storage.errors import (
     CubeMismatchError,
@@ -141,22 +140,6 @@ def test_write_region__needs_a_writable_cube(cube, workers):
         reader.grow(trial=9)
     with pytest.raises(NotWritableError):
         reader.write_counters({})
-
-
-def test_region_digest__depends_on_content_only(cube, workers):
-    arrays = workers.region_arrays(cube, Region(0, 0, 0))
-    digest = region_digest(arrays)
-    layout = {
-        name: np.asfortranarray(a.astype(a.dtype.newbyteorder(">"))) for name, a in reversed(arrays.items())
-    }
-    layout["latency"] = arrays["latency"] + 1
-
-    assert region_digest(layout) == digest
-    assert len(digest) == 32
-    for name in set(arrays) - {"latency"}:
-        changed = {**arrays, name: arrays[name].copy()}
-        changed[name].flat[-1] += 1
-        assert region_digest(changed) != digest, name
 
 
 @pytest.mark.parametrize("consolidated", [True, False])

@@ -15,10 +15,11 @@ from evalcube.storage.cube import holder as holder_module
 from evalcube.storage.cube import lease as lease_module
 from evalcube.storage.cube.directory import Directory
 from evalcube.storage.cube.directory.records import DirectoryLease, HeldFile
-from evalcube.storage.cube.holder import apparent_holder, read_holder
-from evalcube.storage.cube.lease import Lease, check_holder
+from evalcube.storage.cube.holder import read_holder
+from evalcube.storage.cube.lease import Lease
 from evalcube.storage.errors import LeaseHeldError, LeaseLostError, NotWritableError, StorageError
 from evalcube.storage.processes import Life, ProcessIdentity, _state_and_start, life_of, this_process
+from tests.storage.cube.leases import ELSEWHERE, Watching, write_lease
 from tests.waiting import PATIENCE
 
 
@@ -30,16 +31,6 @@ def path(tmp_path):
 @pytest.fixture
 def records(path):
     return Directory(path.parent)
-
-
-def write_lease(path, process, renewed, ttl=60.0, **others):
-    path.parent.mkdir(exist_ok=True)
-    fields = {"host": process.host, "boot": process.boot, "pid": process.pid, "start": process.start}
-    path.write_text(json.dumps({"token": "t", "process": fields, "since": renewed, "ttl": ttl, **others}))
-    os.utime(path, (renewed, renewed))
-
-
-ELSEWHERE = ProcessIdentity("far-away", "another boot", 77, 5)
 
 
 def test_acquire__held_until_released(path, records):
@@ -54,28 +45,6 @@ def test_acquire__held_until_released(path, records):
         lease.check()
     lease.release()
     Lease.acquire(records).release()
-
-
-class Watching:
-    """A monotonic clock for whoever watches, which goes on only while it sleeps, and what happens meanwhile."""
-
-    def __init__(self):
-        self.now = 500.0
-        self.texts = []
-        self.meanwhile = lambda _: None
-
-    def monotonic(self):
-        return self.now
-
-    def sleep(self, seconds):
-        self.now += seconds
-        self.meanwhile(self.now - 500.0)
-
-    def time(self):
-        return time.time()
-
-    def notify(self, text):
-        self.texts.append(text)
 
 
 @pytest.fixture
@@ -202,11 +171,6 @@ def test_acquire__from_before_this_machine_was_started_anew(
     assert (watching.now == 500) is at_once
 
 
-def test_acquire__records_its_machine(path, records):
-    with Lease.acquire(records):
-        assert json.loads(path.read_text())["machine"] == processes_module.machine_id()
-
-
 def started(pid):
     known = _state_and_start(pid)
     assert known is not None
@@ -222,31 +186,6 @@ def test_acquire__what_a_part_of_this_process_could_not_release(path, records, m
     assert path.exists()
 
     Lease.acquire(records).release()
-
-
-@pytest.mark.parametrize(("seconds", "seems"), [(0.0, True), (50.0, True), (70.0, False), (-3600.0, True)])
-def test_apparent_holder__elsewhere_by_the_stores_clock(path, records, watching, monkeypatch, seconds, seems):
-    write_lease(path, ELSEWHERE, 1.0)
-    monkeypatch.setattr(watching, "time", lambda: time.time() + seconds)
-
-    assert (apparent_holder(records) is not None) == seems
-    assert watching.now == 500
-
-
-ENDLESS = (
-    '{"token": "t", "process": {"host": "h", "boot": "b", "pid": 1, "start": 1}, "since": 0, "ttl": 1e9}'
-)
-
-
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"token": 1}', ENDLESS, ENDLESS.replace("1e9", "NaN")])
-def test_acquire__an_unreadable_lease_holds_a_minute(path, content, records, watching):
-    path.parent.mkdir()
-    path.write_text(content)
-
-    Lease.acquire(records, notify=watching.notify).release()
-
-    assert 60 <= watching.now - 500 < 61
-    assert "unknown" in watching.texts[0]
 
 
 def test_acquire__refuses_a_ttl_of_zero(records):
@@ -303,19 +242,6 @@ def test_release__leaves_a_successor_alone(path, records):
 
     assert lease.lost.is_set()
     assert path.read_text() == before
-
-
-def test_check_holder__knows_the_holder_its_end_and_its_successor(records):
-    lease = Lease.acquire(records)
-    token = lease.holder.token
-
-    check_holder(records, token)
-    lease.release()
-
-    with pytest.raises(LeaseLostError, match="is over"):
-        check_holder(records, token)
-    with Lease.acquire(records), pytest.raises(LeaseLostError, match="is over"):
-        check_holder(records, token)
 
 
 def test_check__late_without_a_successor_goes_on(path, records):

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
-from evalcube.stages.generate import TASKS, Cell, Trial
-from evalcube.stages.generate.dataset.hub.address import shareable
+from evalcube.stages.generate import Cell, Trial
 from evalcube.stages.generate.errors import CodeError, TaskError
-from evalcube.stages.generate.foreign import bounded, lm_eval, lm_eval_kept
+from evalcube.stages.generate.foreign import lm_eval
 from evalcube.stages.generate.foreign.bounded import Failure
 from evalcube.stages.generate.foreign.lm_eval import LmEvalParams, task
 from evalcube.stages.named_code import _NAMED, folder_code
-from tests.stages.generate.foreign.lm_eval_tasks import PLAIN, QUESTIONS, resolved
+from tests.stages.generate.foreign.lm_eval_tasks import PLAIN, resolved
 
 
 @pytest.mark.integration
@@ -54,32 +52,6 @@ def test_cell__reads_each_reply_twice(folder):
     assert [read(cell, trial, "#### 4") for cell in (own, theirs)] == [(True, 1.0)] * 2
     assert read(theirs, same, "#### 5") == (False, 0.0)
     assert read(own, trial, "I wonder.\n\n#### 4") == (None, None)  # after the stop sequence
-
-
-@pytest.mark.integration
-def test_resolve__renders_a_task_once_until_what_it_is_made_of_changes(folder, monkeypatch):
-    asked = []
-
-    def counted(*args, **named):
-        asked.append(args)
-        return bounded.ask(*args, **named)
-
-    monkeypatch.setattr(lm_eval_kept, "ask", counted)
-    first = resolved(folder)
-    (folder / "other.txt").write_text("nothing that it is made of")
-    again = task("mine").resolve(LmEvalParams(include_path="."))
-    assert len(asked) == 2  # which tasks there are, and what one renders to
-    (folder / "mine.jsonl").write_text(json.dumps(QUESTIONS[1]) + "\n")
-    fewer = task("mine").resolve(LmEvalParams(include_path="."))
-    changed = resolved(folder, changes={"doc_to_text": "Now: {{question}}"})
-    Path(changed.file).unlink()
-    made_anew = task("mine").resolve(LmEvalParams(include_path="."))
-
-    assert first == again
-    assert (first.rows, fewer.rows, len(asked)) == (2, 1, 6)
-    assert len({params.sha256 for params in (first, fewer, changed)}) == 3
-    assert made_anew == changed
-    assert Path(changed.file).exists()
 
 
 CHOICES = [
@@ -235,17 +207,3 @@ def test_parse_reply__grades_a_reply_once(monkeypatch):
     assert task("mine").parse_reply("#### four", params, trial) == "4"
     assert task("mine").parse_reply("#### 4", params, trial) not in ("4", None)
     assert [task("mine").parse_reply("", params, trial) for _ in range(3)] == [None] * 3
-
-
-def test_resolve__asks_for_the_extra(monkeypatch):
-    monkeypatch.setattr(lm_eval_kept, "find_spec", lambda _: None)
-
-    assert lm_eval_kept.members("mmlu", "") == []
-    with pytest.raises(TaskError, match=r"pip install 'evalcube\[lm-eval\]'"):
-        TASKS["lm-eval:gsm8k"].resolve(LmEvalParams())
-
-
-def test_shareable__tells_nothing_of_this_machine():
-    params = {"include_path": "/home/ada/tasks", "file": "/home/ada/a.jsonl", "sha256": "0" * 64}
-
-    assert shareable(params) == {"include_path": "tasks", "file": "a.jsonl", "sha256": "0" * 64}

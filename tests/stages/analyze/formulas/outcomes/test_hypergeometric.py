@@ -23,27 +23,6 @@ def test_points__agree_with_rational_arithmetic(case):
     )
 
 
-@given(banks(), st.randoms(use_true_random=False))
-def test_threshold_spectrum__agrees_with_rational_arithmetic(case, random):
-    samples, counts, k = case
-    weights = [random.choice([0.0, random.random() / k]) for _ in range(k)]
-
-    wanted = average([exact.mean_payoff(exact.spectrum(weights), samples, c) for c in counts])
-
-    assert close(outcomes.threshold_spectrum_at_k(bank(samples, counts), k, weights), wanted)
-
-
-@given(
-    st.lists(st.lists(st.integers(0, 3), min_size=7, max_size=7), min_size=1, max_size=4), st.integers(1, 7)
-)
-def test_max_at_k__is_the_expected_best_reward(rows, k):
-    for rewards in ([0.0, 0.25, 0.5, 1.0], [-3.0, 2.0, -1.0, 0.5], [-1.0, -2.0, -2.0, -8.0]):
-        wanted = average([exact.best_of([rewards[x] for x in row], k) for row in rows])
-        found = outcomes.max_at_k(rows, k, rewards)
-        assert abs(found - float(wanted)) < 1e-14
-        assert outcomes.max_at_k_ci(rows, 1, rewards) == pytest.approx(outcomes.bayes_ci(rows, rewards))
-
-
 @given(st.integers(1, 60), st.data())
 def test_square_coefficients__short_cut_agrees_with_the_sum(k, data):
     least = data.draw(st.integers(1, k))
@@ -89,11 +68,3 @@ def test_points__hundreds_of_thousands_of_samples_neither_overflow_nor_warn():
         assert outcomes.maj_at_k(half, 200_001) == pytest.approx(0.5, rel=1e-10)
         assert outcomes.pass_at_k_ci(half, 200_000)[0] == pytest.approx(1.0)
         assert 0.0 <= outcomes.mg_pass_at_k(half, 200_000) < 1e-3
-
-
-def test_g_pass_at_k_tau__the_quotient_decides_not_the_rounded_product():
-    staircase = np.tril(np.ones((25, 25), dtype=int))
-
-    least = 26 - round(outcomes.g_pass_at_k_tau(staircase, 25, 0.28) * 25)
-
-    assert least == 7
