@@ -183,7 +183,8 @@ def _score(
     due = np.einsum("gkp,mkp->mg", member.astype(np.int64), planned.astype(np.int64))
     behind, lacking = _behind(cells, labels), np.array([bool(text) for text in common.lacks], dtype=bool)
     unranked = (present < due).any(axis=1) | lacking | behind | (np.array(short.thin) > 0)
-    tokens = _positive_tokens(reasonscore.tier_tokens(grouped, labels=labels))
+    tokens = reasonscore.tier_tokens(grouped, labels=labels)
+    tokens = np.where(tokens > 0, tokens, np.nan)  # every reply has some: 0 was not counted
     spent = reasonscore.mean_score(tokens)
     effect = how.effect((cells.shape[0], cells.shape[1]))
     sizes = column(grouped, "trials", labels) / effect[:, np.newaxis]
@@ -256,11 +257,6 @@ def _count_columns(ds: Dataset, each: Floats) -> dict[str, Any]:
 def _estimates(bounds: Floats) -> list[Estimate]:
     """Of each model, from (model, 3)."""
     return [Estimate.of(parts) for parts in bounds]
-
-
-def _positive_tokens(tokens: Floats | np.float64) -> Floats:
-    """Return tokens per trial, NaN for 0: every reply has some, so they were not counted."""
-    return np.where(np.asarray(tokens) > 0, tokens, np.nan)
 
 
 def _behind(cells: Floats, labels: Sequence[str]) -> NDArray[np.bool_]:

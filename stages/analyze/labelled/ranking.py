@@ -63,7 +63,7 @@ class Ranking:
     def to_dict(self, board: Leaderboard) -> dict[str, object]:
         """Plain JSON values."""
         rows = [
-            {name: _plain(getattr(item.row, name)) for name in _SHOWN}
+            {name: asdict(v) if isinstance(v := getattr(item.row, name), Estimate) else v for name in _SHOWN}
             | {"clusters": list(item.clusters), "expected_wins": item.wins, "rating": item.rating}
             for item in self.rows
         ]
@@ -157,7 +157,3 @@ def _ratings(rates: Floats) -> Floats:
     if len(met) > 1:
         ratings[met] = bradley_terry(rates[np.ix_(met, met)], prior=PRIOR)
     return ratings
-
-
-def _plain(value: object) -> object:
-    return asdict(value) if isinstance(value, Estimate) else value

@@ -90,7 +90,8 @@ def truth_value(text: str) -> str | None:
 _LABEL = words.late(
     r"(?<![\w.+°-])(?<![0-9+]\s)(?<!N/)(?<!\w['’])(?:(?P<called>(?i:option|choice|letter|number|alternative)(?i:\s{1,3}is"
     r"|\s?:)?\s{1,3}[(\[\"'`*]{0,4})(?P<named>[A-Za-z]|[0-9]{1,3})(?![\w'’])|(?P<open>[(\[])(?P<inside>[A-Za-z]"
-    r"|[0-9]{1,3})[)\]]|(?P<upper>[A-Z]|[0-9]{1,3})(?!['’]?\w|[.,][0-9]|\s?[+#]|-(?:[A-Z]\b|[a-z]))|(?P<lower>[a-z])(?=[)\].:][*_`]{0,2}\s"
+    r"|[0-9]{1,3})[)\]]|(?P<nth>first|second|third|fourth|fifth)\s(?:option|choice|alternative)\b|(?P<upper>[A-Z]|[0-9]{1,3})"
+    r"(?!['’]?\w|[.,][0-9]|\s?[+#]|-(?:[A-Z]\b|[a-z]))|(?P<lower>[a-z])(?=[)\].:][*_`]{0,2}\s"
     r"|[\s*_`\"').\]]{0,6}(?:\n|\Z)))"
 )
 _ARTICLE = words.late(
@@ -98,6 +99,11 @@ _ARTICLE = words.late(
 )
 """What follows a label that is a word or a number of its sentence, as "A lamp" has."""
 _ITS_TEXT = words.late(r"[\s)\].:,*_`\"'“\u2013\u2014=(-]{1,8}(?:(?:the|an?)\s)?\Z")
+_ITEM = words.late(
+    r"(?m)^[\W_]{0,8}(?:[Oo]ption )?([A-Z])(?:\b[^\n]{0,200}([\u2713\u2714\u2705\u2717\u2718\u274c])"
+    r"|[*_]{0,2}[.):|\]][^\n]*\w)[^\n]*"
+)
+"""An option in a list, and its tick or cross."""
 _LONGEST = 2000
 """Characters of options, altogether, up to which a mention in running text is searched for."""
 
@@ -126,6 +132,7 @@ class _OptionReader(Form):
 
     def __init__(self, labels: Sequence[str], options: Sequence[str]) -> None:
         self._known = {label: label for label in labels} | {label.lower(): label for label in labels}
+        self._known |= dict(zip("first second third fourth fifth".split(), labels, strict=False))
         self._exact = dict(zip(options, labels, strict=True))
         self._folded: dict[str, str | None] = {}
         for label, option in zip(labels, options, strict=True):
@@ -141,7 +148,7 @@ class _OptionReader(Form):
             return [Mention(0, len(line), whole)]
         mentions = []
         for match in _LABEL.finditer(line):
-            label = self._known.get(match["named"] or match["inside"] or match["upper"] or match["lower"])
+            label = self._known.get(match[match.lastgroup or 0])
             if label is not None:
                 weak = match["upper"] is not None and _ARTICLE.match(line, match.end()) is not None
                 begin = match.start("named") if match["named"] else match.start()
@@ -173,6 +180,16 @@ class _OptionReader(Form):
         return [
             m for m in self.mentions(text) if m.end - m.start <= 3 or words.is_affirmed(text, m.start, m.end)
         ]
+
+    def at_end(self, text: str) -> str | None:
+        """As of other forms, but behind a list of all options, which states nothing; else its only one with a tick."""
+        parts = _ITEM.split(text, maxsplit=len(self._exact))
+        signs = dict(zip(parts[1::3], parts[2::3], strict=True))
+        if len(signs) < 3 or signs.keys() != {*self._exact.values()}:
+            return super().at_end(text)
+        ticked = [label for label, sign in signs.items() if sign and sign in "\u2713\u2714\u2705"]
+        sure = len(ticked) == 1 and not words.DOUBT.search(parts[-1])
+        return super().at_end(parts[-1]) or (ticked[0] if sure else None)
 
     @cached_property
     def _texts(self) -> ChoiceReader | None:

@@ -164,11 +164,11 @@ def hedges(line: str, mentions: Sequence[Mention], form: Form) -> bool:
         if joins and _ONE_WORD.fullmatch(gap):
             return not words.REASON.match(gap)
         calculated = left.value is None and words.is_stated(line, right.start)
-        if alike or calculated or len(gap) > 60 or not words.GAP.fullmatch(gap):
+        if alike or calculated or len(gap) > 60 or not words.GAP.fullmatch(bare := _BRACKETED.sub("", gap)):
             continue
         remark = gap.lstrip(" *_`\"')$")[:1] in ("(", ".") or words.EQUATES.search(gap)
         weak = (left.weak or right.weak) and not LINE_END.match(line, right.end)
-        either = words.ALTERNATIVE.search(gap) or not (weak or remark)
+        either = words.ALTERNATIVE.search(bare) or not (weak or remark)
         if either and not any(words.is_denied(line, m.start, m.end) for m in (left, right)):
             return True
     return False

@@ -62,11 +62,14 @@ _PLAIN = (
     | {chr(0x24B6 + i): letter for i, letter in enumerate(ascii_uppercase + ascii_lowercase)}
     | dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u2061\u2062\u2063\ufe0f\u20e3", "")
     | dict(zip("\u3000\r\u2028\u2029।「」", ' \n\n\n.""', strict=True))
+    | dict(zip("ᵈᵉʰⁿʳˢᵗ", "dehnrst", strict=True))
     | {"\u2047": "??", "。": ". ", "、": ", "}
 )
 """Minus signs, full-width forms, letters in circles, line ends and invisible characters."""
 _ODD = late(f"[{''.join(map(re.escape, _PLAIN))}]")  # ten times as fast as str.translate
-_END_TOKENS = late(r"<\|[\w\u2581]{1,60}\|>|</?(?:s|bos|eos)>|<(?:start|end)_of_turn>|\[/?(?:INST|EOS)\]")
+_END_TOKENS = late(
+    r"<\|[\w\u2581]{1,60}\|>|</?(?:s|bos|eos)>|<(?:start|end)_of_turn>|\[/?(?:INST|EOS)\]|\[[^\[\]\n]{0,40}\btruncated\b[^\[\]\n]{0,40}\]"
+)
 _STRUCK = late(
     r"(?<![~\\])~~(?=[^\s~])(?>[^~\n]{1,6000})~~(?!~)|<(del|strike)>(?>[^<]{1,6000})</\1>"
     r"|\\(?:sout|[bx]?cancel|st)\{(?>[^{}\n]{1,6000})\}",
@@ -163,6 +166,8 @@ _AFTER_ASKED = cue(
 )
 _QUOTED = late(r"\s[\"'`“‘][^\"'`”’]*\Z")
 """What stands before a mark that the line quotes, from its prompt or from somebody else, behind other words."""
+_QUOTED_LINE = late(r"[\"“„«][^\"”“»\n]{0,300}[\"”“»]\W*\w")
+"""A mark in quotes that something follows."""
 _MARK_ITSELF = late(r"(?:Answer|ANSWER)[*_]{0,3}:")
 """The asked form to the letter, which may stand within a line too."""
 _AFTER_SAID = cue(
@@ -186,7 +191,8 @@ _UNWRAPPED = late(
 _TABLE = late(r"[ \t|]{0,8}\n[ \t|:-]{3,}\n(?:[^\n|]*\|)*(?=[^\n|]+\|?[ \t]*(?:\n|\Z))")
 """The rest of a table's head, and its first row up to its last cell."""
 _FENCE = late(
-    r"[ \t*_]{0,8}\n?[ \t]{0,8}```[\w+-]{0,12}[ \t]*(?:\n|$)|[ \t]{0,8}```(?:json|text|plaintext|python|bash)?[ \t]"
+    r"[ \t*_]{0,8}(?:\n[ \t]{0,8}){0,2}```[\w+-]{0,12}[ \t]*(?:\n|$)"
+    r"|[ \t]{0,8}```(?:json|text|plaintext|python|bash)?[ \t]"
 )
 
 
@@ -259,7 +265,7 @@ def _place(text: str, mark: re.Match[str]) -> _Place | None:
     before = text[line or max(0, at - _HEAD) : at]
     begins = (line > 0 or at <= _HEAD) and _BEFORE.fullmatch(before) is not None
     word = re.search(r"\w", before)
-    quoted = word and _QUOTED.search(before, word.end())
+    quoted = (word and _QUOTED.search(before, word.end())) or _QUOTED_LINE.match(text, max(0, at - 1))
     if quoted or (not begins and CONDITION.search(_CLAUSE.split(before)[-1])):
         return None
     spot = _subject(text, at, end)
@@ -277,8 +283,7 @@ def _subject(text: str, at: int, end: int) -> _Place | None:
     if verb is None or verb.end() != end:
         return None
     line = text.rfind("\n", max(0, verb.start() - _LONGEST_SUBJECT), verb.start()) + 1
-    start = max(line, verb.start() - _LONGEST_SUBJECT)
-    return Rank.SAID, start, f"{verb.start()}"
+    return Rank.SAID, max(line, verb.start() - _LONGEST_SUBJECT), f"{verb.start()}"
 
 
 def _statement(text: str, at: int, end: int) -> _Place | None:

@@ -195,14 +195,14 @@ def _less(line: str, exact: frozenset[str]) -> str:
         line = _ARTICLE.sub("", line)
     if "whitespace" not in exact:
         line = " ".join(line.split())
-    line = without_markup(line.rstrip("|"))  # the end of a table's row
-    return line or original  # an answer of nothing but punctuation is compared as it is
+    # a table's row ends with a bar; an answer of nothing but punctuation is compared as it is
+    return without_markup(line.rstrip("|")) or original
 
 
 _REMARK = words.cue(
     r"\s*(?:(?:\s|(?<=[\u3040-\u9fff\uac00-\ud7a3]))\([^()]{1,300}\)|(?<=[\w*)\"'][\w*)\"'])[.!]\s+[^\W\d_][^\n]{0,400}"
     r"|<copulas>|,?\s<causes>\s[^\n]{1,300}|,?\s(?P<contrast><contrasts>\s[\w ]{1,60})"
-    r"|,\s<asides>(?!\w)(?:(?!\bbut\b)[^\n]){0,300}|\s[\u2014\u2013-]\s[^\n]{1,200}|\s?[\u2600-\u27bf\U0001f000-\U0001faff]+)\Z"
+    r"|,\s<asides>(?!\w)(?:(?!\bbut\b)[^\n]){0,300}|\s[\u2014\u2013-]\s[^\n]{1,200}|\s?[\u2190\u21d0\u2600-\u27bf\U0001f000-\U0001faff][\s\u2600-\u27bf\U0001f000-\U0001faff]*)\Z"
 )
 """What may follow an answer on its line and leaves it as it is."""
 
@@ -231,11 +231,12 @@ def _forms(answer: str) -> Iterator[str]:
     for _ in range(4):
         yield answer
         answer = without_markup(answer)
-        pairs = (p for p in _PAIRS if answer.startswith(p[0]) and answer.endswith(p[1]))
+        # what encloses the mark too closes behind the answer
+        pairs = (p for p in _PAIRS if answer.endswith(p[1]) and answer.rstrip(p[1]).find(p[0]) < 1)
         pair = next(pairs, None) if len(answer) > 1 else None
         remark, led, polar = _REMARK.search(answer), _LED.match(answer), _polar(answer)
         if pair is not None:
-            answer = answer[len(pair[0]) : -len(pair[1])]
+            answer = answer.removeprefix(pair[0]).removesuffix(pair[1])
         elif remark and (remark["contrast"] or not any(cue.search(remark[0]) for cue in _OTHERWISE)):
             answer = answer[: remark.start()]
         else:

@@ -71,9 +71,7 @@ class Form(ABC):
         """The value of a text without a mark: of its first paragraph, or of the last line that states one."""
         first, gap, tail = text.strip().partition("\n\n")
         head = whole(first, self) if gap else None
-        if head:
-            return _unless_taken_back(tail, head, self)
-        return at_end(text, self)
+        return _unless_taken_back(tail, head, self) if head else at_end(text, self)
 
 
 class PatternForm(Form):

@@ -44,9 +44,9 @@ _NEGATION = cue(
 )
 DENIED = cue(
     r"(?:(?:,? (?:and|or) |, )\(?[A-Z0-9]\b\)?){0,8}"
-    r"[\s\"'`*”’)$.\]}]{0,6}(?:<is>\s(?:\w{1,9}\s){0,2}?<wrong>\b|(?:では|じゃ)[なあ]|是不?[错錯对對正]|[이가]\s?아"
+    r"[\s\"'`*”’)$.\]}]{0,6}(?:[\u2717\u2718\u274c]|<is>\s(?:\w{1,9}\s){0,2}?<wrong>\b|(?:では|じゃ)[なあ]|是不?[错錯对對正]|[이가]\s?아"
     r"|(?:isn|wasn|aren|can|couldn|won|wouldn|doesn|don)['’]?t\b|can ?not\b"
-    r"|[\[(](?:wrong|incorrect|no(?=\W*[).,;])|not <holds>\b)|was <earlier>\b"
+    r"|[\[(](?:wrong|incorrect|no(?=\W*[).,;])|not <holds>\b)|was <earlier>\b|d(?:oes|id) not exist\b"
     r"|(?<![.!])(?<![.!]\s)[^.\n(]{0,40}\bbut (?:it|that|this)(?:['’]s| is| was)?[^.\n]{0,12}\b<wrong>\b)"
 )
 _UNSURE = cue(
@@ -152,9 +152,10 @@ WITHDRAWS = cue(
     r"|my|the previous|everything(?! else)|what i)\b"
     r"|I(?:(?:['’]m| am) (?:not|no longer) (?:\w+ )?<sure>\b(?! (?:why|how|what))| (?:\w+ ){0,2}doubts?\b"
     r"| (?:was|am|['’]m) (?:wrong|mistaken|off)\b(?! about (?!this|that))"
-    r"| (?:\w+ ){0,2}<mistook>\b| (?:\w+ )?<gives_up>\b)"
+    r"| (?:\w+ ){0,2}<mistook>\b|(?:['’]m|['’]ve)? (?:\w+ )?<gives_up>\b)"
     r"|<withdrawals>\b|\Anot (?:quite |really |at all )?(?:right|correct|true)\b)"
     r"|\A\W*(?:(?:actually|wait|oh|hmm),? )?no\W*\Z"
+    r"|\A,\Z|\A\W*(?:placeholder|dummy(?: value| answer)?|todo|tbd)\b(?=\W*(?:[—:,;)\]-]|so\b|\Z))"
     r"|不对|不對|错了|錯了|間違い|(?P<cross>[\u2717\u2718\u274c])"
 )
 """What takes back what stands before it; a pronoun stands for the value that was named last, a cross for those of its

@@ -41,8 +41,7 @@ class ConstraintsParams(TaskParams):
 
     rules: int = param(3, 2, 6, "Rules to keep at once; more to watch while writing.")
     kind: Kind = Field(
-        "mixed",
-        description="What the rules are about, beside the number of words and a word to use.",
+        "mixed", description="What the rules are about, beside the number of words and a word to use."
     )
 
 

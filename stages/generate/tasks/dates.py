@@ -41,10 +41,7 @@ class DatesParams(TaskParams):
         "4: several steps. A named kind has its own level.",
     )
     offset: int = param(
-        10,
-        1,
-        LARGEST_OFFSET,
-        "Days, weeks, months or years to count: at most this many, at least half.",
+        10, 1, LARGEST_OFFSET, "Days, weeks, months or years to count: at most this many, at least half."
     )
     format: Literal["iso", "long", "british", "us", "european"] = Field(
         "iso",

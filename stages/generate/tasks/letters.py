@@ -28,8 +28,7 @@ class LettersParams(TaskParams):
     """Params of `Letters`."""
 
     letters: Literal["common", "uncommon", "rare"] = Field(
-        "common",
-        description="Which letters are counted; there are more of the common ones.",
+        "common", description="Which letters are counted; there are more of the common ones."
     )
     target_letters: int = param(1, 1, 4, "Different letters to count; more to watch for.")
     min_word_length: int = param(4, 3, 12, "Letters in the shortest word; longer is harder.")

@@ -143,10 +143,7 @@ class TablesParams(TaskParams):
         "A lookup ignores this.",
     )
     target_tokens: int = param(
-        0,
-        0,
-        32_000,
-        "Estimated length of the prompt in tokens; sets `rows`, so give only one.",
+        0, 0, 32_000, "Estimated length of the prompt in tokens; sets `rows`, so give only one."
     )
     rows: int = param(12, 4, MOST_ROWS, "Rows of the table; more to go through.")
 

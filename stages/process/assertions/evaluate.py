@@ -131,5 +131,4 @@ def _score(graded: Sequence[Graded]) -> float | None:
     weight = math.fsum(entry.weight for entry in graded)
     if not (weight > 0 and math.isfinite(weight)):
         return None
-    passed = math.fsum(entry.weight for entry in graded if entry.passed)
-    return 1 + passed / weight * 4
+    return 1 + math.fsum(entry.weight for entry in graded if entry.passed) / weight * 4

@@ -31,9 +31,7 @@ SCORED = ("semantic_similarity", "faithfulness", "answer_relevancy", "context_re
 
 def layer_of(kind: str) -> Layer | None:
     """Layer of a type of assertion; None for a set and for an unknown type."""
-    if kind in FACT_TYPES:
-        return "fact"
-    return "behavior" if kind in BEHAVIOR_TYPES else None
+    return "fact" if kind in FACT_TYPES else "behavior" if kind in BEHAVIOR_TYPES else None
 
 
 class DeclarationError(ValueError):

@@ -236,8 +236,7 @@ def _as_chunks(values: object) -> Any | None:  # noqa: ANN401 - Dask's array, no
     if not hasattr(data, "map_blocks"):
         return None
     shape = inputs.outcomes(np.broadcast_to(np.False_, data.shape)).shape
-    data = data if data.ndim == 2 else data.reshape(shape)
-    return data.rechunk({1: -1})
+    return (data if data.ndim == 2 else data.reshape(shape)).rechunk({1: -1})
 
 
 def count_rows(array: NDArray[Any], top: int, name: str = "R") -> Integers:

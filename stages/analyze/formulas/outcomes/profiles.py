@@ -100,8 +100,7 @@ class TailPassProfile:
         ValueError
             If λ is not above 0 and finite.
         """
-        exponent = inputs.concentration(lam, "lam")
-        return self._utility(self._averages**exponent)
+        return self._utility(self._averages ** inputs.concentration(lam, "lam"))
 
     def discovery(self) -> tuple[float, float]:
         """Mean and standard deviation of the probability that any of k samples scores above 0."""

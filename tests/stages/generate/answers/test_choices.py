@@ -129,6 +129,15 @@ def test_choice_reader__reads(text: str, expected: str | None) -> None:
         ("The answer is (B).\n\nA. this\nB. that\nC. those\nThe answer is (C).", "B"),
         ("Answer: A/B", None),
         ("A. iron\nB. tin\nC. zinc\nD. lead\nAnswer: C", "C"),
+        ("A ❌ too soft\nB ✅ bends\nC ❌\nD ❌", "B"),
+        ("A ❌\nB ✅ no, ❌\nC ❌\nD ❌", None),
+        ("A ✅\nB ✅\nC ❌\nD ❌", None),
+        ("A ❌\nB ✅\nC ❌\nD ❌\n\nI am not sure, though.", None),
+        ("**A. iron** is hard.\n**B. tin**: soft.\n**C. zinc**: hard.\n**D. lead**: soft.\n\nMore?", None),
+        ("A. hard\nB. soft\nC. hard\nD. hard\n\n**B**", "B"),
+        ("Answer: the third option", "C"),
+        ('Her sheet reads:\n\n"Answer: B"\n\nIs that right? You tell her.', None),
+        ('So it bends.\n\n"Answer: B"', "B"),
     ],
 )
 def test_read_choice__takes_a_letter_where_it_is_stated(text: str, label: str | None) -> None:

@@ -47,6 +47,7 @@ def test_read_json__reads_any_value_in_any_layout(value: Any, indent: int | None
         ("Answer: {'a': 1}", None),
         ('Sure! {"a": 1}\nLet me know if more is needed.', '{"a": 1}'),
         ("[1, 2], 3]", None),
+        ('Answer:\n\n```json\n{"a": 1}\n```\n\nThe key "b" was null.', '{"a": 1}'),
         ('{"a": 1}\n{"a": 2}', None),
         ('Option 1:\n```json\n{"a": 1}\n```\nOption 2:\n```json\n{"a": 2}\n```\nTake either.', None),
         ('Input:\n```json\n{"a": 1}\n```\nOutput:\n```json\n{"a": 2}\n```', '{"a": 2}'),

@@ -38,6 +38,9 @@ def test_place_of_answer__takes_time_in_proportion() -> None:
         ("No, but yes for 1904.", "no", False),
         ("Yes, I can help you with that! Please share the text.", "yes", False),
         ("Réponse : « la photosynthèse »", "la photosynthèse", True),
+        ("[Answer: lead]", "lead", True),
+        ("$$\\textbf{Answer: lead}$$", "lead", True),
+        ("Answer: lead ←", "lead", True),
     ],
 )
 def test_read_text__takes_what_a_statement_within_an_answer_line_or_one_word_states(reply, reference, right):
