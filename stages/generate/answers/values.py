@@ -155,7 +155,7 @@ def _is_listed(text: str, marked: Sequence[Passage], form: Form) -> bool:
 def _is_contradicted(text: str, marked: Sequence[Passage], first: Passage, value: str, form: Form) -> bool:
     """Whether a later place of another rank gives another value, or a box or tag beside the answer's does."""
     # "Answer: The answer is X" states X
-    frame = form.free and re.match(r"[^.,\n]{1,80}\b(?:is|was)\b", value)
+    frame = words.STATEMENT.match(value) if form.free else None
     inner = frame.end() if frame else 0
     for passage in marked:
         later = passage.start > first.start + inner and passage.rank is not first.rank
