@@ -123,8 +123,7 @@ def corrected_mean(judged: Floats, truth: Floats, strata: Floats, shares: Floats
 
 def unseen(errors: Floats, number: int) -> float:
     """Variance of a mean of so many labels for errors of the judge that none of them shows; NaN are no errors."""
-    largest = max(float(np.nanmax(np.abs(errors))), _SMALLEST)
-    return 2.0 * (largest / (number + 2)) ** 2
+    return 2.0 * (max(float(np.nanmax(np.abs(errors))), _SMALLEST) / (number + 2)) ** 2
 
 
 def _trust(f: Floats, y: Floats, stratum_of: _Strata, labelled: NDArray[np.bool_]) -> float:

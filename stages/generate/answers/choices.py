@@ -178,7 +178,7 @@ class _OptionReader(Form):
     def later(self, text: str, value: str) -> Sequence[Mention]:  # noqa: ARG002 - it does not matter
         """Every label, and every option's text but for those that are denied: reasons speak of options so."""
         return [
-            m for m in self.mentions(text) if _LABEL.match(text, m.start) or words.is_affirmed(text, m.start, m.end)
+            m for m in self.mentions(text) if _LABEL.match(text, m.start) or words.is_affirmed(text, *m[:2])
         ]
 
     def at_end(self, text: str) -> str | None:

@@ -94,7 +94,7 @@ _SPACELESS = "\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3"
 _SPACES = " \u00a0\u2009\u202f"
 _GROUPED = (
     rf"[0-9]{{1,3}}(?P<sep>[,_'’{_SPACES}])[0-9]{{3}}(?:(?P=sep)[0-9]{{3}}){{0,99}}(?![0-9])"
-    r"|[0-9]{1,3}(?:\.[0-9]{3}){2,99}(?![.0-9])|[0-9]{1,3}(?:\.[0-9]{3}){1,99}(?=,[0-9]{1,2}(?![0-9,.]))"
+    r"|[0-9]{1,3}(?:\.[0-9]{3}){2,99}(?![.0-9])|[0-9]{1,3}(?:\.[0-9]{3}){1,99}(?=,(?:[0-9]{1,2}(?![0-9,.])|-(?!\w)))"
     r"|[0-9]{1,2}(?:,[0-9]{2}){1,9},[0-9]{3}(?![0-9,])|[1-9][0-9]{0,2}\.[0-9]{3}(?=\s?(?:€|euros?\b|EUR\b)(?!/))"
 )
 _SPELLED = "|".join(
@@ -158,13 +158,12 @@ def _amount(match: re.Match[str], whole: str) -> Fraction | None:
     if under == 0 or (short and not match["money"]) or (match["mixed"] and decimals):
         return None
     value = Fraction(int(whole + decimals), 10 ** len(decimals))
-    if match["mixed"]:
-        part = Fraction(int(match["mixed"].split()[-1]), under)
-        if part >= 1:
-            return None
-        value += part
-    else:
-        value /= under
+    part = Fraction(int(match["mixed"].split()[-1]), under) if match["mixed"] else 0
+    value = value + part if match["mixed"] else value / under
+    # nobody leaves a fraction so: 36 / 48 are two values
+    two = " /" in match[0] and whole[1:] and under > 9 and value.denominator < under
+    if part >= 1 or two:
+        return None
     factor = _SCALES.get((match["scale"] or "").lower()) or _SHORT_SCALES.get(short, 1)
     return value * factor * Fraction(10) ** int(match["exponent"] or 0)
 

@@ -123,7 +123,7 @@ def normalise(text: str) -> str:
     return text
 
 
-_WHOLE = late(r"(?<![\w.,/-])(-?(?>[0-9]{1,40}))(?:\.0{1,9}|(?<!(?<![0-9])[01])/1)(?![\w/^]|[.,][0-9])")
+_WHOLE = late(r"(?<![\w.,/-])(-?(?>[0-9]{1,40}))(?:\.0{1,9}|(?<!(?<![0-9])[01])/1)(?![\w/^]|[.,][0-9]|,-)")
 _DIGIT = late(r"[^\D0-9]|[\u066b\u066c]")
 _SIGNS = {"\u066b": ".", "\u066c": ","}
 
@@ -154,7 +154,7 @@ _FOREIGN = cue(
     r"(?:\b<foreign_answers>\b(?: (?!(?:n[ãa]o|non|nicht|niet) )\w{3,12}){0,2}?\s{0,2}"
     r"(?:\*\*)?\s{0,2}(?P<said><foreign_is>\b)?"
     r"|<answers_of_scripts>(?: \w{3,12})?(?:\*\*)?\s{0,2}(?P<links><is_of_scripts>)?)"
-    r"\s{0,2}(?(said):?|(?(links):?|(?:[:=]|[-\u2014]\s|\*\*:?|\n)))"
+    r"\s{0,2}(?(said):?|(?(links):?|(?:[:=\u2192\u27f6\u27a1\U0001f449]|[-\u2014]\s|\*\*:?|\n)))"
 )
 """Marks of answers in other languages, which are looked for where there is none in English."""
 _HEAD = 60
@@ -162,7 +162,7 @@ _HEAD = 60
 _BEFORE = cue(r"(?>[\W_\d]*)(?>(?:<before>(?![^\W_])(?>[\W_]*))*)")
 _AFTER_ASKED = cue(
     r"s?[*_`\"'\])>~ \t]{0,8}(?:\((?:final|[a-z]{2,20})\)[*_ \t]{0,4})?(?:=>|[:=|]|-{1,3}>?(?![0-9])"
-    r"|[\u2014\u2192\u21d2\u27f6\u279c]|$|\n)[*_ \t\u2192\u21d2]{0,8}(?:is\b:?)?"
+    r"|[\u2014\u2192\u21d2\u27f6\u279c\u27a1\U0001f449]|$|\n)[*_ \t\u2192\u21d2]{0,8}(?:is\b:?)?"
 )
 _QUOTED = late(r"\s[\"'`“‘][^\"'`”’]*\Z")
 """What stands before a mark that the line quotes, from its prompt or from somebody else, behind other words."""

@@ -119,7 +119,9 @@ def read_final(text: str, form: Form) -> str | None:
         return None
     passage, value = next(((p, v) for p in marked if (v := form.in_place(p)) is not None), (None, None))
     if passage is None or value is None:
-        unmarked = form.at_end(text[max((p.start for p in marked), default=0) :]) or None
+        # what an answer line has instead, such as "[your answer]" or an empty box, stands for none
+        holder = form.counts and any(p.text.lstrip(" *`")[:1] in tuple("[<{}_") for p in marked)
+        unmarked = None if holder else form.at_end(text[max((p.start for p in marked), default=0) :]) or None
         note("reply's end" if unmarked or marked else "no place", form.name, read=unmarked is not None)
         return unmarked
     final = value and _unless_taken_back(text[_end_of(text, passage, value, form) :], value, form)

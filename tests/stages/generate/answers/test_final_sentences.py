@@ -21,7 +21,7 @@ OPTIONS = ["iron", "tin", "zinc", "lead"]
         "The first takes 3 hours, the second 5 hours.|The 4 friends each pay $13.50.|"
         "She pays 5 now and 7 later|8 with 3 left over|甲8个，乙9个|60 mph for 2 hours, or 120 miles|"
         "12 before tax and 15 after tax|between $12 and $15|"
-        "5 (unordered) or 7 (ordered)|5 (placeholder, for now)|5 [TODO: compute]|5,"
+        "5 (unordered) or 7 (ordered)|36 / 48|the sum of the two angles|5 (placeholder, for now)|5 [TODO: compute]|5,"
     ).split("|"),
 )
 def test_read_number__of_two_numbers_side_by_side_is_none(text: str) -> None:
