@@ -105,9 +105,8 @@ def test_close__commits_what_was_put_and_ends_its_block(engine_for, store, jobs,
 
     with ThreadPoolExecutor(2) as pool:
         block = pool.submit(engine.run, "m", jobs(20))
-        wait_until(
-            lambda: engine.stats.replies == 20 and store.records
-        )  # the rest waits for the first commit
+        # what was not put at once waits for the first commit
+        wait_until(lambda: engine.stats.replies == 20 and store.records)
         assert not store.committed
         assert not block.done()
         closing = pool.submit(engine.close)
