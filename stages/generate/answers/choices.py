@@ -100,7 +100,7 @@ _ARTICLE = words.late(
 """What follows a label that is a word or a number of its sentence, as "A lamp" has."""
 _ITS_TEXT = words.late(r"[\s)\].:,*_`\"'“\u2013\u2014=(-]{1,8}(?:(?:the|an?)\s)?\Z")
 _ITEM = words.late(
-    r"(?m)^[\W_]{0,8}(?:[Oo]ption )?([A-Z])(?:\b[^\n]{0,200}([\u2713\u2714\u2705\u2717\u2718\u274c])"
+    rf"(?m)^[\W_]{{0,8}}(?:[Oo]ption )?([A-Z])(?:\b[^\n]{{0,200}}([{words.TICKS}{words.CROSSES}])"
     r"|[*_]{0,2}[.):|\]][^\n]*\w)[^\n]*"
 )
 """An option in a list, and its tick or cross."""
@@ -187,7 +187,7 @@ class _OptionReader(Form):
         signs = dict(zip(parts[1::3], parts[2::3], strict=True))
         if len(signs) < 3 or signs.keys() != {*self._exact.values()}:
             return super().at_end(text)
-        ticked = [label for label, sign in signs.items() if sign and sign in "\u2713\u2714\u2705"]
+        ticked = [label for label, sign in signs.items() if sign and sign in words.TICKS]
         sure = len(ticked) == 1 and not words.DOUBT.search(parts[-1])
         return super().at_end(parts[-1]) or (ticked[0] if sure else None)
 

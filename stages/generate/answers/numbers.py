@@ -160,9 +160,9 @@ def _amount(match: re.Match[str], whole: str) -> Fraction | None:
     value = Fraction(int(whole + decimals), 10 ** len(decimals))
     part = Fraction(int(match["mixed"].split()[-1]), under) if match["mixed"] else 0
     value = value + part if match["mixed"] else value / under
-    # nobody leaves a fraction so: 36 / 48 are two values
-    two = " /" in match[0] and whole[1:] and under > 9 and value.denominator < under
-    if part >= 1 or two:
+    # a fraction would be reduced: 36 / 48 are two values
+    is_pair = " /" in match[0] and whole[1:] and under > 9 and value.denominator < under
+    if part >= 1 or is_pair:
         return None
     factor = _SCALES.get((match["scale"] or "").lower()) or _SHORT_SCALES.get(short, 1)
     return value * factor * Fraction(10) ** int(match["exponent"] or 0)

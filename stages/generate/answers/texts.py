@@ -231,7 +231,7 @@ def _forms(answer: str) -> Iterator[str]:
     for _ in range(4):
         yield answer
         answer = without_markup(answer)
-        # what encloses the mark too closes behind the answer
+        # what opens before the mark closes behind the answer
         pairs = (p for p in _PAIRS if answer.endswith(p[1]) and answer.rstrip(p[1]).find(p[0]) < 1)
         pair = next(pairs, None) if len(answer) > 1 else None
         remark, led, polar = _REMARK.search(answer), _LED.match(answer), _polar(answer)

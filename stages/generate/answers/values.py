@@ -120,7 +120,7 @@ def read_final(text: str, form: Form) -> str | None:
     passage, value = next(((p, v) for p in marked if (v := form.in_place(p)) is not None), (None, None))
     if passage is None or value is None:
         # what an answer line has instead, such as "[your answer]" or an empty box, stands for none
-        holder = form.counts and any(p.text.lstrip(" *`")[:1] in tuple("[<{}_") for p in marked)
+        holder = form.counts and any(p.text.lstrip(" *`").startswith(tuple("[<{}_")) for p in marked)
         unmarked = None if holder else form.at_end(text[max((p.start for p in marked), default=0) :]) or None
         note("reply's end" if unmarked or marked else "no place", form.name, read=unmarked is not None)
         return unmarked

@@ -38,13 +38,15 @@ def _compile_cue(pattern: str, flags: int) -> re.Pattern[str]:
     return re.compile(_ROLE.sub(lambda role: phrases(role[1]), pattern), flags)
 
 
+TICKS, CROSSES = "\u2713\u2714\u2705", "\u2717\u2718\u274c"
 _QUIET = r"[\s\"'`*_$“‘({\[<\\>|:]"
 _NEGATION = cue(
     rf"(?:≠|!=|\\neq?\b|\[\s\]|¬|\b<not>|n['’]t|不[是为為]|[並并]?非|ليست?)[\s,:]{{0,3}}(?:<after_not>{_QUIET}{{1,4}}){{0,6}}{_QUIET}{{0,4}}\Z"
 )
 DENIED = cue(
     r"(?:(?:,? (?:and|or) |, )\(?[A-Z0-9]\b\)?){0,8}"
-    r"[\s\"'`*”’)$.\]}]{0,6}(?:[\u2717\u2718\u274c]|<is>\s(?:\w{1,9}\s){0,2}?<wrong>\b|(?:では|じゃ)[なあ]|是不?[错錯对對正]|[이가]\s?아"
+    rf"[\s\"'`*”’)$.\]}}]{{0,6}}(?:[{CROSSES}]"
+    r"|<is>\s(?:\w{1,9}\s){0,2}?<wrong>\b|(?:では|じゃ)[なあ]|是不?[错錯对對正]|[이가]\s?아"
     r"|(?:isn|wasn|aren|can|couldn|won|wouldn|doesn|don)['’]?t\b|can ?not\b"
     r"|[\[(](?:wrong|incorrect|no(?=\W*[).,;])|not <holds>\b)|was <earlier>\b|d(?:oes|id) not exist\b"
     r"|(?<![.!])(?<![.!]\s)[^.\n(]{0,40}\bbut (?:it|that|this)(?:['’]s| is| was)?[^.\n]{0,12}\b<wrong>\b)"
@@ -156,7 +158,7 @@ WITHDRAWS = cue(
     r"|<withdrawals>\b|\Anot (?:quite |really |at all )?(?:right|correct|true)\b)"
     r"|\A\W*(?:(?:actually|wait|oh|hmm),? )?no\W*\Z"
     r"|\A,\Z|\A\W*(?:placeholder|dummy(?: value| answer)?|todo|tbd)\b(?=\W*(?:[—:,;)\]-]|so\b|\Z))"
-    r"|不对|不對|错了|錯了|間違い|(?P<cross>[\u2717\u2718\u274c])"
+    rf"|不对|不對|错了|錯了|間違い|(?P<cross>[{CROSSES}])"
 )
 """What takes back what stands before it; a pronoun stands for the value that was named last, a cross for those of its
 sentence."""
@@ -172,7 +174,7 @@ CONDITION = cue(r"\b<condition>\b")
 """What makes all that its sentence states none of the answer."""
 DOUBT = cue(
     rf"(?!(?<=\bi )said\b|(?<=at )said){HEDGE.pattern}|\b(?:<doubt>|would(?! <would_state>\b))\b"
-    rf"|{CONDITION.pattern}|\(\?\)|[\u2717\u2718\u274c]"
+    rf"|{CONDITION.pattern}|\(\?\)|[{CROSSES}]"
     r"|如果|もし|만약|可能|也许|或许|无法|不确定|かもしれ|たぶん|아마"
     r"|(?:\A|[.!?]\s)(?:next|now|then),? (?:we|i) (?:need|must|have)\b"
 )
@@ -184,7 +186,7 @@ BROKEN_OFF = cue(
 )
 """An end that is none."""
 CONFIRMS = cue(
-    r"[\u2713\u2714\u2705]|\bno (?:mistake|error|problem)s?\b"
+    rf"[{TICKS}]|\bno (?:mistake|error|problem)s?\b"
     r"|\b(?:<confirms>(?! on\b| corrected)|(?:is|was|['’]s|are|all) (?:\w{2,9} )?<fine>)\b"
 )
 RIGHTLY = cue(

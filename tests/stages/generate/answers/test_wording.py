@@ -20,10 +20,17 @@ def test_read_final__takes_back_free_text_where_a_cue_says_so() -> None:
 def test_read_number__of_text_that_breaks_off_is_none() -> None:
     assert read_number("17 times 20 is 340. 17 times 3 is 51") == "51"
     assert read_number("17 times 20 is 340. 17 times") is None
-    assert read_number("Answer: [your answer here]\n\nSo 24 / 6 = 4.") is None
+    assert read_number("Answer: 5,") is None
     assert read_number("17 times 20 is 340. 17 times\n\n[Response truncated]") is None
     assert read_number("Flour costs $3 and sugar $2.\n\nThen we add the butter, which costs") is None
     assert read_number('I have to end with "Answer: …". The problem has 3 parts.') is None
+
+
+@with_cases(
+    "answer", ["5 (placeholder, for now)", "5 [TODO: compute]", "[your answer here]\n\nSo 24 / 6 = 4."]
+)
+def test_read_number__of_a_placeholder_is_none(answer: str) -> None:
+    assert read_number(f"Answer: {answer}") is None
 
 
 @with_cases(
