@@ -38,23 +38,27 @@ class Mention(NamedTuple):
     """Whether it is an ordinary word too, and counts only where it is stated."""
 
 
-def is_taken_back(tail: str, value: str, mentions: Sequence[Mention], *, free: bool = False) -> bool:
-    """Whether a text takes the answer before it back, or turns to another one; not if it states it again at last."""
+def is_taken_back(tail: str, value: str, mentions: Sequence[Mention], *, unknown: bool) -> bool:
+    """Whether a text takes the answer before it back, or turns to another one; not if it states it again at last.
+
+    An answer that nothing is known (`unknown`) is not taken back by a sentence that says so.
+    """
     taken_back = reopened = turned = False
     topic: str | None = value
     for low, high in sentence_spans(tail):
         begin = max(low, high - LONGEST_SENTENCE)
-        sentence, ends = tail[begin:high], not (free or tail[high:].strip())
+        sentence = tail[begin:high]
         inside = [
             m._replace(start=m.start - begin, end=m.end - begin) for m in mentions if begin <= m.start < high
         ]
         claim = _claim(sentence, value, inside)
         claim = None if claim == "other" and CHATTER.match(sentence) else claim  # a check has other values
         cued, turned = turned, words.TURNS.search(sentence) is not None
-        concludes = ends and low > 0 and not _ASIDE.match(sentence) and _concludes(sentence, inside)
-        turns = claim == "other" and (turned or cued or concludes)
-        denies = claim == "denied" or _withdraws(sentence, value, inside, topic)
-        taken_back = claim != "again" and (taken_back or turns or denies)
+        turns = claim == "other" and (turned or cued)
+        plain = words.CONDITION.split(sentence, maxsplit=1)[0]
+        lacks = words.LACKS.search(plain) or (not tail[high:].strip() and words.GIVES_UP.search(plain))
+        withdraws = not unknown and bool(lacks or _withdraws(plain, value, inside, topic))
+        taken_back = claim != "again" and (taken_back or turns or withdraws or claim == "denied")
         reopens = claim is None and (reopened or words.REOPENS.search(sentence) is not None)
         reopened = reopens and not words.CONFIRMS.search(sentence)
         topic = inside[-1].value if inside else topic
@@ -66,7 +70,7 @@ def _claim(
 ) -> Literal["again", "denied", "other"] | None:
     """What a sentence makes of the last value that it states: the answer again, or denied, or another one."""
     claim: Literal["other"] | None = None
-    supposes = bool(mentions) and words.CONDITION.search(sentence) is not None
+    supposes = "would" in sentence or words.CONDITION.search(sentence) is not None
     for mention in reversed(mentions):
         ends = (LINE_END if mention.weak else words.ENDS).match(sentence, mention.end)
         affirmed = words.is_affirmed(sentence, mention.start, mention.end)
@@ -80,18 +84,14 @@ def _claim(
     return claim
 
 
-def _concludes(sentence: str, mentions: Sequence[Mention]) -> bool:
-    """Whether a sentence states its only value, after "is" or "so"."""
-    strong = [m.start for m in mentions if not m.weak]
-    return len(strong) == 1 and bool(words.is_stated(sentence, strong[0]) or words.RESULT.search(sentence))
-
-
 def _withdraws(sentence: str, value: str, mentions: Sequence[Mention], topic: str | None) -> bool:
     """Whether a sentence takes the answer back, and not another value that it or the one before it names."""
     for cue in words.WITHDRAWS.finditer(sentence):
         named = [m.value for m in mentions if m.end <= cue.start() or cue["cross"]] or [topic]
         topics = named if cue["cross"] else named[-1:] if cue["pronoun"] else [value]
-        if value in topics and not words.HEDGE.search(sentence, 0, cue.start()):
+        # "it cannot be 25" denies what comes after it
+        ahead = [m.value for m in mentions if not m.weak and 0 <= m.start - cue.end() < 3]
+        if value in (ahead or topics):
             return True
     return False
 
@@ -108,8 +108,6 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 SUM_RESULT = words.late(
     r"(?:[=≈⇒→]|\b(?:is|gives?|makes?|equals?|yields?|totals?|leaves?))[\s\"'`*_$(]{0,6}$", re.IGNORECASE
 )
-_ASIDE = words.late(r"\s*(?:\(|[-*•+] [^\n]{1,60}[:=])")
-"""A remark in brackets, or a value by its name in a list."""
 _BRACKETED = words.late(r"\([^()]*\)")
 _APART = words.cue(rf"[.;(\n]|{words.REASON.pattern}")
 _CLAUSE = words.late(r"[,;](?![0-9])\s?(?:and\s|or\s)?|\s(?:and|und|et|y(?!\s?=)|и|[&/\u2014\u2013-])\s")
@@ -150,7 +148,7 @@ def is_one_of_several(sentence: str, low: int, chosen: Mention, mentions: Sequen
     return False
 
 
-_ONE_WORD = words.late(r"\s?[^\W\d_]{1,15}(?:\(|,?\s?(?:(?:and|or|und|oder|et|ou|y|o|и|или)\s)?)")
+_ONE_WORD = words.late(r"\s?[^\W\d_]{1,15}(?:\(|,?\s{0,2}(?:(?:and|or|und|oder|et|ou|y|o|и|или)\s)?)")
 """What makes a range, a choice or one quantity of two numbers, in whatever language."""
 
 
@@ -158,13 +156,13 @@ def hedges(line: str, mentions: Sequence[Mention], form: Form) -> bool:
     """Whether two neighbours of different value are alternatives of each other, or a pair where one is due."""
     for left, right in pairwise(mentions):
         gap = line[left.end : right.start]
+        bare = _BRACKETED.sub("", gap)
         alike = left.value == right.value
         amount = line[left.start] in "$€£¥₹" and words.RELATES.search(gap)  # $520 in 13 weeks
         joins = form.counts and not (amount or (alike and left.value) or words.is_stated(line, right.start))
-        if joins and _ONE_WORD.fullmatch(gap):
+        if joins and _ONE_WORD.fullmatch(bare):
             return not words.REASON.match(gap)
-        calculated = left.value is None and words.is_stated(line, right.start)
-        if alike or calculated or len(gap) > 60 or not words.GAP.fullmatch(bare := _BRACKETED.sub("", gap)):
+        if alike or left.value is None or len(gap) > 60 or not words.GAP.fullmatch(bare):
             continue
         remark = gap.lstrip(" *_`\"')$")[:1] in ("(", ".") or words.EQUATES.search(gap)
         weak = (left.weak or right.weak) and not LINE_END.match(line, right.end)

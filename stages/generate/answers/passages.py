@@ -162,7 +162,7 @@ _HEAD = 60
 _BEFORE = cue(r"(?>[\W_\d]*)(?>(?:<before>(?![^\W_])(?>[\W_]*))*)")
 _AFTER_ASKED = cue(
     r"s?[*_`\"'\])>~ \t]{0,8}(?:\((?:final|[a-z]{2,20})\)[*_ \t]{0,4})?(?:=>|[:=|]|-{1,3}>?(?![0-9])"
-    r"|[\u2014\u2192\u21d2\u27f6\u279c\u27a1\U0001f449]|$|\n)[*_ \t\u2192\u21d2]{0,8}(?:is\b:?)?"
+    r"|[\u2014\u2192\u21d2\u27f6\u279c\u27a1\U0001f449]|\n)[*_ \t\u2192\u21d2]{0,8}(?:is\b:?)?"
 )
 _QUOTED = late(r"\s[\"'`“‘][^\"'`”’]*\Z")
 """What stands before a mark that the line quotes, from its prompt or from somebody else, behind other words."""
@@ -177,12 +177,6 @@ _AFTER_SAID = cue(
 )
 OTHER_TOPIC = cue(r"\b(?!confident (?:that|the|it)\b)(?:<other_topic>|sure(?! that))\b")
 _CLAUSE = late(r"[.!?;:\n]|, (?:but|so|yet) ")
-_IS_THE = cue(
-    r"(?:,? (?:which|(?:and )?(?:that|this)))?(?:['’]s|\s(?:is|are|was)) (?:then "
-    r"|thus |therefore |indeed |clearly )?(?:the|my|our) (?:final |correct |right |only |best |overall |required "
-    r"|desired )*(?:answer|result|solution|value|one|option|choice)\b"
-)
-_LONGEST_SUBJECT = 3000
 _CLOSING_TAG = late(r"</|\[/|<\|")
 _UNWRAPPED = late(
     r"(?:[\s*_`$>\"'“‘(\[|\\]{0,12}|\s*[^\n]{0,160}?)"
@@ -268,22 +262,9 @@ def _place(text: str, mark: re.Match[str]) -> _Place | None:
     quoted = (word and _QUOTED.search(before, word.end())) or _QUOTED_LINE.match(text, max(0, at - 1))
     if quoted or (not begins and CONDITION.search(_CLAUSE.split(before)[-1])):
         return None
-    spot = _subject(text, at, end)
-    if spot is None and (begins or _MARK_ITSELF.match(text, at) or _TABLE.match(text, end)):
-        after = _AFTER_ASKED.match(text, end)
-        spot = (Rank.ASKED, after.end(), "") if after else None
-    return spot or _statement(text, at, end)
-
-
-def _subject(text: str, at: int, end: int) -> _Place | None:
-    """What stands before "is the answer"."""
-    if text[end : end + 1] in (":", "="):
-        return None
-    verb = _IS_THE.search(text, max(0, at - 48), end)
-    if verb is None or verb.end() != end:
-        return None
-    line = text.rfind("\n", max(0, verb.start() - _LONGEST_SUBJECT), verb.start()) + 1
-    return Rank.SAID, max(line, verb.start() - _LONGEST_SUBJECT), f"{verb.start()}"
+    asked = begins or _MARK_ITSELF.match(text, at) or _TABLE.match(text, end)
+    after = _AFTER_ASKED.match(text, end) if asked else None
+    return (Rank.ASKED, after.end(), "") if after else _statement(text, at, end)
 
 
 def _statement(text: str, at: int, end: int) -> _Place | None:
@@ -296,8 +277,6 @@ def _statement(text: str, at: int, end: int) -> _Place | None:
 
 
 def _passage(text: str, rank: Rank, start: int, kind: str) -> Passage:
-    if kind.isdigit():  # the end of what is the answer
-        return Passage(re.split(r"[.!?;:]\s", text[start : int(kind)])[-1], rank, boxed=False, start=start)
     tail, boxed = text[start : start + TAIL], kind == "box"
     if kind == "field":
         return Passage(_field(tail), rank, boxed=False, start=start)
@@ -350,7 +329,6 @@ def end_of_brackets(text: str, at: int, brackets: re.Pattern[str], depth: int = 
 
 # ---- places without a mark
 
-_FENCED = late(r"```[\w+-]{0,12}[ \t]*\n((?:(?!```)(?>[^\n]*)\n){1,200}?)[ \t]*```")
 _CODE = late(r"```[\w+-]{0,12}[ \t]*\n(?:(?!```)[^\n]*\n){2,200}?[ \t]*```")
 
 
@@ -391,13 +369,3 @@ def bold_passages(line: str) -> Iterator[str]:
     """Bold passages of a line, the last one first."""
     for match in reversed(deque(_BOLD.finditer(line), maxlen=CANDIDATES)):
         yield (match[1] or match[2]).strip()
-
-
-def fenced_block(text: str) -> str | None:
-    """What stands in a fenced block that ends the text, but for polite words after it; None if there is none."""
-    tail = text[-TAIL:]
-    last = deque(_FENCED.finditer(tail), maxlen=1)
-    if not last:
-        return None
-    after = tail[last[0].end() :].strip()
-    return last[0][1] if not after or CHATTER.match(after) else None

@@ -25,6 +25,11 @@ _HOLDER = words.late(r"<(?:text|number|letter|json|value|answer|your answer)>", 
 _LED = words.cue(r"(?:(?:it|that|this)(?:['’]s|\s(?:is|was))|<adverbs>,?|<led_by>)\s")
 _POLAR = words.cue(r"(<polar>)(?=\s*[,.;:!—–-]|[，。！])(?!\W*(?:but|i can|i will|i['’](?:ll|d))\b)")
 _UNPOLAR = words.cue(r"\b(?:<polar>|wait|actually|however|sometimes)\b")
+_SUBJECT_OF_ANSWER = words.cue(
+    r"(?:,? (?:and )?(?:that|this))? (?:is|was|are) (?:the|my|our) (?:\w{3,9} )?answer\W*\Z"
+)
+"""What follows an answer that a reply ends with: "X is the answer"."""
+_FENCED = words.late(r"(?s)\A.*```\w*\n([^`]{1,2000}?)\s*```\s*\Z")
 _STOP = words.late(r"[^\W\d_]{2}[.!?;]\s")
 _BOLD = words.late(r"\*\*[^*\n]+\*\*")
 _PAIRS = (*zip("$\"“'`([<", "$\"”'`)]>", strict=True), ("\\(", "\\)"))
@@ -94,7 +99,8 @@ class TextForm(Form):
 
     def at_end(self, text: str) -> str | None:
         """A reply that is nothing else; else the words in bold before an explanation, or of a short last statement."""
-        line = without_markup(places.fenced_block(text) or text)
+        text = _SUBJECT_OF_ANSWER.sub("", text)
+        line = without_markup(_FENCED.sub(r"\1", text))
         if (polar := _polar(line)) is not None:
             return polar
         alone = "\n" not in line and not (_STOP.search(line) or words.STATEMENT.match(line))
@@ -173,8 +179,6 @@ def fold(line: str, exact: frozenset[str] = frozenset()) -> str:
     >>> fold("The U.S. Post-Office,  3.5 km")
     'us post office 3.5 km'
     """
-    if "unicode" not in exact:
-        line = places.normalise(line)  # as replies are before they are read
     for _ in range(8):  # each step may lay bare something for another one
         before, line = line, _less(line, exact)
         if line == before:
@@ -185,7 +189,7 @@ def fold(line: str, exact: frozenset[str] = frozenset()) -> str:
 def _less(line: str, exact: frozenset[str]) -> str:
     original = line
     if "unicode" not in exact:
-        line = unicodedata.normalize("NFKC", line)
+        line = unicodedata.normalize("NFKC", places.normalise(line))  # as replies are before they are read
     if "case" not in exact:
         line = line.casefold()
     if "punctuation" not in exact:

@@ -54,6 +54,10 @@ class Form(ABC):
         """Every value in what follows an answer."""
         return self.mentions(text)
 
+    def text_of(self, value: str) -> str:
+        """What a value says."""
+        return value
+
     def first_line(self, tail: str) -> str:
         """The part of what follows a mark in which a value may stand."""
         return first_line(tail, self.longest)
@@ -119,8 +123,7 @@ def read_final(text: str, form: Form) -> str | None:
         return None
     passage, value = next(((p, v) for p in marked if (v := form.in_place(p)) is not None), (None, None))
     if passage is None or value is None:
-        # what an answer line has instead, such as "[your answer]" or an empty box, stands for none
-        holder = form.counts and any(p.text.lstrip(" *`").startswith(tuple("[<{}_")) for p in marked)
+        holder = form.counts and any(_HOLDER.match(p.text) for p in marked)
         unmarked = None if holder else form.at_end(text[max((p.start for p in marked), default=0) :]) or None
         note("reply's end" if unmarked or marked else "no place", form.name, read=unmarked is not None)
         return unmarked
@@ -131,10 +134,15 @@ def read_final(text: str, form: Form) -> str | None:
     return final or None
 
 
+_HOLDER = words.late(r"[ *`$]*(?:[\[<{}_]|[A-Za-z]\W{1,5}where\b)")
+"""What an answer line has instead of a number: "[your answer]", an empty box, or "x", which is explained below."""
+
+
 def _unless_taken_back(tail: str, value: str, form: Form) -> str:
     """An answer; `REFUSED` if what follows takes it back, or states another one."""
     tail = tail[-places.TAIL :]
-    return REFUSED if is_taken_back(tail, value, form.later(tail, value), free=form.free) else value
+    unknown = words.DECLINES.match(form.text_of(value)) is not None
+    return REFUSED if is_taken_back(tail, value, form.later(tail, value), unknown=unknown) else value
 
 
 def _end_of(text: str, passage: Passage, value: str, form: Form) -> int:
@@ -201,8 +209,6 @@ _LEFT_SIDE = words.late(
 
 def whole(line: str, form: Form) -> str | None:
     """The value that a line is, with nothing but decoration around it."""
-    if len(line) > form.longest and " " in line:
-        return None
     mentions = form.mentions(line)
     if len(mentions) != 1:
         return None
@@ -232,8 +238,9 @@ def at_end(text: str, form: Form) -> str | None:
             stated = [m for m in mentions if m.value == value or not value]
             if not value or any(map(words.DECLINES.match, _SENTENCE.split(near[: mentions[0].start])[:-1])):
                 return None
-            tail = [p for p in _STOP_OR_LINE.split(text[text.rfind(near) :]) if not places.CHATTER.match(p)]
-            return None if _is_doubtful("\n".join(tail), mentions, stated[0]) else value
+            parts = _STOP_OR_LINE.split(text[text.rfind(near) :])
+            tail = "\n".join(p for p in parts if words.LACKS.search(p) or not places.CHATTER.match(p))
+            return None if _is_doubtful(tail, mentions, stated[0]) else value
     return None
 
 
@@ -255,6 +262,7 @@ def _is_doubtful(tail: str, mentions: Sequence[Mention], at: Mention) -> bool:
     opened = words.REOPENS.search(tail, begin)
     return (
         words.DOUBT.search(tail, begin) is not None
+        or words.LACKS.search(tail, at.end) is not None
         or words.breaks_off(tail)
         or _UNFINISHED.search(tail, at.end) is not None
         or (opened is not None and words.CONFIRMS.search(tail, opened.end()) is None)
@@ -287,7 +295,8 @@ def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str 
             chosen = chosen or (_loose_value(line[:high], affirmed, form) if loose else None)
             if chosen is None and last and form.counts_things and not all(m.weak for m in inside):
                 return None  # the text does not end up with what an earlier sentence says
-            if chosen is not None and loose and words.DOUBT.search(words.REASON.split(line, maxsplit=1)[0]):
+            doubted = words.DOUBT.search(words.REASON.split(line, maxsplit=1)[0])
+            if chosen is not None and loose and (doubted or words.LACKS.search(line[: chosen.start])):
                 return REFUSED
         if chosen is not None:
             position = mentions.index(chosen) if chosen in mentions else 0
@@ -355,11 +364,15 @@ def _is_remark(line: str, low: int, at: Mention, form: Form) -> bool:
     return form.counts and _REMARK.search(line, max(low, at.start - 80), at.start) is not None
 
 
+_MARKED_LABEL = words.late(r"[(\[]|(?<=\[[xX]\] )")
+"""Where a label in brackets begins, or behind a checked box."""
+
+
 def _loose_value(line: str, affirmed: Sequence[Mention], form: Form) -> Mention | None:
-    """The label in brackets, or the only number with a unit, of an answer line's first sentence."""
+    """The label in brackets or behind a check, or the only number with a unit, of an answer line's first sentence."""
     strong = [m for m in affirmed if not m.weak]
     if form.labels:
-        return next((m for m in reversed(strong) if line[m.start] in "(["), None)
+        return next((m for m in reversed(strong) if _MARKED_LABEL.match(line, m.start)), None)
     heads = [m for m in strong if not form.counts_things or not words.NEARLY_RELATES.search(line[: m.start])]
     counted = [m for m in heads if not form.counts_things or line[m.start] in "$€£" or _noun(line, m, form)]
     return counted[0] if len(heads) == len(counted) == 1 else None

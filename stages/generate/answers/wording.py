@@ -148,20 +148,41 @@ TURNS = cue(
 WITHDRAWS = cue(
     r"\b(?:(?:(?:the|my|our|this|that) (?:\w{2,9} ){0,2}<above>(?: (?:above|before|line|given))?|verification|something"
     r"|(?P<pronoun>that|this|it|which))(?:(?:['’]s| (?:\w+ly |just )?<looks>) (?!not\b|n['’]t)(?:\w{2,9} )?<wrong>\b"
+    r"(?! to\b)"
     r"|(?:['’]s| <can>)? ?(?:n['’]?t|not|never|hardly) (?:\w{2,9} ){0,2}?<holds>\b|(?: \w+ly)? <conflicts>\b)"
     r"|do(?:es)?(?: not|n['’]?t) <trusts> (?:that|this|it|(?:the|my) answer)\b(?! (?:\w+ ){0,3}<wrong>)"
-    r"|<drops> (?:that|this|it|(?:the|this|my|all of the) (?:\w{2,9} )?<above>"
+    r"|(?<!n['’]t )(?<!not )<drops> (?:that|this|it|(?:the|this|my|all of the) (?:\w{2,9} )?<above>"
     r"|my|the previous|everything(?! else)|what i)\b"
-    r"|I(?:(?:['’]m| am) (?:not|no longer) (?:\w+ )?<sure>\b(?! (?:why|how|what))| (?:\w+ ){0,2}doubts?\b"
-    r"| (?:was|am|['’]m) (?:wrong|mistaken|off)\b(?! about (?!this|that))"
-    r"| (?:\w+ ){0,2}<mistook>\b|(?:['’]m|['’]ve)? (?:\w+ )?<gives_up>\b)"
+    r"|I(?:(?:['’]m| am) (?:not|no longer) (?:\w+ )?<sure>\b(?! (?:why|how|what|who|when|where|in|whether)\b)"
+    r"| (?:\w+ ){0,2}doubts?\b"
+    r"| (?:was|am|['’]m) (?:wrong|mistaken|off)\b(?! about (?!this|that))| (?:\w+ ){0,2}<mistook>\b)"
     r"|<withdrawals>\b|\Anot (?:quite |really |at all )?(?:right|correct|true)\b)"
     r"|\A\W*(?:(?:actually|wait|oh|hmm),? )?no\W*\Z"
     r"|\A,\Z|\A\W*(?:placeholder|dummy(?: value| answer)?|todo|tbd)\b(?=\W*(?:[—:,;)\]-]|so\b|\Z))"
-    rf"|不对|不對|错了|錯了|間違い|(?P<cross>[{CROSSES}])"
+    rf"|撤回|取り消|收回|취소|(?P<cross>[{CROSSES}]|不对|不對|错了|錯了|間違い)"
 )
 """What takes back what stands before it; a pronoun stands for the value that was named last, a cross for those of its
 sentence."""
+_I = r"\bI(?:['’](?:m|ve|d|ll))? (?:\w+ ){0,2}?"
+_CANNOT = r"(?:can|could)(?:n['’]?t| ?not)|can['’]?t|not able to|unable to"
+_STOP = r"\W*\Z|[.,;:!)]|\s[—–-]"
+LACKS = cue(
+    rf"{_I}(?:{_CANNOT}|(?:do|did|wo)(?:n['’]?t| ?not)) (?:\w+ )?<settle>(?={_STOP}|\s<answer_words>\b)"
+    r"|\b(?:I (?:leave|pass)|I\b[^.!?\n]{0,40} (?:lack|at a loss"
+    rf"|no(?:thing (?:better|else|to (?:put|offer))| (?:\w+ ){{0,2}}<resolve>)(?={_STOP}"
+    r"|\s(?:there|for|of|to|what|which|who|when|about (?:that|it|this)|<answer_words>)\b))"
+    rf"|<cannot>\s(?:l[ea]s?\s)?<resolve>(?={_STOP})|<no_answer>"
+    r"|(?:(?:please|kindly|could you|can you) <requests>|<requests> me)\b"
+    r"(?! (?:\w+ ){0,2}(?:next|another|more|other|further|any)\b)"
+    r"|let me know (?:which (?:of|one|it)|when you(?:['’]re| are) ready)|I(?:['’]d| would) (?:need|have to know))\b"
+    r"|[無无]法(?:[确確]定|[给給]出|回答|[计計]算|判断|得出|知道)|[请請](?:重新)?(?:上传|提供|发)"
+    r"|(?:でき|[わ分]かり|られてい)ません(?!が)|수 없습니다"
+)
+"""What says that there is no answer: it cannot be found or told, or what it takes lacks, and may be asked for."""
+GIVES_UP = cue(
+    rf"{_I}(?:{_CANNOT}|(?:do|did)(?:n['’]?t| not) know)\b(?! (?:\w+ )?<caveats>\b)(?![^.!?\n]*\bbut\b)"
+)
+"""What says so where nothing comes after it."""
 DROPS = cue(r"\b<drops> (?:(?:the|that|my|this) )?\Z")
 """What takes back the value right after it, of an answer that was given."""
 REOPENS = cue(r"\b<lets_me> (?:\w+ )?<reopens>\b|\b(?:<pauses>(?! (?:for|until|time)\b)|h+mm+|oh no)\b")
@@ -194,7 +215,7 @@ RIGHTLY = cue(
 )
 """What says of the value before it that it is the answer."""
 ENDS = cue(
-    r"[\s\"'`*_)\]}”’»$~/^]*(?:\Z|:\W*\Z|[.,;!?…\u2014\u2013\u2192-]|\((?![^()\n]{1,40}\)\s\w)|<-|[^\x00-\x7f\w]|<ends>\b|(?:is|does|did|has|sein)"
+    r"[\s\"'`*_)\]}”’»$~/^]*(?:\Z|:\W*\Z|[.,;!?…\u2014\u2013\u2192-]|\((?![^()\n]{1,40}\)\s\w)|<-|[^\x00-\x7f\w€£¥₹]|<ends>\b|(?:is|does|did|has|sein)"
     r"(?: not)?\W*\Z)"
 )
 """What follows a value that ends its clause."""

@@ -1,4 +1,4 @@
-"""What follows an answer lets it stand or takes it back: rates over phrasings, most without a cue."""
+"""What follows an answer lets it stand or takes it back: rates over phrasings."""
 
 from __future__ import annotations
 
@@ -105,7 +105,6 @@ TAKEN_BACK = (
     "Kindly grade {b} instead.",
     "(fixed: {b})",
     "My pen slipped. The outcome is {b}.",
-    "It has to be {b}, as hint three demands.",
     "I was careless there and must say {b}.",
     "Disregard the line above.",
     "That was not right.",
