@@ -93,8 +93,8 @@ def newest_of(receipts: Iterable[Receipt]) -> dict[Region, Receipt]:
 
 
 def graders_of(receipts: Iterable[Receipt]) -> tuple[str, ...]:
-    """Versions of the graders that graded some regions, in order."""
-    return tuple(sorted({version for receipt in receipts for version in receipt.grader.split("+")}))
+    """Versions of the graders that graded some regions, in order: 2 before 20."""
+    return tuple(sorted(sorted({name for entry in receipts for name in entry.grader.split("+")}), key=len))
 
 
 def to_line(receipt: Receipt) -> bytes:

@@ -83,9 +83,9 @@ def test_uncounted_trials__are_recorded_and_in_no_counter(counted, recorded, lat
         ([GRADER, IMPORTED], ""),
         ([], ""),
         (["2"], "Grader version 2 graded"),
-        (["2", GRADER], f"graders {GRADER} and 2 meet"),
+        (["2", GRADER], f"graders 2 and {GRADER} meet"),
         (["2", "3", "4"], "graders 2, 3 and 4 meet"),
-        ([f"2+{GRADER}"], f"graders {GRADER} and 2 meet"),
+        ([f"{GRADER}+2"], f"graders 2 and {GRADER} meet"),
     ],
 )
 def test_graders__are_told_where_they_are_several_or_older(graders, said):
