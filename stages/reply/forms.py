@@ -86,10 +86,6 @@ def _named_ending(reason: str) -> Ending:
     return Ending(next(kinds, "unknown"), short_text(reason))
 
 
-def _as_it_is(document: dict[str, object]) -> dict[str, object]:
-    return document
-
-
 @dataclass(frozen=True, slots=True)
 class ReplyForm:
     """Names of the fields in the replies of one API."""
@@ -116,7 +112,7 @@ class ReplyForm:
     """Where it has tokens of the prompt that the endpoint had in its cache."""
     apart: tuple[str, ...] = ()
     """Fields of ``usage`` with tokens of the prompt that are not among `prompt_tokens`."""
-    read: Callable[[dict[str, object]], dict[str, object]] = _as_it_is
+    read: Callable[[dict[str, object]], dict[str, object]] = dict
     """Makes what the other fields speak of out of a reply."""
 
 
