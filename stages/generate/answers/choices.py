@@ -177,7 +177,7 @@ class _OptionReader(Form):
 
     def text_of(self, value: str) -> str:
         """An option's text."""
-        return next(text for text, label in self._exact.items() if label == value)
+        return next((text for text, label in self._exact.items() if label == value), "")
 
     def later(self, text: str, value: str) -> Sequence[Mention]:  # noqa: ARG002 - it does not matter
         """Every label, and every option's text but for those that are denied: reasons speak of options so."""

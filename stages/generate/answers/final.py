@@ -41,7 +41,7 @@ class Mention(NamedTuple):
 def is_taken_back(tail: str, value: str, mentions: Sequence[Mention], *, unknown: bool) -> bool:
     """Whether a text takes the answer before it back, or turns to another one; not if it states it again at last.
 
-    An answer that nothing is known (`unknown`) is not taken back by a sentence that says so.
+    An answer that says that nothing is known (`unknown`) is not taken back by a sentence that says so.
     """
     taken_back = reopened = turned = False
     topic: str | None = value
@@ -55,10 +55,11 @@ def is_taken_back(tail: str, value: str, mentions: Sequence[Mention], *, unknown
         claim = None if claim == "other" and CHATTER.match(sentence) else claim  # a check has other values
         cued, turned = turned, words.TURNS.search(sentence) is not None
         turns = claim == "other" and (turned or cued)
-        plain = words.CONDITION.split(sentence, maxsplit=1)[0]
-        lacks = words.LACKS.search(plain) or (not tail[high:].strip() and words.GIVES_UP.search(plain))
-        withdraws = not unknown and bool(lacks or _withdraws(plain, value, inside, topic))
-        taken_back = claim != "again" and (taken_back or turns or withdraws or claim == "denied")
+        ends = words.GIVES_UP.search(sentence) if not tail[high:].strip() else None
+        lacks = None if unknown else words.LACKS.search(sentence) or ends
+        has_none = lacks is not None and not _IF.search(sentence, 0, lacks.start())
+        denies = claim == "denied" or has_none or _withdraws(sentence, value, inside, topic)
+        taken_back = claim != "again" and (taken_back or turns or denies)
         reopens = claim is None and (reopened or words.REOPENS.search(sentence) is not None)
         reopened = reopens and not words.CONFIRMS.search(sentence)
         topic = inside[-1].value if inside else topic
@@ -70,7 +71,7 @@ def _claim(
 ) -> Literal["again", "denied", "other"] | None:
     """What a sentence makes of the last value that it states: the answer again, or denied, or another one."""
     claim: Literal["other"] | None = None
-    supposes = "would" in sentence or words.CONDITION.search(sentence) is not None
+    would = "would" in sentence and not words.TURNS.match(sentence.lstrip())
     for mention in reversed(mentions):
         ends = (LINE_END if mention.weak else words.ENDS).match(sentence, mention.end)
         affirmed = words.is_affirmed(sentence, mention.start, mention.end)
@@ -79,9 +80,12 @@ def _claim(
             return "denied"
         if mention.value == value and affirmed and (ends or words.RIGHTLY.match(sentence, mention.end)):
             return claim or "again"
-        if mention.value and affirmed and ends and not supposes:
+        if mention.value and affirmed and ends and not (would or words.CONDITION.search(sentence)):
             claim = "other"
     return claim
+
+
+_IF = words.cue(r"\b(?:if|unless|falls|wenn)\b")
 
 
 def _withdraws(sentence: str, value: str, mentions: Sequence[Mention], topic: str | None) -> bool:
@@ -89,9 +93,7 @@ def _withdraws(sentence: str, value: str, mentions: Sequence[Mention], topic: st
     for cue in words.WITHDRAWS.finditer(sentence):
         named = [m.value for m in mentions if m.end <= cue.start() or cue["cross"]] or [topic]
         topics = named if cue["cross"] else named[-1:] if cue["pronoun"] else [value]
-        # "it cannot be 25" denies what comes after it
-        ahead = [m.value for m in mentions if not m.weak and 0 <= m.start - cue.end() < 3]
-        if value in (ahead or topics):
+        if value in topics and not _IF.search(sentence, 0, cue.start()):
             return True
     return False
 

@@ -177,6 +177,10 @@ _AFTER_SAID = cue(
 )
 OTHER_TOPIC = cue(r"\b(?!confident (?:that|the|it)\b)(?:<other_topic>|sure(?! that))\b")
 _CLAUSE = late(r"[.!?;:\n]|, (?:but|so|yet) ")
+_IS_THE = cue(
+    r"(?:,? (?:which|(?:and )?(?:that|this)))?(?:['’]s|\s(?:is|are|was)) (?:(?:then|thus|therefore|indeed|clearly) )?"
+    r"(?:the|my|our) (?:(?:final|correct|right|only|best|overall|required|desired) )*answer\b"
+)
 _CLOSING_TAG = late(r"</|\[/|<\|")
 _UNWRAPPED = late(
     r"(?:[\s*_`$>\"'“‘(\[|\\]{0,12}|\s*[^\n]{0,160}?)"
@@ -262,9 +266,19 @@ def _place(text: str, mark: re.Match[str]) -> _Place | None:
     quoted = (word and _QUOTED.search(before, word.end())) or _QUOTED_LINE.match(text, max(0, at - 1))
     if quoted or (not begins and CONDITION.search(_CLAUSE.split(before)[-1])):
         return None
-    asked = begins or _MARK_ITSELF.match(text, at) or _TABLE.match(text, end)
+    spot = _subject(text, at, end)
+    asked = spot is None and (begins or _MARK_ITSELF.match(text, at) or _TABLE.match(text, end))
     after = _AFTER_ASKED.match(text, end) if asked else None
-    return (Rank.ASKED, after.end(), "") if after else _statement(text, at, end)
+    return spot or ((Rank.ASKED, after.end(), "") if after else _statement(text, at, end))
+
+
+def _subject(text: str, at: int, end: int) -> _Place | None:
+    """What stands before "is the answer"."""
+    verb = _IS_THE.search(text, max(0, at - 48), end)
+    if verb is None or verb.end() != end or text[end : end + 1] in (":", "="):
+        return None
+    low = max(0, verb.start() - TAIL)
+    return Rank.SAID, max(low, text.rfind("\n", low, verb.start()) + 1), f"{verb.start()}"
 
 
 def _statement(text: str, at: int, end: int) -> _Place | None:
@@ -277,6 +291,8 @@ def _statement(text: str, at: int, end: int) -> _Place | None:
 
 
 def _passage(text: str, rank: Rank, start: int, kind: str) -> Passage:
+    if kind.isdigit():  # the end of what is the answer
+        return Passage(re.split(r"[.!?;:]\s", text[start : int(kind)])[-1], rank, boxed=False, start=start)
     tail, boxed = text[start : start + TAIL], kind == "box"
     if kind == "field":
         return Passage(_field(tail), rank, boxed=False, start=start)
@@ -329,6 +345,7 @@ def end_of_brackets(text: str, at: int, brackets: re.Pattern[str], depth: int = 
 
 # ---- places without a mark
 
+_FENCED = late(r"```[\w+-]{0,12}[ \t]*\n((?:(?!```)(?>[^\n]*)\n){1,200}?)[ \t]*```")
 _CODE = late(r"```[\w+-]{0,12}[ \t]*\n(?:(?!```)[^\n]*\n){2,200}?[ \t]*```")
 
 
@@ -369,3 +386,10 @@ def bold_passages(line: str) -> Iterator[str]:
     """Bold passages of a line, the last one first."""
     for match in reversed(deque(_BOLD.finditer(line), maxlen=CANDIDATES)):
         yield (match[1] or match[2]).strip()
+
+
+def fenced_block(text: str) -> str | None:
+    """What stands in a fenced block that ends the text, but for polite words after it; None if there is none."""
+    last = deque(_FENCED.finditer(tail := text[-TAIL:]), maxlen=1)
+    after = tail[last[0].end() :].strip() if last else ""
+    return last[0][1] if last and (not after or CHATTER.match(after)) else None

@@ -25,11 +25,6 @@ _HOLDER = words.late(r"<(?:text|number|letter|json|value|answer|your answer)>", 
 _LED = words.cue(r"(?:(?:it|that|this)(?:['’]s|\s(?:is|was))|<adverbs>,?|<led_by>)\s")
 _POLAR = words.cue(r"(<polar>)(?=\s*[,.;:!—–-]|[，。！])(?!\W*(?:but|i can|i will|i['’](?:ll|d))\b)")
 _UNPOLAR = words.cue(r"\b(?:<polar>|wait|actually|however|sometimes)\b")
-_SUBJECT_OF_ANSWER = words.cue(
-    r"(?:,? (?:and )?(?:that|this))? (?:is|was|are) (?:the|my|our) (?:\w{3,9} )?answer\W*\Z"
-)
-"""What follows an answer that a reply ends with: "X is the answer"."""
-_FENCED = words.late(r"(?s)\A.*```\w*\n([^`]{1,2000}?)\s*```\s*\Z")
 _STOP = words.late(r"[^\W\d_]{2}[.!?;]\s")
 _BOLD = words.late(r"\*\*[^*\n]+\*\*")
 _PAIRS = (*zip("$\"“'`([<", "$\"”'`)]>", strict=True), ("\\(", "\\)"))
@@ -99,8 +94,7 @@ class TextForm(Form):
 
     def at_end(self, text: str) -> str | None:
         """A reply that is nothing else; else the words in bold before an explanation, or of a short last statement."""
-        text = _SUBJECT_OF_ANSWER.sub("", text)
-        line = without_markup(_FENCED.sub(r"\1", text))
+        line = without_markup(places.fenced_block(text) or text)
         if (polar := _polar(line)) is not None:
             return polar
         alone = "\n" not in line and not (_STOP.search(line) or words.STATEMENT.match(line))

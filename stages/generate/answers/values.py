@@ -109,6 +109,10 @@ class AnyOf(Form):
         return sorted(mention for form in self._forms for mention in form.mentions(line))
 
 
+_NO_VALUE = words.late(r"[ *`$]*(?:[\[<{}_]|[A-Za-z]\W{1,5}where\b)")
+"""What an answer line has instead of a number: "[your answer]", an empty box, or "x", which is explained below."""
+
+
 def read_value(text: str, form: Form) -> str | None:
     """The value that a reply gives as its answer, in its usual form; None if there is none or it is one of two."""
     return read_final(places.plain_digits(places.normalise(text)), form)
@@ -123,7 +127,7 @@ def read_final(text: str, form: Form) -> str | None:
         return None
     passage, value = next(((p, v) for p in marked if (v := form.in_place(p)) is not None), (None, None))
     if passage is None or value is None:
-        holder = form.counts and any(_HOLDER.match(p.text) for p in marked)
+        holder = form.counts and any(_NO_VALUE.match(p.text) for p in marked)
         unmarked = None if holder else form.at_end(text[max((p.start for p in marked), default=0) :]) or None
         note("reply's end" if unmarked or marked else "no place", form.name, read=unmarked is not None)
         return unmarked
@@ -132,10 +136,6 @@ def read_final(text: str, form: Form) -> str | None:
         final = REFUSED
     note("correction" if value and not final else passage.rank.value, form.name, read=bool(final))
     return final or None
-
-
-_HOLDER = words.late(r"[ *`$]*(?:[\[<{}_]|[A-Za-z]\W{1,5}where\b)")
-"""What an answer line has instead of a number: "[your answer]", an empty box, or "x", which is explained below."""
 
 
 def _unless_taken_back(tail: str, value: str, form: Form) -> str:
@@ -209,6 +209,8 @@ _LEFT_SIDE = words.late(
 
 def whole(line: str, form: Form) -> str | None:
     """The value that a line is, with nothing but decoration around it."""
+    if len(line) > form.longest and " " in line:
+        return None
     mentions = form.mentions(line)
     if len(mentions) != 1:
         return None
@@ -295,8 +297,8 @@ def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str 
             chosen = chosen or (_loose_value(line[:high], affirmed, form) if loose else None)
             if chosen is None and last and form.counts_things and not all(m.weak for m in inside):
                 return None  # the text does not end up with what an earlier sentence says
-            doubted = words.DOUBT.search(words.REASON.split(line, maxsplit=1)[0])
-            if chosen is not None and loose and (doubted or words.LACKS.search(line[: chosen.start])):
+            said = words.REASON.split(line, maxsplit=1)[0]
+            if chosen and loose and (words.DOUBT.search(said) or words.LACKS.search(line[: chosen.start])):
                 return REFUSED
         if chosen is not None:
             position = mentions.index(chosen) if chosen in mentions else 0

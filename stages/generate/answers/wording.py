@@ -147,40 +147,42 @@ TURNS = cue(
 """A cue of a correction: beside it, another value is the answer."""
 WITHDRAWS = cue(
     r"\b(?:(?:(?:the|my|our|this|that) (?:\w{2,9} ){0,2}<above>(?: (?:above|before|line|given))?|verification|something"
-    r"|(?P<pronoun>that|this|it|which))(?:(?:['’]s| (?:\w+ly |just )?<looks>) (?!not\b|n['’]t)(?:\w{2,9} )?<wrong>\b"
-    r"(?! to\b)"
+    r"|(?P<pronoun>that|this|it|which))(?:(?:['’]s| (?:\w+ly |just )?<looks>) (?!not\b|n['’]t|impossible (?:to|for)\b)"
+    r"(?:\w{2,9} )?<wrong>\b"
     r"|(?:['’]s| <can>)? ?(?:n['’]?t|not|never|hardly) (?:\w{2,9} ){0,2}?<holds>\b|(?: \w+ly)? <conflicts>\b)"
     r"|do(?:es)?(?: not|n['’]?t) <trusts> (?:that|this|it|(?:the|my) answer)\b(?! (?:\w+ ){0,3}<wrong>)"
     r"|(?<!n['’]t )(?<!not )<drops> (?:that|this|it|(?:the|this|my|all of the) (?:\w{2,9} )?<above>"
     r"|my|the previous|everything(?! else)|what i)\b"
-    r"|I(?:(?:['’]m| am) (?:not|no longer) (?:\w+ )?<sure>\b(?! (?:why|how|what|who|when|where|in|whether)\b)"
-    r"| (?:\w+ ){0,2}doubts?\b"
+    r"|I(?:(?:['’]m| am) (?:not|no longer) (?:\w+ )?<sure>\b(?! (?:why|how|what|who|when|where|in|if you)\b)"
+    r"(?! whether (?!this|that|it\b|my|the answer))| (?:\w+ ){0,2}(?<!no )doubts?\b"
     r"| (?:was|am|['’]m) (?:wrong|mistaken|off)\b(?! about (?!this|that))| (?:\w+ ){0,2}<mistook>\b)"
     r"|<withdrawals>\b|\Anot (?:quite |really |at all )?(?:right|correct|true)\b)"
     r"|\A\W*(?:(?:actually|wait|oh|hmm),? )?no\W*\Z"
     r"|\A,\Z|\A\W*(?:placeholder|dummy(?: value| answer)?|todo|tbd)\b(?=\W*(?:[—:,;)\]-]|so\b|\Z))"
-    rf"|撤回|取り消|收回|취소|(?P<cross>[{CROSSES}]|不对|不對|错了|錯了|間違い)"
+    rf"|撤回|取り消しま|收回|취소합니다|(?P<cross>[{CROSSES}]|不对|不對|错了|錯了|間違い)"
 )
-"""What takes back what stands before it; a pronoun stands for the value that was named last, a cross for those of its
-sentence."""
-_I = r"\bI(?:['’](?:m|ve|d|ll))? (?:\w+ ){0,2}?"
+"""What takes back what stands before it; a pronoun stands for the value that was named last, a cross or its like for
+those of its sentence."""
+_I = r"\b(?-i:I)(?:['’](?:m|ve|d|ll))? (?:(?!(?:he|she|it|we|you|they|one|that)\b)\w+ ){0,2}?"
 _CANNOT = r"(?:can|could)(?:n['’]?t| ?not)|can['’]?t|not able to|unable to"
 _STOP = r"\W*\Z|[.,;:!)]|\s[—–-]"
 LACKS = cue(
-    rf"{_I}(?:{_CANNOT}|(?:do|did|wo)(?:n['’]?t| ?not)) (?:\w+ )?<settle>(?={_STOP}|\s<answer_words>\b)"
-    r"|\b(?:I (?:leave|pass)|I\b[^.!?\n]{0,40} (?:lack|at a loss"
-    rf"|no(?:thing (?:better|else|to (?:put|offer))| (?:\w+ ){{0,2}}<resolve>)(?={_STOP}"
-    r"|\s(?:there|for|of|to|what|which|who|when|about (?:that|it|this)|<answer_words>)\b))"
-    rf"|<cannot>\s(?:l[ea]s?\s)?<resolve>(?={_STOP})|<no_answer>"
+    rf"{_I}(?:(?:{_CANNOT}) (?:\w+ )?<settle>|(?:do|did)(?:n['’]?t| not) (?:know|choose|agree(?: with)?|decide)"
+    rf"|have no(?:thing (?:better|to (?:put|offer|give))| (?:\w+ ){{0,2}}<lacking>))"
+    rf"(?={_STOP}|\s(?:there|for|of|about (?:that|it|this)|<answer_words>)\b)"
+    rf"|\b(?:I['’]ve (?:\w+ )?no idea (?:what|which)|I(?: am|['’]m) at a loss|I(?:, \w+,)? lack"
+    rf"|I(?:['’]ll)? (?:leave|pass)(?={_STOP}| (?:it|this|the choice) (?:open|blank|un\w+|to you))"
+    rf"|<cannot_abroad>\s(?:l[ea]s?\s)?<resolve>(?={_STOP})|<no_answer>"
     r"|(?:(?:please|kindly|could you|can you) <requests>|<requests> me)\b"
-    r"(?! (?:\w+ ){0,2}(?:next|another|more|other|further|any)\b)"
-    r"|let me know (?:which (?:of|one|it)|when you(?:['’]re| are) ready)|I(?:['’]d| would) (?:need|have to know))\b"
-    r"|[無无]法(?:[确確]定|[给給]出|回答|[计計]算|判断|得出|知道)|[请請](?:重新)?(?:上传|提供|发)"
-    r"|(?:でき|[わ分]かり|られてい)ません(?!が)|수 없습니다"
+    r"(?! (?:\w+ ){0,2}(?:next|another|more|other|further|any|feedback|if|what)\b)"
+    r"|let me know (?:which (?:of|one|it)(?! you['’ ])|when you(?:['’]re| are) ready))\b"
+    r"|[無无]法(?:[确確]定|[给給]出|回答|[计計]算|判断|得出|知道)(?!其他|别的)|[请請](?:重新)?(?:上传|提供|发)(?!更多|其他|反馈)"
+    r"|(?:(?:計算|回答|答え|判断|特定)でき|[わ分]かり|られてい)ません(?!が)|(?:답|알|구|계산|판단)\w{0,4} 수 없습니다"
 )
-"""What says that there is no answer: it cannot be found or told, or what it takes lacks, and may be asked for."""
+"""What says that there is no answer: it cannot be found or told, or something that it takes is missing or asked for."""
 GIVES_UP = cue(
-    rf"{_I}(?:{_CANNOT}|(?:do|did)(?:n['’]?t| not) know)\b(?! (?:\w+ )?<caveats>\b)(?![^.!?\n]*\bbut\b)"
+    rf"{_I}(?:{_CANNOT}|(?:do|did)(?:n['’]?t| not) know)\b"
+    r"(?! (?:\w+ )?<caveats>\b)(?![^.!?\n]*(?:\bbut\b|, so (?!please\b)))"
 )
 """What says so where nothing comes after it."""
 DROPS = cue(r"\b<drops> (?:(?:the|that|my|this) )?\Z")
@@ -215,7 +217,7 @@ RIGHTLY = cue(
 )
 """What says of the value before it that it is the answer."""
 ENDS = cue(
-    r"[\s\"'`*_)\]}”’»$~/^]*(?:\Z|:\W*\Z|[.,;!?…\u2014\u2013\u2192-]|\((?![^()\n]{1,40}\)\s\w)|<-|[^\x00-\x7f\w€£¥₹]|<ends>\b|(?:is|does|did|has|sein)"
+    r"(?>[\s\"'`*_)\]}”’»$€£¥₹~/^]*)(?:\Z|:\W*\Z|[.,;!?…\u2014\u2013\u2192-]|\((?![^()\n]{1,40}\)\s\w)|<-|[^\x00-\x7f\w]|<ends>\b|(?:is|does|did|has|sein)"
     r"(?: not)?\W*\Z)"
 )
 """What follows a value that ends its clause."""

@@ -42,7 +42,7 @@ def row(name: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
 
 def plain(value: object) -> Any:  # noqa: ANN401
     """A value as JSON holds it; what JSON has not is text."""
-    return json.loads(json.dumps(value, default=lambda other: getattr(other, "tolist", other.__str__)()))
+    return json.loads(json.dumps(value, default=lambda other: getattr(other, "tolist", lambda: str(other))()))
 
 
 def score(name: str, reply: str, entry: dict[str, Any]) -> float:

@@ -42,38 +42,43 @@ def test_read_number__of_a_placeholder_is_none(answer: str) -> None:
 @with_cases(
     "tail",
     ["I cannot say which.", "I have no figure for that.", "It could not be solved.",
-     "The true value remains to be found.", "So no total can be given here.", "I'd need the rate for that.",
+     "The true value remains to be found.", "So no total can be given here.",
+     "I'm not sure whether this is right.", "I forgot 3 of the apples.", "Actually, it would be 45.",
+     "I assumed the wrong rate, so the answer above is wrong.",
      "Please send me the right file.", "Could you provide the missing rate?", "Let me know which of the two you mean.",
      "Das lässt sich so nicht bestimmen.", "No puedo responder.", "Je n'ai pas pu le calculer.",
-     "решить задачу не смог.",     "无法确定。", "请重新上传图片。", "分かりません。"],
+     "решить задачу не смог.", "无法确定。", "请重新上传图片。", "分かりません。"],
 )  # fmt: skip
-def test_read_number__of_a_reply_that_says_that_it_has_none_is_none(tail: str) -> None:
+def test_read_number__of_a_reply_that_takes_it_back_or_says_that_it_has_none_is_none(tail: str) -> None:
     assert read_number(f"Answer: 42\n\n{tail}") is None
-    assert read_number(f"So that makes 42. {tail}") is None
 
 
 @with_cases(
     "tail",
     ["Please send me the next one!", "Please tell me if you want the steps.", "Let me know what you think.",
      "The sum cannot be found faster by hand.", "Das kann ich gern erklären.", "El 41 no puede ser primo.",
-     "43无法被6整除。", "I don't know why the colour is mentioned.", "I can't give medical advice.",
-     "The price is not known.",     "If that is wrong, tell me.", "It cannot be 43.",
-     "It's impossible to tell from the photo who won.",
-     "In months it would be 3 instead, but days were asked for."],
+     "43无法被6整除。", "I don't know why the colour is mentioned.", "I can't give medical advice.", "It cannot be 43.",
+     "The price is not known.", "If that is wrong, tell me.", "It's impossible to tell from the photo who won.",
+     "I cannot access current prices, so they may have changed.", "I have no doubt about this.",
+     "It can't be simplified.", "Can you provide feedback?", "グラフは表示できません。",
+     "I needed no calculator.", "I found nothing better.", "I don't know if you wanted units.", "No data is missing.",
+     "43은 6으로 나눌 수 없습니다.", "In months it would be 3 instead, but days were asked for."],
 )  # fmt: skip
 def test_read_number__with_a_remark_on_something_else_stands(tail: str) -> None:
     assert read_number(f"Answer: 42\n\n{tail}") == "42"
 
 
+def test_read__what_is_said_to_be_the_answer() -> None:
+    assert read_number("42 is the answer, because the base is 7.") == "42"
+    assert read_choice("B is my final answer. A was close.", "AB", ["x", "x"]) == "B"
+    assert read_text("Paris is the answer, because it is the capital.") == "Paris"
+
+
 def test_read_choice__of_an_option_that_nothing_is_known_stands_with_its_reason() -> None:
     options = ["more", "less", "as much", "It cannot be determined"]
 
-    assert (
-        read_choice("Answer: D\n\nThe rate isn't given, so it can't be determined.", "ABCD", options) == "D"
-    )
-    assert (
-        read_choice("Answer: C\n\nThe rate isn't given, so it can't be determined.", "ABCD", options) is None
-    )
+    assert read_choice("Answer: D\n\nAs the rate is missing, it can't be known.", "ABCD", options) == "D"
+    assert read_choice("Answer: C\n\nAs the rate is missing, it can't be known.", "ABCD", options) is None
     assert read_text("Answer: unknown\n\nThe author cannot be determined.") == "unknown"
 
 
