@@ -55,10 +55,10 @@ def is_taken_back(tail: str, value: str, mentions: Sequence[Mention], *, unknown
         claim = None if claim == "other" and CHATTER.match(sentence) else claim  # a check has other values
         cued, turned = turned, words.TURNS.search(sentence) is not None
         turns = claim == "other" and (turned or cued)
-        ends = words.GIVES_UP.search(sentence) if not tail[high:].strip() else None
-        lacks = None if unknown else words.LACKS.search(sentence) or ends
-        has_none = lacks is not None and not _IF.search(sentence, 0, lacks.start())
-        denies = claim == "denied" or has_none or _withdraws(sentence, value, inside, topic)
+        gives_up = words.GIVES_UP.search(sentence) if not tail[high:].strip() else None
+        lacks = None if unknown else words.LACKS.search(sentence) or gives_up
+        is_open = lacks is not None and not _IF.search(sentence, 0, lacks.start())
+        denies = claim == "denied" or is_open or _withdraws(sentence, value, inside, topic)
         taken_back = claim != "again" and (taken_back or turns or denies)
         reopens = claim is None and (reopened or words.REOPENS.search(sentence) is not None)
         reopened = reopens and not words.CONFIRMS.search(sentence)
@@ -71,7 +71,7 @@ def _claim(
 ) -> Literal["again", "denied", "other"] | None:
     """What a sentence makes of the last value that it states: the answer again, or denied, or another one."""
     claim: Literal["other"] | None = None
-    would = "would" in sentence and not words.TURNS.match(sentence.lstrip())
+    hypothetical = "would" in sentence and not words.TURNS.match(sentence.lstrip())
     for mention in reversed(mentions):
         ends = (LINE_END if mention.weak else words.ENDS).match(sentence, mention.end)
         affirmed = words.is_affirmed(sentence, mention.start, mention.end)
@@ -80,7 +80,7 @@ def _claim(
             return "denied"
         if mention.value == value and affirmed and (ends or words.RIGHTLY.match(sentence, mention.end)):
             return claim or "again"
-        if mention.value and affirmed and ends and not (would or words.CONDITION.search(sentence)):
+        if mention.value and affirmed and ends and not (hypothetical or words.CONDITION.search(sentence)):
             claim = "other"
     return claim
 

@@ -297,8 +297,8 @@ def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str 
             chosen = chosen or (_loose_value(line[:high], affirmed, form) if loose else None)
             if chosen is None and last and form.counts_things and not all(m.weak for m in inside):
                 return None  # the text does not end up with what an earlier sentence says
-            said = words.REASON.split(line, maxsplit=1)[0]
-            if chosen and loose and (words.DOUBT.search(said) or words.LACKS.search(line[: chosen.start])):
+            claim = words.REASON.split(line, maxsplit=1)[0]
+            if chosen and loose and (words.DOUBT.search(claim) or words.LACKS.search(line[: chosen.start])):
                 return REFUSED
         if chosen is not None:
             position = mentions.index(chosen) if chosen in mentions else 0
