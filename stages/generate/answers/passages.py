@@ -390,6 +390,7 @@ def bold_passages(line: str) -> Iterator[str]:
 
 def fenced_block(text: str) -> str | None:
     """What stands in a fenced block that ends the text, but for polite words after it; None if there is none."""
-    last = deque(_FENCED.finditer(tail := text[-TAIL:]), maxlen=1)
+    tail = text[-TAIL:]
+    last = deque(_FENCED.finditer(tail), maxlen=1)
     after = tail[last[0].end() :].strip() if last else ""
     return last[0][1] if last and (not after or CHATTER.match(after)) else None

@@ -297,7 +297,7 @@ def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str 
             chosen = chosen or (_loose_value(line[:high], affirmed, form) if loose else None)
             if chosen is None and last and form.counts_things and not all(m.weak for m in inside):
                 return None  # the text does not end up with what an earlier sentence says
-            claim = words.REASON.split(line, maxsplit=1)[0]
+            claim = words.REASON.split(line, maxsplit=1)[0] if chosen and loose else ""
             if chosen and loose and (words.DOUBT.search(claim) or words.LACKS.search(line[: chosen.start])):
                 return REFUSED
         if chosen is not None:

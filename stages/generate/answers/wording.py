@@ -172,7 +172,7 @@ LACKS = cue(
     rf"(?={_STOP}|\s(?:there|for|of|about (?:that|it|this)|<answer_words>)\b)"
     rf"|\b(?:I['’]ve (?:\w+ )?no idea (?:what|which)|I(?: am|['’]m) at a loss|I(?:, \w+,)? lack"
     rf"|I(?:['’]ll)? (?:leave|pass)(?={_STOP}| (?:it|this|the choice) (?:open|blank|un\w+|to you))"
-    rf"|<cannot_abroad>\s(?:l[ea]s?\s)?<resolve>(?={_STOP})|<no_answer>"
+    rf"|<foreign_cannot>\s(?:l[ea]s?\s)?<foreign_resolve>(?={_STOP})|<no_answer>"
     r"|(?:(?:please|kindly|could you|can you) <requests>|<requests> me)\b"
     r"(?! (?:\w+ ){0,2}(?:next|another|more|other|further|any|feedback|if|what)\b)"
     r"|let me know (?:which (?:of|one|it)(?! you['’ ])|when you(?:['’]re| are) ready))\b"

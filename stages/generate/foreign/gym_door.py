@@ -42,7 +42,11 @@ def row(name: str, config: dict[str, Any], seed: int) -> dict[str, Any]:
 
 def plain(value: object) -> Any:  # noqa: ANN401
     """A value as JSON holds it; what JSON has not is text."""
-    return json.loads(json.dumps(value, default=lambda other: getattr(other, "tolist", lambda: str(other))()))
+    return json.loads(json.dumps(value, default=_other))
+
+
+def _other(value: Any) -> object:  # noqa: ANN401
+    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def score(name: str, reply: str, entry: dict[str, Any]) -> float:
