@@ -145,6 +145,7 @@ def is_one_of_several(sentence: str, low: int, chosen: Mention, mentions: Sequen
             reasons = (words.CAUSE,) if apart else (words.REASON, SUM_RESULT)
             explained = any(reason.search(gap) for reason in reasons)
         explained = explained or words.NEARLY_RELATES.search(_CLAUSE.split(sentence[:at])[-1])
+        explained = explained or words.RANGE.search(sentence[:at])
         if not explained:
             return True
     return False

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from fractions import Fraction
+from itertools import pairwise
 
 from evalcube.stages.generate.answers.cues import entries
 from evalcube.stages.generate.answers.final import Mention
@@ -184,8 +186,25 @@ def _integer(match: re.Match[str]) -> Mention:
     return Mention(*match.span(), whole, match["word"] is not None)
 
 
+_OR = cue(r"(?:\s?(?:%|percent))?[\s*$]{0,3}\(?(?:or|oder|ou|o|или)\s\$?")
+_PERCENT = late(r"\s?(?:\\?%|percent)")
+
+
+class _Numbers(PatternForm):
+    """Numbers, of which "0.25 or 25%" are one, the first."""
+
+    def mentions(self, line: str) -> Sequence[Mention]:
+        """Every number in a line, in order."""
+        mentions = list(super().mentions(line))
+        for at, pair in enumerate(pairwise(mentions) if "%" in line or "percent" in line else (), 1):
+            shares = {Fraction(m.value or 0) / (100 if _PERCENT.match(line, m.end) else 1) for m in pair}
+            if len(shares) == 1 and _OR.fullmatch(line, pair[0].end, pair[1].start):
+                mentions[at] = pair[1]._replace(value=pair[0].value)
+        return mentions
+
+
 _TRAITS = {"name": "number", "counts": True, "counts_things": True}
-NUMBERS = PatternForm(NUMBER, _number, **_TRAITS)
+NUMBERS = _Numbers(NUMBER, _number, **_TRAITS)
 _INTEGERS = PatternForm(NUMBER, _integer, **_TRAITS)
 
 

@@ -175,6 +175,11 @@ _AFTER_SAID = cue(
     r"|turns) out(?: to be| as)?)\b:?(?! that\b:?)|\b(?:would|must|should|will|has to|can only|shall)(?: (?:therefore"
     r"|thus|then|hence|indeed|\w{2,9}ly))? be\b|['’]s\b)|\sof\b)"
 )
+_EXAMPLE = cue(
+    r"(?:(?:\A|\n\n)[\W_]{0,6}<example>\b[^.\n]{0,20}:(?>(?:\n?[^\n])*)\n?|\b<layout>\b[^\n.!?]*:[\s>*_`]*)\Z"
+)
+_NO_EXAMPLE = cue(r"[^\n]*\n[^.!?]*\b<no_example>\b")
+"""What stands before a mark that may only show how an answer looks, and behind it if it does."""
 OTHER_TOPIC = cue(r"\b(?!confident (?:that|the|it)\b)(?:<other_topic>|sure(?! that))\b")
 _CLAUSE = late(r"[.!?;:\n]|, (?:but|so|yet) ")
 _IS_THE = cue(
@@ -231,7 +236,8 @@ def without_next_question(text: str) -> str:
     if (options := _OPTIONS.search(text, max(0, end - 2 * TAIL), end)) and not CONFIRMS.search(options[0]):
         text = text[: options.start()]  # which state nothing
     asks = _NEXT_QUESTION.search(text)
-    begin = min((start for _, start, _ in _places(text) if start), default=-1) if asks else -1
+    starts = [start for _, start, kind in _places(text) if start and kind != "example"] if asks else []
+    begin = min(starts, default=-1)
     while begin >= 0 and asks and (asks.start() <= begin or not text[begin : asks.start()].strip(" *_\n:")):
         asks = _NEXT_QUESTION.search(text, asks.end())
     return text[: asks.start()] if asks and begin >= 0 else text
@@ -264,6 +270,8 @@ def _place(text: str, mark: re.Match[str]) -> _Place | None:
     begins = (line > 0 or at <= _HEAD) and _BEFORE.fullmatch(before) is not None
     word = re.search(r"\w", before)
     quoted = (word and _QUOTED.search(before, word.end())) or _QUOTED_LINE.match(text, max(0, at - 1))
+    if _NO_EXAMPLE.match(text, end, end + SEGMENT) and _EXAMPLE.search(text, max(0, at - SEGMENT), at):
+        return Rank.ASKED, text.find("\n", end), "example"
     if quoted or (not begins and CONDITION.search(_CLAUSE.split(before)[-1])):
         return None
     spot = _subject(text, at, end)
@@ -293,7 +301,7 @@ def _statement(text: str, at: int, end: int) -> _Place | None:
 def _passage(text: str, rank: Rank, start: int, kind: str) -> Passage:
     if kind.isdigit():  # the end of what is the answer
         return Passage(re.split(r"[.!?;:]\s", text[start : int(kind)])[-1], rank, boxed=False, start=start)
-    tail, boxed = text[start : start + TAIL], kind == "box"
+    tail, boxed = "" if kind == "example" else text[start : start + TAIL], kind == "box"
     if kind == "field":
         return Passage(_field(tail), rank, boxed=False, start=start)
     tail = tail.lstrip("\n \t") if kind == "tag" else tail

@@ -209,8 +209,6 @@ _LEFT_SIDE = words.late(
 
 def whole(line: str, form: Form) -> str | None:
     """The value that a line is, with nothing but decoration around it."""
-    if len(line) > form.longest and " " in line:
-        return None
     mentions = form.mentions(line)
     if len(mentions) != 1:
         return None
@@ -222,10 +220,13 @@ def whole(line: str, form: Form) -> str | None:
 
 def at_end(text: str, form: Form) -> str | None:
     """The value that the last line with one is, has in bold, or states in its last sentence that affirms one."""
+    explained = _EXPLAINED.search(text[-places.TAIL :])
     for line in () if words.ASKS.search(text) else places.last_lines(places.without_code(text)):
         result = [] if _NO_SENTENCE.match(line) else words.RESULT.split(line)[-1:]
         for part in (*places.bold_passages(line), *result):
             start = line.rfind(part)
+            if explained and line in explained[0] and start < 9:
+                continue
             if part != line and not words.is_affirmed(line, start, start + len(part)):
                 continue
             noun = part != line and form.counts_things and _NOUN.search(part)
@@ -246,6 +247,8 @@ def at_end(text: str, form: Form) -> str | None:
     return None
 
 
+_EXPLAINED = words.late(r"(?m)(?:^[^\w\n*]{0,6}\*\*[^*\n:]{1,80}\*\*[ \t][^\n]*\w[^\n]*(?:\n|\Z)){3,}")
+"""Lines, one below the other, that each begin with a bold term and explain it."""
 _NO_SENTENCE = words.late(r"\||\{(?=[^\n]*\"(?:arguments|parameters)\"\s?:)")
 """A table's row, which states nothing but in bold, or a call of a tool."""
 _REMARK = words.late(r"(?:\w|[^\x00-\x7f])[^(\n]{0,9}\([^()\n]{0,60}\Z")

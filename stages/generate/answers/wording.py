@@ -47,8 +47,9 @@ DENIED = cue(
     r"(?:(?:,? (?:and|or) |, )\(?[A-Z0-9]\b\)?){0,8}"
     rf"[\s\"'`*”’)$.\]}}]{{0,6}}(?:[{CROSSES}]"
     r"|<is>\s(?:\w{1,9}\s){0,2}?<wrong>\b|(?:では|じゃ)[なあ]|是不?[错錯对對正]|[이가]\s?아"
+    r"|stimmt (?:\w+ )?nicht|no (?:es|era|está) correct|n['’]est pas (?:juste|correct|bon)|non è (?:corrett|giust)"
     r"|(?:isn|wasn|aren|can|couldn|won|wouldn|doesn|don)['’]?t\b|can ?not\b"
-    r"|[\[(](?:wrong|incorrect|no(?=\W*[).,;])|not <holds>\b)|was <earlier>\b|d(?:oes|id) not exist\b"
+    r"|[\[(](?:wrong|incorrect|ambiguous\)|no(?=\W*[).,;])|not <holds>\b)|was <earlier>\b|d(?:oes|id) not exist\b"
     r"|(?<![.!])(?<![.!]\s)[^.\n(]{0,40}\bbut (?:it|that|this)(?:['’]s| is| was)?[^.\n]{0,12}\b<wrong>\b)"
 )
 _UNSURE = cue(
@@ -225,7 +226,8 @@ SHARES = cue(
     r"[\s\"'`*_)\].]{0,6}\s(?:<is> <equally> <fine>\b|<equally> <rightly>|<rightly> (?:too|as well)\b)"
 )
 """What says of a value that it is an answer beside another one."""
-RELATES = cue(r"\b<relates>\W*(?:the\s)?\Z|\bfrom\s[^,;]{1,30}\sto\W*\Z")
+RANGE = cue(r"\b(?:from\s[^,;]{1,30}\sto|between\s[^,;]{1,30}\sand)\W*\Z")
+RELATES = cue(rf"\b<relates>\W*(?:the\s)?\Z|{RANGE.pattern}")
 """What makes a value a circumstance."""
 NEARLY_RELATES = cue(
     rf"{RELATES.pattern}|\b<relates>\W+\w+\W*\Z|\b(?:the|these|those|all|his|her|its|their)\s\Z"

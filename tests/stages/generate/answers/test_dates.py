@@ -90,6 +90,7 @@ READ_DATES: list[tuple[str, str | None]] = [
     ("Answer: 5 days after 2021-02-28 is 2021-03-05", "2021-03-05"),
     ("Answer: the test is on 2021-03-05, not 2021-03-06", "2021-03-05"),
     ("Answer: 2021-03-05 or 2021-03-06", None),
+    ("Antwort: 5. März oder 6. März 2021", None),
     ("Answer: 2021-03-04\nNo. Answer: 2021-03-05", "2021-03-05"),
     ("Answer: see below\n2021-03-05", "2021-03-05"),
     ("\\boxed{\\text{March 5, 2021}}", "2021-03-05"),
