@@ -17,8 +17,9 @@ MODEL_FILES := $(wildcard deploy/servers/local-model.txt)
 .NOTPARALLEL:
 
 quick lowest newest: JOBS ?= 2
-# Many of these wait for processes: three at once keep two cores busy.
-test integration coverage release-check: JOBS ?= 3
+# Many of these wait for processes: four at once keep two cores busy, of those that run a model three.
+test: JOBS ?= 4
+integration coverage release-check: JOBS ?= 3
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{ printf "%-21s%s\n", $$1, $$2 }'

@@ -47,10 +47,10 @@ def test_open_cube__is_merged_and_joined_by_labels(cubes):
 
 @pytest.fixture(scope="module")
 def several(cubes, tmp_path_factory):
-    """Cubes of two models: of one sweep, with graded outputs and clusters, merged, and two joined."""
+    """Cubes of two models: of one sweep with graded outputs and clusters, merged, and two joined."""
     folder = tmp_path_factory.mktemp("several")
-    own = sweep_config(folder, "sim:", trials=4, cells=2, cube="own.zarr", repeats=2)
-    own["models"] = [{"name": name, "endpoint": "sim:"} for name in ("first", "second")]
+    clustered = sweep_config(folder, "sim:", trials=8, cells=2, cube=str(folder / "rows.zarr"), repeats=2)
+    clustered["models"] = [{"name": name, "endpoint": "sim:"} for name in ("first", "second")]
     rows = [{"question": f"{i} + 1?", "answer": str(i + 1), "passage": f"p{i // 2}"} for i in range(8)]
     (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
     task = {
@@ -59,13 +59,12 @@ def several(cubes, tmp_path_factory):
         "answer": "answer",
         "cluster": "passage",
     }
-    clustered = {**own, "cube": str(folder / "rows.zarr"), "trials": 8}
     clustered["tasks"] = {
         "rows": {"task": "dataset", "params": task, "assertions": [{"type": "contains", "value": "1"}]}
     }
     merged = str(folder / "merged.zarr")
     ec.merge(merged, [cube.cube for cube in cubes])
-    return [ec.run(own).cube, ec.run(clustered).cube, merged, cubes]
+    return [ec.run(clustered).cube, merged, cubes]
 
 
 @pytest.mark.filterwarnings("error")
