@@ -198,7 +198,7 @@ def test_readers__take_linear_time(start: str, ending: str) -> None:
         for piece in HOSTILE
         for read in READERS
         if not grows_in_proportion(
-            lambda size, read=read, piece=piece: read(start + piece * (size // len(piece)) + ending), 6_000
+            lambda size, read=read, piece=piece: read(start + piece * (size // len(piece)) + ending), 14_000
         )
     ]
 

@@ -38,6 +38,7 @@ def test_place_of_answer__takes_time_in_proportion() -> None:
         ("No, but yes for 1904.", "no", False),
         ("Yes, I can help you with that! Please share the text.", "yes", False),
         ("Réponse : « la photosynthèse »", "la photosynthèse", True),
+        ("The metal is soft. It is called lead.", "lead", True),
         ("[Answer: lead]", "lead", True),
         ("$$\\textbf{Answer: lead}$$", "lead", True),
         ("Answer: lead ←", "lead", True),
