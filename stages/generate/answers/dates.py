@@ -6,7 +6,7 @@ from datetime import date
 
 import regex
 
-from evalcube.stages.generate.answers.cues import entries
+from evalcube.stages.generate.answers.cues import entries, phrases
 from evalcube.stages.generate.answers.final import Mention
 from evalcube.stages.generate.answers.values import PatternForm, read_value
 
@@ -17,7 +17,7 @@ _MONTH = r"[^\W\d_]{3,10}\.?"
 _DAY = r"[0-3]?[0-9]"
 _DATE = regex.compile(
     rf"(?<![A-Za-z0-9_./-])(?<!after |(?<![0-9/.-])[0-9]{{1,2}} (?:or|to|and|-|bis|al?|au|à) )"
-    rf"(?<![0-9]\.? {_MONTH} (?:or|oder|ou|o|или) )"
+    rf"(?<![0-9]\.? {_MONTH} {phrases('either_or')} )"
     rf"(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day,?\s{{1,3}})?(?:"
     rf"(?P<y>[0-9]{{4}})[-/.](?P<m>[01]?[0-9])[-/.](?P<d>{_DAY})(?:T[0-9:.]{{1,16}}Z?)?"
     rf"|(?P<y>[12][0-9]{{3}})(?P<m>[01][0-9])(?P<d>[0-3][0-9])"

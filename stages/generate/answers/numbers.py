@@ -186,8 +186,8 @@ def _integer(match: re.Match[str]) -> Mention:
     return Mention(*match.span(), whole, match["word"] is not None)
 
 
-_OR = cue(r"(?:\s?(?:%|percent))?[\s*$]{0,3}\(?(?:or|oder|ou|o|или)\s\$?")
-_PERCENT = late(r"\s?(?:\\?%|percent)")
+_PERCENT = late(r"\s?(?:%|percent)")
+_OR = cue(rf"(?:{_PERCENT.pattern})?[\s*$]{{0,3}}\(?<either_or>\s\$?")
 
 
 class _Numbers(PatternForm):

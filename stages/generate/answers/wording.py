@@ -131,7 +131,7 @@ GAP = cue(
     r"(?>(?:(?>[\s\"'`*.,;:()\[\]$_“”‘’?!{}<>\\…–—-]+)|[/|±→⇒]|\+/-|[a-z]\s?=|(?:<or>\b|<other_words>)(?![\w'’]))*)"
 )
 ALTERNATIVE = cue(r"\b<or>\b|[/|±→⇒]|[-=]>")
-OR_ELSE = cue(r"\s(?:or|oder|ou|o|или)\s(?![0-9$\\])")
+OR_ELSE = cue(r"\s<either_or>\s(?![0-9$\\])")
 """What a value is followed by that is an alternative to words: "1 or undefined"."""
 EQUATES = late(r"\bis\b|,\s(?:the|an?)\b", re.IGNORECASE)
 """What says that two values are one thing: "position 3 is the red one", "3, the red car"."""
@@ -227,6 +227,7 @@ SHARES = cue(
 )
 """What says of a value that it is an answer beside another one."""
 RANGE = cue(r"\b(?:from\s[^,;]{1,30}\sto|between\s[^,;]{1,30}\sand)\W*\Z")
+"""What stands before the end of a range."""
 RELATES = cue(rf"\b<relates>\W*(?:the\s)?\Z|{RANGE.pattern}")
 """What makes a value a circumstance."""
 NEARLY_RELATES = cue(
