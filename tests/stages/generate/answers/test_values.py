@@ -23,6 +23,7 @@ from tests.cases import with_cases
         ("It is 7. (I checked 5 rows.)", "7"),
         ("Answer: x = 7, because x = 5 must be rejected.", "7"),
         ("Endgültige Antwort: 7", "7"),
+        ("Antwort: 5 ist zu klein.\n\nEndgültige Antwort: 7", "7"),
         ("Example: 2 + 3 = 5.\nAnswer: 5\n\nNow for your question.", None),
         ("Example: 2 + 3 = 5.\nAnswer: 5\n\nNow 3 + 4 is **7**.", "7"),
         ("Example: 3 + 4 = 7.\nAnswer: 7\n\nI hope this helps!", "7"),
