@@ -11,7 +11,7 @@ from evalcube.stages.process.reading import Reading
 from evalcube.stages.reply.body import ending_code
 from evalcube.stages.reply.status import Status
 
-GRADER = "21"
+GRADER = "22"
 """Version of how replies are read and graded; raised whenever one may be graded otherwise. Cubes note it by region."""
 
 IMPORTED = "imported"

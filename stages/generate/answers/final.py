@@ -79,7 +79,8 @@ def _claim(
         if mention.value == value and (denied or words.DROPS.search(sentence[: mention.start][-24:])):
             return "denied"
         if mention.value == value and affirmed and (ends or words.RIGHTLY.match(sentence, mention.end)):
-            return claim or "again"
+            withdrawn = words.WITHDRAWS.search(sentence, mention.end)
+            return None if withdrawn and not withdrawn["cross"] else claim or "again"
         if mention.value and affirmed and ends and not (hypothetical or words.CONDITION.search(sentence)):
             claim = "other"
     return claim

@@ -236,8 +236,7 @@ def without_next_question(text: str) -> str:
     if (options := _OPTIONS.search(text, max(0, end - 2 * TAIL), end)) and not CONFIRMS.search(options[0]):
         text = text[: options.start()]  # which state nothing
     asks = _NEXT_QUESTION.search(text)
-    starts = [start for _, start, kind in _places(text) if start and kind != "example"] if asks else []
-    begin = min(starts, default=-1)
+    begin = min((at for _, at, kind in _places(text) if at and kind != "example"), default=-1) if asks else -1
     while begin >= 0 and asks and (asks.start() <= begin or not text[begin : asks.start()].strip(" *_\n:")):
         asks = _NEXT_QUESTION.search(text, asks.end())
     return text[: asks.start()] if asks and begin >= 0 else text

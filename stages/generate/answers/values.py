@@ -222,12 +222,13 @@ def at_end(text: str, form: Form) -> str | None:
     """The value that the last line with one is, has in bold, or states in its last sentence that affirms one."""
     explained = _EXPLAINED.search(text[-places.TAIL :])
     for line in () if words.ASKS.search(text) else places.last_lines(places.without_code(text)):
+        if words.LACKS.search(text, max(0, text.rfind(line) - places.SEGMENT)):
+            return None  # a sample, or one of several
         result = [] if _NO_SENTENCE.match(line) else words.RESULT.split(line)[-1:]
         for part in (*places.bold_passages(line), *result):
             start = line.rfind(part)
-            if explained and line in explained[0] and start < 9:
-                continue
-            if part != line and not words.is_affirmed(line, start, start + len(part)):
+            denied = part != line and not words.is_affirmed(line, start, start + len(part))
+            if denied or (explained and line in explained[0] and start < 9):
                 continue
             noun = part != line and form.counts_things and _NOUN.search(part)
             if (value := whole(part[: noun.start()] if noun else part, form)) is not None:
@@ -242,7 +243,7 @@ def at_end(text: str, form: Form) -> str | None:
             if not value or any(map(words.DECLINES.match, _SENTENCE.split(near[: mentions[0].start])[:-1])):
                 return None
             parts = _STOP_OR_LINE.split(text[text.rfind(near) :])
-            tail = "\n".join(p for p in parts if words.LACKS.search(p) or not places.CHATTER.match(p))
+            tail = "\n".join(part for part in parts if not places.CHATTER.match(part))
             return None if _is_doubtful(tail, mentions, stated[0]) else value
     return None
 
@@ -267,7 +268,6 @@ def _is_doubtful(tail: str, mentions: Sequence[Mention], at: Mention) -> bool:
     opened = words.REOPENS.search(tail, begin)
     return (
         words.DOUBT.search(tail, begin) is not None
-        or words.LACKS.search(tail, at.end) is not None
         or words.breaks_off(tail)
         or _UNFINISHED.search(tail, at.end) is not None
         or (opened is not None and words.CONFIRMS.search(tail, opened.end()) is None)

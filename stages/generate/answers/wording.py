@@ -170,7 +170,7 @@ _STOP = r"\W*\Z|[.,;:!)]|\s[—–-]"
 LACKS = cue(
     rf"{_I}(?:(?:{_CANNOT}) (?:\w+ )?<settle>|(?:do|did)(?:n['’]?t| not) (?:know|choose|agree(?: with)?|decide)"
     rf"|have no(?:thing (?:better|to (?:put|offer|give))| (?:\w+ ){{0,2}}<lacking>))"
-    rf"(?={_STOP}|\s(?:there|for|of|about (?:that|it|this)|<answer_words>)\b)"
+    rf"(?={_STOP}|\s(?:there|for|of|about (?:that|it|this)|<answer_words>)\b)(?!, but\b)"
     rf"|\b(?:I['’]ve (?:\w+ )?no idea (?:what|which)|I(?: am|['’]m) at a loss|I(?:, \w+,)? lack"
     rf"|I(?:['’]ll)? (?:leave|pass)(?={_STOP}| (?:it|this|the choice) (?:open|blank|un\w+|to you))"
     rf"|<foreign_cannot>\s(?:l[ea]s?\s)?<foreign_resolve>(?={_STOP})|<no_answer>"

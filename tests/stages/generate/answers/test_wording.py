@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from evalcube.stages.generate.answers.choices import read_choice
+from evalcube.stages.generate.answers.documents import read_json
 from evalcube.stages.generate.answers.numbers import read_number
 from evalcube.stages.generate.answers.texts import read_text
 from tests.cases import with_cases
@@ -26,6 +27,18 @@ def test_read_number__of_text_that_breaks_off_is_none() -> None:
     assert read_number('I have to end with "Answer: …". The problem has 3 parts.') is None
 
 
+def test_readers__take_no_value_behind_a_request_for_what_is_missing() -> None:
+    assert (
+        read_json('Please send me the table. The result will look like this:\n\n```json\n{"a": 1}\n```')
+        is None
+    )
+    assert (
+        read_number("Which of the two do you mean? The first costs $30.\n\n**$40** is the second one.")
+        is None
+    )
+    assert read_number("I don't know, but let me try. 5 + 7 = 12.") == "12"
+
+
 @with_cases(
     "answer",
     [
@@ -44,7 +57,7 @@ def test_read_number__of_a_placeholder_is_none(answer: str) -> None:
     ["I cannot say which.", "I have no figure for that.", "It could not be solved.",
      "The true value remains to be found.", "So no total can be given here.",
      "I'm not sure whether this is right.", "I forgot 3 of the apples.", "Actually, it would be 45.",
-     "I assumed the wrong rate, so the answer above is wrong.",
+     "I assumed the wrong rate, so the answer above is wrong.", "There is no solution, and 42 must be struck out.",
      "Please send me the right file.", "Could you provide the missing rate?", "Let me know which of the two you mean.",
      "Das lässt sich so nicht bestimmen.", "No puedo responder.", "Je n'ai pas pu le calculer.",
      "решить задачу не смог.", "无法确定。", "请重新上传图片。", "分かりません。"],
