@@ -59,12 +59,12 @@ def can_be_answered(answer: str, params: DatasetParams) -> bool:
 
 
 NEEDED = {
-    "number": "kind number needs one number, such as 7, -1,234.5, 3/4 or 1e-3; a mark before it may be cut off "
-    "with answer_after",
-    "text": f"this way to match compares one line of at most {LONGEST_TEXT} characters, not of mark-up alone; longer "
-    "texts need match contains, prefix, exact or judge, assertions or a rubric",
-    "json": "kind json must hold JSON, or a text that is JSON (a JSON string has quotes of its own), of at most 5000 "
-    "characters",
+    "number": "with kind number, a reference is one number, such as 7, -1,234.5, 3/4 or 1e-3; `answer_after` cuts off "
+    "a mark before it",
+    "text": f"a reference to match is one line of at most {LONGEST_TEXT} characters, and more than mark-up; for longer "
+    "ones use `match: contains`, `prefix`, `exact` or `judge`, assertions or a rubric",
+    "json": "with kind json, a reference is JSON, or a text that is JSON (a JSON string has quotes of its own), of at "
+    "most 5000 characters",
 }
 """Kind of answer -> what a reference is to be."""
 

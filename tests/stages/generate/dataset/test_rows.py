@@ -196,14 +196,14 @@ def test_answers__what_stands_before_a_mark_is_cut_off(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "answer", "message"),
     [
-        ("number", "twelve", "kind number needs one number"),
-        ("number", "3 or 4", "kind number needs one number"),
-        ("text", "two\nlines", "compares one line of at most 2000"),
+        ("number", "twelve", "with kind number, a reference is one number"),
+        ("number", "3 or 4", "with kind number, a reference is one number"),
+        ("text", "two\nlines", "one line of at most 2000"),
         ("text", "x" * 2001, "at most 2000 characters"),
         ("text", ["a"] * 1001, "from 1 to 1000 answers"),
         ("text", [], "from 1 to 1000 answers"),
         ("text", {"a": 1}, "must hold a text or a number"),
-        ("json", "Paris", "must hold JSON"),
+        ("json", "Paris", "a reference is JSON"),
         ("json", ["x" * 5001], "at most 5000 characters"),
         ("text", "\ud800", "surrogate"),
     ],
