@@ -53,7 +53,7 @@ def outcomes(folder, *options, **environment):
             *("-rA", "-p", "no:cacheprovider", "-W", "ignore", *options, folder / "test_suite.py"),
         ],
         cwd=ROOT,
-        env={**os.environ, **environment},
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **environment},
         capture_output=True,
         text=True,
         check=False,

@@ -6,17 +6,17 @@ import json
 import math
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from evalcube import run
 from tests.chaos import served, verdict
 from tests.chaos.plan import Strike, make_plan
 from tests.chaos.processes import Fleet, fleet, send
+from tests.flows.shared_cluster import SHARED
 
 _CONNECTIONS = 16
 _TIMEOUT = 6.0
@@ -253,13 +253,8 @@ def run_campaign(campaign: Campaign, folder: Path, tell: Callable[[str], None]) 
 
 
 def run_calmly(campaign: Campaign, folder: Path) -> Path:
-    """The same sweep without a strike, with a simulator of its own; its cube."""
-    config = campaign.config(folder, "sim:", "calm")
-    command = (sys.executable, "-m", "evalcube", "run", str(config), "--quiet")
-    with fleet(folder / "calm") as ships:
-        done = subprocess.run(command, env=ships.env, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"the calm run failed: {done.stderr}")
+    """The same sweep without a strike, in this process and with a simulator of its own; its cube."""
+    run(campaign.config(folder, "sim:", "calm"), cluster=SHARED).raise_for_status()
     return folder / "calm.zarr"
 
 
