@@ -36,17 +36,17 @@ def test_make_plan__of_the_short_campaign_has_strikes_of_all_kinds():
 
 
 @pytest.mark.parametrize(
-    ("seed", "strikes", "trials"),
+    ("seed", "strikes", "trials", "workers"),
     [
-        pytest.param(*SHORT, marks=[pytest.mark.chaos, pytest.mark.timeout(1200)]),
-        pytest.param(12, 40, 2400, marks=[pytest.mark.integration, pytest.mark.timeout(2400)]),
+        pytest.param(*SHORT, 1, marks=[pytest.mark.chaos, pytest.mark.timeout(1200)]),
+        pytest.param(12, 40, 2400, 2, marks=[pytest.mark.integration, pytest.mark.timeout(2400)]),
     ],
 )
-def test_run__kills_leave_no_trace(seed, strikes, trials, tmp_path):
+def test_run__kills_leave_no_trace(seed, strikes, trials, workers, tmp_path):
     told = []
 
     # Whoever strikes may be late on a busy machine: a sweep lasts seconds without a strike.
-    outcome = run_campaign(Campaign(seed, strikes, trials, latency=0.2), tmp_path, told.append)
+    outcome = run_campaign(Campaign(seed, strikes, trials, workers=workers, latency=0.2), tmp_path, told.append)
 
     assert not outcome.violations, "\n".join([*told, *outcome.violations])
     # the last may not be due before the sweep is complete
