@@ -145,8 +145,8 @@ def test_names__are_found_in_an_archive(tmp_path):
 @pytest.mark.cluster
 @pytest.mark.parametrize(
     "how",
-    [("-m", "evalcube"), ("-c", "from evalcube.__main__ import main; main()"), ("bin/evalcube",)],
-    ids=["python -m", "console script", "script in a folder"],
+    [("-c", "from evalcube.__main__ import main; main()"), ("bin/evalcube",)],
+    ids=["console script", "script in a folder"],
 )
 def test_command__runs_beside_modules_of_a_user_with_our_rooms_names(project, how):
     (project / "bin").mkdir()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 
 import evalcube as ec
 from evalcube.flows.config.plugin import plugin_files
+from tests.flows.support import one_simulator
 from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -77,9 +79,15 @@ def test_types__find_what_is_wrong_and_nothing_in_a_script_and_the_package_that_
 
 
 @pytest.mark.cluster
-def test_script__runs_from_the_sweep_to_the_verdict(tmp_path):
-    said = call(SCRIPT, tmp_path, cwd=tmp_path)
+def test_script__runs_from_the_sweep_to_the_verdict(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", [str(SCRIPT), str(tmp_path)])
 
+    with one_simulator():
+        runpy.run_path(str(SCRIPT), run_name="__main__")
+
+    output, errors = capsys.readouterr()
+    said = output.splitlines()
+    assert errors == ""
     assert said[:3] == ["40 requests", "2 models on tasks ['arithmetic']", "large, then small"]
     models = ec.Sweep.from_yaml(tmp_path / "sweep.yaml").models
     assert [model.name for model in models] == ["small", "large"]

@@ -35,7 +35,7 @@ def finished(tmp_path_factory, _served):
     folder = tmp_path_factory.mktemp("finished")
     config = sweep_config(folder, _served.base_url, models=("alpha", "beta"), cube="cube.zarr")
     path = write_config(folder, config)
-    code, output, errors = evalcube("run", path, "--workers", 2, cwd=folder)
+    code, output, errors = evalcube("run", path, "--workers", 1, cwd=folder)
     assert code == 0, errors
     assert "80 of 80 trials done" in output
     assert "alpha" in output
@@ -175,7 +175,7 @@ def test_run__a_signal_stops_cleanly_and_says_how_to_resume(number, tmp_path, si
     assert stopped["abandoned"] == 0
     assert done == stopped["finished"]  # what was paid for is recorded
     wait_until(lambda: not _alive_in_group(process.pid))
-    code, output, _ = evalcube("run", path, "--workers", 2, "--quiet", cwd=tmp_path)
+    code, output, _ = evalcube("run", path, "--workers", 1, "--quiet", cwd=tmp_path)
     assert (code, "200 of 200" in output) == (0, True)
     assert simulator_stats(simulator)["requests"] == 200
 

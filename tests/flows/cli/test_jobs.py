@@ -43,19 +43,18 @@ def test_watch__follows_a_run_to_its_end(tmp_path, simulator):
     while not (tmp_path / "cube.zarr" / "_evalcube" / "live.json").exists():
         assert run.poll() is None, run.communicate()
         time.sleep(0.05)
-    # However slowly those start that watch, the run is under way when they do.
+    # However slowly the one starts that watches, the run is under way when it does.
     run.send_signal(signal.SIGSTOP)
     watch = ("status", "cube.zarr", "--watch")
-    with (
-        read(command(*watch, cwd=tmp_path)) as output,
-        read(command(*watch, "--json", cwd=tmp_path)) as objects,
-    ):
-        wait_until(lambda: output and objects)
+    with read(command(*watch, "--json", cwd=tmp_path)) as objects:
+        wait_until(lambda: objects)
         run.send_signal(signal.SIGCONT)
+        code, output, errors = evalcube(*watch, cwd=tmp_path)
         summary = json.loads(run.communicate()[0])
     looks = [json.loads(line) for line in objects]
 
-    last, output = output[-1], "".join(output)
+    last = output.splitlines()[-1]
+    assert (code, errors) == (0, "")
     assert "100 of 100 trials done" in last
     assert "running" not in last
     assert "running as process" in output
