@@ -36,18 +36,24 @@ def test_make_plan__of_the_short_campaign_has_strikes_of_all_kinds():
 
 
 @pytest.mark.parametrize(
-    ("seed", "strikes", "trials", "workers"),
+    "campaign",
     [
-        pytest.param(*SHORT, 1, marks=[pytest.mark.chaos, pytest.mark.timeout(1200)]),
-        pytest.param(12, 40, 2400, 2, marks=[pytest.mark.integration, pytest.mark.timeout(2400)]),
+        # Slow enough for one worker not to have asked everything while the scheduler is stopped.
+        pytest.param(
+            Campaign(*SHORT, workers=1, latency=0.8), marks=[pytest.mark.chaos, pytest.mark.timeout(1200)]
+        ),
+        # Whoever strikes may be late on a busy machine: a sweep lasts seconds without a strike.
+        pytest.param(
+            Campaign(12, 40, 2400, latency=0.2), marks=[pytest.mark.integration, pytest.mark.timeout(2400)]
+        ),
     ],
+    ids=["short", "long"],
 )
-def test_run__kills_leave_no_trace(seed, strikes, trials, workers, tmp_path):
+def test_run__kills_leave_no_trace(campaign, tmp_path):
     told = []
 
-    # Whoever strikes may be late on a busy machine: a sweep lasts seconds without a strike.
-    outcome = run_campaign(Campaign(seed, strikes, trials, workers=workers, latency=0.2), tmp_path, told.append)
+    outcome = run_campaign(campaign, tmp_path, told.append)
 
     assert not outcome.violations, "\n".join([*told, *outcome.violations])
     # the last may not be due before the sweep is complete
-    assert sum(outcome.struck.values()) >= strikes - max(1, strikes // 10)
+    assert sum(outcome.struck.values()) >= campaign.strikes - max(1, campaign.strikes // 10)
