@@ -122,7 +122,7 @@ class Reader:
 
     def _line(self, block: Block, line: str) -> str:
         plain = _PLAIN.fullmatch(line)
-        if plain is None or _SHELL.search(plain["command"]):
+        if plain is None or _SHELL.search(re.sub("'[^']*'", "", plain["command"])):
             return self._shell(block, line)
         known = range(256) if " || true" in line else (0, int(plain["code"] or 0))
         output = self._command(block, shlex.split(plain["command"]), known)
