@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import typer
@@ -22,42 +20,6 @@ from evalcube.flows.read.statistics import leaderboard
 from evalcube.flows.run.upsample import upsample
 from tests.cases import with_cases
 
-ROOT = Path(ec.__file__).parent
-LIBRARY = (
-    "flows/config",
-    "flows/plan",
-    "flows/state",
-    "flows/run",
-    "flows/read",
-    "flows/keep",
-    "stages",
-    "storage",
-)
-FLAG = re.compile(r"(?<![\w:-])--[a-z]")
-WHOLE_COMMAND = re.compile(r"(?:evalcube|pip) [a-z]+ [^`]*--[a-z]")
-
-
-def texts(source: str) -> Iterator[tuple[int, str]]:
-    """Strings that are no docstrings, with their lines, of a module with a flag; f-strings as one text."""
-    nodes = list(ast.walk(ast.parse(source))) if "--" in source else []
-    skipped = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
-    for node in nodes:
-        if isinstance(node, ast.JoinedStr):
-            parts = [part.value if isinstance(part, ast.Constant) else "X" for part in node.values]
-            skipped |= {id(part) for part in node.values}
-            yield node.lineno, "".join(map(str, parts))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in skipped:
-            yield node.lineno, node.value
-
-
-def named_flags(source: str) -> list[int]:
-    """Lines whose strings name a flag outside of a whole command line, or of the piece that joins its parts."""
-    return [
-        line
-        for line, text in texts(source)
-        if FLAG.search(WHOLE_COMMAND.sub("", text)) and not re.fullmatch(r" --[a-z-]+ ", text)
-    ]
-
 
 def commands(group: typer.core.TyperGroup) -> Iterator[typer.core.TyperCommand]:
     for command in group.commands.values():
@@ -71,30 +33,6 @@ def error_of(*arguments: object) -> str:
     result = CliRunner().invoke(app, [str(item) for item in arguments])
     assert isinstance(result.exception, ec.EvalcubeError), result.output
     return str(result.exception)
-
-
-def test_library__names_no_flags_in_its_messages():
-    files = [path for folder in LIBRARY for path in sorted((ROOT / folder).rglob("*.py"))]
-    files = [path for path in files if path.parent.name != "jobs"]  # these write command lines
-
-    found = {path.relative_to(ROOT).as_posix(): named_flags(path.read_text()) for path in files}
-
-    assert len(files) > 150
-    assert {name: lines for name, lines in found.items() if lines} == {}
-
-
-@pytest.mark.parametrize(
-    ("source", "lines"),
-    [
-        ('raise E(f"--mode: {x} is none", "")', [1]),
-        ('raise E("Give more", "Use --trials instead")', [1]),
-        ('raise E("`mode`: none", f"evalcube upsample CUBE --repeats {n}")', []),
-        ('"""A docstring may name --mode."""', []),
-    ],
-    ids=["message", "remedy", "whole command line", "docstring"],
-)
-def test_named_flags__finds_them_in_messages_only(source, lines):
-    assert named_flags(source) == lines
 
 
 def test_commands__all_translate():
