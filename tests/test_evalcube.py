@@ -143,16 +143,11 @@ def test_names__are_found_in_an_archive(tmp_path):
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize(
-    "how",
-    [("-c", "from evalcube.__main__ import main; main()"), ("bin/evalcube",)],
-    ids=["console script", "script in a folder"],
-)
-def test_command__runs_beside_modules_of_a_user_with_our_rooms_names(project, how):
+def test_command__runs_as_a_script_in_a_folder_beside_modules_of_a_user_with_our_rooms_names(project):
     (project / "bin").mkdir()
     (project / "bin" / "evalcube").write_text("from evalcube.__main__ import main; main()")
 
-    result = python(*how, "tasks", "sort", cwd=project)
+    result = python("bin/evalcube", "tasks", "sort", cwd=project)
 
     assert (result.returncode, result.stderr) == (0, "")
     assert "sort" in result.stdout
