@@ -21,9 +21,8 @@ pytestmark = pytest.mark.cluster
 DATA = Path(__file__).parents[2] / "data" / "formats"
 
 
-def valid(document, name):
-    schema = json.loads((DATA / "eee" / name).read_text())
-    jsonschema.validate(document, schema, jsonschema.Draft7Validator)
+def validator(name):
+    return jsonschema.Draft7Validator(json.loads((DATA / "eee" / name).read_text()))
 
 
 def test_eee__fulfils_the_published_schema(folder, tmp_path):
@@ -31,10 +30,11 @@ def test_eee__fulfils_the_published_schema(folder, tmp_path):
 
     found = list(records(files))
     assert len(found) == 2
+    whole, one = validator("eval.schema.json"), validator("instance_level_eval.schema.json")
     for name, aggregate, samples in found:
-        valid(aggregate, "eval.schema.json")
+        whole.validate(aggregate)
         for sample in samples:
-            valid(sample, "instance_level_eval.schema.json")
+            one.validate(sample)
         detailed = aggregate["detailed_evaluation_results"]
         assert (detailed["file_path"], detailed["total_rows"]) == (name, len(samples))
         assert detailed["checksum"] == hashlib.sha256(files[name]).hexdigest()
