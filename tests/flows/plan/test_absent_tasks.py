@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import shutil
 from importlib.metadata import EntryPoint
 
 import numpy as np
@@ -27,7 +28,7 @@ from evalcube.flows.state.verify import verify_cube
 from evalcube.stages.generate import TaskError, plugins
 from evalcube.stages.generate.tasks.arithmetic import Arithmetic
 from evalcube.storage.cube.cube import Cube
-from tests.flows.support import change_attributes, evalcube, sweep_config
+from tests.flows.support import change_attributes, evalcube, reset, sweep_config
 
 REMEDY = "It is of package sum-games 1.2: pip install sum-games==1.2"
 
@@ -41,22 +42,32 @@ def installed(monkeypatch, *points):
     monkeypatch.setattr("evalcube.stages.generate.installed_plugins", lambda: found)
 
 
-@pytest.fixture
-def cube(tmp_path, simulator, monkeypatch):
+@pytest.fixture(scope="module")
+def made(tmp_path_factory, _served):
     """Address of a cube with a bundled task and one of a package that is gone."""
-    installed(monkeypatch, ("sums", f"{__name__}:Sums"))
-    config = sweep_config(tmp_path, simulator.base_url, cells=1)
-    config["tasks"]["sums"] = {"params": {"length": 3}}
-    run(config)
+    folder = tmp_path_factory.mktemp("absent")
+    reset(_served)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        installed(monkeypatch, ("sums", f"{__name__}:Sums"))
+        config = sweep_config(folder, _served.base_url, cells=1)
+        config["tasks"]["sums"] = {"params": {"length": 3}}
+        run(config)
     opened = Cube.open(config["cube"])
     noted = {**read_notes(opened.records), "packages": {"sums": "sum-games 1.2"}}
     opened.records.put(NOTES, json.dumps(noted).encode())
-    installed(monkeypatch)
     return config["cube"]
 
 
-def test_readers__what_a_stranger_calls_params_and_facets_does_nothing(cube):
+@pytest.fixture
+def cube(made, monkeypatch):
+    """The same, which tests read, while no package is installed."""
+    installed(monkeypatch)
+    return made
+
+
+def test_readers__what_a_stranger_calls_params_and_facets_does_nothing(cube, tmp_path):
     """Nobody checks the params of a task that is not installed, and labels are arrays of their own."""
+    cube = str(shutil.copytree(cube, tmp_path / "cube.zarr"))
     change_attributes(
         pathlib.Path(cube), lambda spec: spec["tasks"][2]["points"][0]["params"].update({"=\x1b[2J": 1})
     )
@@ -92,12 +103,12 @@ def test_show__names_the_package_in_the_place_of_the_reply(cube, tmp_path):
     assert REMEDY in shown.partition("(the reply is not looked up: ")[2]
 
 
-@pytest.mark.parametrize("package", ["x; rm -rf ~", "a b c", "-r evil.txt 1", ""])
-def test_cube_plan__shows_no_package_that_is_no_name(cube, package):
+def test_cube_plan__shows_no_package_that_is_no_name(cube):
     opened = Cube.open(cube)
-    plan = cube_plan(opened, {**read_notes(opened.records), "packages": {"sums": package}})
+    for package in ("x; rm -rf ~", "a b c", "-r evil.txt 1", ""):
+        plan = cube_plan(opened, {**read_notes(opened.records), "packages": {"sums": package}})
 
-    assert plan.absent[0].endswith("group evalcube.tasks")
+        assert plan.absent[0].endswith("group evalcube.tasks"), package
 
 
 def test_cube_plan__a_broken_plugin_is_absent_too(cube, monkeypatch):
