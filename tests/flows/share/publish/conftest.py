@@ -18,9 +18,23 @@ def made(tmp_path_factory, _served):
     folder = tmp_path_factory.mktemp("made")
     config = sweep_config(folder, _served.base_url, models=("alpha", "beta"), trials=8, repeats=2)
     config["models"][0]["facets"] = {"family": "greek"}
+    config["tasks"]["arithmetic"]["assertions"] = [{"type": "min_length", "value": 1}]
     run(config, cluster=SHARED)
     upsample(config, trials=12, where=["task=boolean"], cluster=SHARED)
     return folder
+
+
+@pytest.fixture(scope="session")
+def done(made, tmp_path_factory):
+    """What was returned when its cube was published, with a tag, a licence and replies."""
+    return publish_cube(
+        str(made / "cube.zarr"),
+        str(tmp_path_factory.mktemp("done") / "out"),
+        tag="v1",
+        with_replies=True,
+        licence="CC-BY-4.0",
+        by="Team <A> <ann@team.example>",
+    )
 
 
 @pytest.fixture

@@ -33,8 +33,17 @@ SAID = ("notes", "selection")
 """What a leaderboard says of the part that was chosen."""
 
 
-def test_publish__makes_a_true_copy(cube, tmp_path):
-    done = publish_cube(cube, str(tmp_path / "out"))
+TINY = Recipe(models=("a",), lengths=(3,), depths=(), trials=(0, 2))
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """The address of a cube without a run."""
+    return make_cube(tmp_path_factory.mktemp("tiny") / "cube.zarr", TINY).url
+
+
+def test_publish__makes_a_true_copy(made, done):
+    cube = made / "cube.zarr"
 
     assert_same_cube(cube, done.cube)
     assert verify_cube(done.cube).damages == []
@@ -42,6 +51,7 @@ def test_publish__makes_a_true_copy(cube, tmp_path):
         count = sum(one.planned for one in source.newest().values())
         assert sum(one.planned for one in copy.newest().values()) == count == done.publication.trials
         assert all(one.complete for one in copy.newest().values())
+    assert "fact" in Cube.open(done.cube).trial_arrays
 
 
 def test_publish__into_a_store_whose_lists_are_late_can_be_pulled(cube, tmp_path, monkeypatch):
@@ -57,7 +67,7 @@ def test_publish__into_a_store_whose_lists_are_late_can_be_pulled(cube, tmp_path
 
 
 @pytest.mark.parametrize("loss", [Path.unlink, lambda path: path.write_bytes(b"other")])
-def test_publish__reads_back_what_it_put_before_it_says_done(cube, tmp_path, monkeypatch, loss):
+def test_publish__reads_back_what_it_put_before_it_says_done(tiny, tmp_path, monkeypatch, loss):
     create = publishing.write_joined
 
     def lossy(*words):
@@ -67,38 +77,34 @@ def test_publish__reads_back_what_it_put_before_it_says_done(cube, tmp_path, mon
     monkeypatch.setattr(publishing, "write_joined", lossy)
 
     with pytest.raises(StorageError, match=r"counters/zarr\.json is"):
-        publish_cube(cube, str(tmp_path / "out"))
+        publish_cube(tiny, str(tmp_path / "out"))
 
 
-def test_publication__is_never_written(cube, tmp_path, simulator):
-    done = publish_cube(cube, str(tmp_path / "out"))
+def test_publication__is_never_written(made, done, tmp_path, simulator):
     before = objects(done.cube)
 
     config = sweep_config(tmp_path, simulator.base_url, models=("alpha", "beta"), trials=8, repeats=2)
     with pytest.raises(NotWritableError, match="published"):
         run({**config, "cube": done.cube}, cluster=SHARED)
     with pytest.raises(NotWritableError, match="published"):
-        rescore_cube(done.cube, output=tmp_path / "new.zarr", cache=Path(cube).parent / "cache")
+        rescore_cube(done.cube, output=tmp_path / "new.zarr", cache=made / "cache")
     assert objects(done.cube) == before
     assert not (tmp_path / "new.zarr").exists()
 
 
-def test_publish__refuses_a_tag_that_is_there(cube, tmp_path):
-    done = publish_cube(cube, str(tmp_path / "out"), tag="v1")
-    before = objects(done.cube)
+def test_publish__refuses_a_tag_that_is_there(cube, done):
+    before, out = objects(done.cube), Path(done.cube).parent
 
     with pytest.raises(CubeExistsError, match="v1"):
-        publish_cube(cube, str(tmp_path / "out"), tag="v1")
+        publish_cube(cube, out, tag="v1")
     with pytest.raises(CubeExistsError):
-        publish_cube(cube, str(tmp_path / "out"))
+        publish_cube(cube, out)
     assert objects(done.cube) == before
 
 
-def test_publish__lets_who_publishes_give_an_address(cube, tmp_path):
-    done = publish_cube(cube, str(tmp_path / "out"), by="Ann <ann@team.example>")
-
-    assert "ann@team.example" in (tmp_path / "out" / "README.md").read_text()
-    assert done.publication.by == "Ann <ann@team.example>"
+def test_publish__lets_who_publishes_give_an_address_and_no_key(cube, done, tmp_path):
+    assert "ann@team.example" in (Path(done.cube) / "README.md").read_text()
+    assert done.publication.by == "Team <A> <ann@team.example>"
     with pytest.raises(SecretsError, match="api-key"):
         publish_cube(cube, str(tmp_path / "other"), by="sk-proj-" + "a1B2" * 10)
 
@@ -113,13 +119,13 @@ def test_publish__refuses_a_damaged_cube_and_one_that_is_worked_on(cube, tmp_pat
     assert not (tmp_path / "out").exists()
 
 
-def test_publish__that_fails_leaves_nothing(cube, tmp_path, monkeypatch):
+def test_publish__that_fails_leaves_nothing(tiny, tmp_path, monkeypatch):
     def fails(*_):
         raise RuntimeError("no card")
 
     monkeypatch.setattr(publishing, "data_card", fails)
     with pytest.raises(RuntimeError, match="no card"):
-        publish_cube(cube, str(tmp_path / "there" / "out"))
+        publish_cube(tiny, str(tmp_path / "there" / "out"))
 
     assert not list((tmp_path / "there").iterdir())
 
@@ -135,24 +141,6 @@ def test_publish__refuses_a_source_that_was_written_meanwhile(cube, tmp_path, mo
     monkeypatch.setattr(publishing, "data_card", meanwhile)
     with pytest.raises(SweepError, match="meanwhile"):
         publish_cube(cube, str(tmp_path / "out"))
-
-
-def test_publish__with_layers_keeps_them(tmp_path, simulator):
-    config = sweep_config(tmp_path, simulator.base_url, trials=4, cells=1)
-    config["tasks"]["arithmetic"]["assertions"] = [{"type": "min_length", "value": 1}]
-    run(config, cluster=SHARED)
-
-    done = publish_cube(config["cube"], str(tmp_path / "out"))
-
-    assert verify_cube(done.cube).damages == []
-    assert "fact" in Cube.open(done.cube).trial_arrays
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    """The address of a cube without a run."""
-    recipe = Recipe(models=("a",), lengths=(3,), depths=(), trials=(0, 2))
-    return make_cube(tmp_path_factory.mktemp("tiny") / "cube.zarr", recipe).url
 
 
 @pytest.mark.parametrize(
@@ -174,9 +162,7 @@ def test_publish__whatever_anyone_has_noted(tiny, tmp_path, licence, noted):
     assert len(done.publication.licence) <= 200
 
 
-def test_card__says_what_how_by_whom_and_with_what_result(cube, tmp_path):
-    done = publish_cube(cube, str(tmp_path / "out"), tag="v1", licence="CC-BY-4.0", by="Team <A>")
-
+def test_card__says_what_how_by_whom_and_with_what_result(done):
     card = (Path(done.cube) / "README.md").read_text()
     assert card.startswith("---\n")
     for text in (
@@ -219,17 +205,18 @@ def test_card__has_no_mention_link_or_reference_out_of_names(cube, tmp_path, mon
         assert text not in alive
 
 
-def test_publish__finds_what_looks_secret(tmp_path, simulator, monkeypatch):
-    config = sweep_config(tmp_path, simulator.base_url, trials=2, cells=1)
-    config["models"][0]["facets"] = {"home": "/home/ann/models", "note": "http://gpu7.internal:8000"}
-    config["templates"] = {"plain": [{"role": "user", "content": "plainwords-value {{ prompt }}"}]}
-    run(config, cluster=SHARED)
-    notes = tmp_path / "cube.zarr" / "_evalcube" / "sweep.json"
-    notes.write_text(notes.read_text().replace('"name": "alpha"', '"name": "alpha", "key_env": "TEAM_KEY"'))
+def test_publish__finds_what_looks_secret(tmp_path, monkeypatch):
+    facets = {"home": "/home/ann/models", "note": "http://gpu7.internal:8000"}
+    model = {"name": "alpha", "endpoint": "http://127.0.0.1:9/v1", "facets": facets}
+    told = {"plain": [{"role": "user", "content": "plainwords-value {{ prompt }}"}]}
+    recipe = replace(TINY, changes={"models": [model], "templates": told})
+    made = make_cube(tmp_path / "cube.zarr", recipe)
+    noted = {"config": {"models": [{"name": "alpha", "key_env": "TEAM_KEY"}]}}
+    made.records.put("sweep.json", json.dumps(noted).encode())
     monkeypatch.setenv("TEAM_KEY", "plainwords-value")
 
     with pytest.raises(SecretsError) as caught:
-        publish_cube(config["cube"], str(tmp_path / "out"))
+        publish_cube(made.url, str(tmp_path / "out"))
     kinds = {one.kind: one for one in caught.value.findings}
     assert set(kinds) == {"home-folder", "private-host", "value-of-TEAM_KEY"}
     assert "plainwords-value" not in str(caught.value)
@@ -237,8 +224,8 @@ def test_publish__finds_what_looks_secret(tmp_path, simulator, monkeypatch):
     assert not (tmp_path / "out").exists()
 
     done = publish_cube(
-        config["cube"],
+        made.url,
         str(tmp_path / "out"),
         allow=["home-folder", kinds["private-host"].id, kinds["value-of-TEAM_KEY"].id],
     )
-    assert done.publication.trials == 4
+    assert done.publication.trials == 2
