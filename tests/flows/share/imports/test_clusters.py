@@ -34,11 +34,16 @@ def test_import__questions_of_a_cluster_are_one_draw_on_every_page(tmp_path):
 
     assert "cluster" not in plain
     assert len(np.unique(by["cluster"].values)) == 12
-    for page in (_table_width, _board_width, _pair_width, _metric_width, _verdict_width):
+    board = {"by": ec.leaderboard(by), "plain": ec.leaderboard(plain)}
+    assert _board_width(board["by"]) > 2 * _board_width(board["plain"])
+    for page in (_table_width, _pair_width, _metric_width, _verdict_width):
         assert page(by) > 2 * page(plain)
     mixed = by["tokens"].copy(data=by["tokens"].values[..., np.arange(120).reshape(12, 10).T.ravel(), :])
-    for page in (_tokens_width, _cost_width):  # of tokens, too, and not of right answers alone
-        assert page(by) > 1.1 * page(by.assign(tokens=mixed)) > 1.5 * page(plain)
+    mixed = by.assign(tokens=mixed)  # of tokens, too, and not of right answers alone
+    boards = board["by"], ec.leaderboard(mixed), board["plain"]
+    for widths in (map(_tokens_width, boards), map(_cost_width, (by, mixed, plain))):
+        clustered, shuffled, single = widths
+        assert clustered > 1.1 * shuffled > 1.5 * single
     both = [one.cube for one in found]
     ec.merge(tmp_path / "both.zarr", both, prefer="first")
     merged = ec.open_cube(tmp_path / "both.zarr")
@@ -88,13 +93,13 @@ def _table_width(ds):
     return float(found["upper"][0] - found["lower"][0])
 
 
-def _board_width(ds):
-    row = ec.leaderboard(ds).rows[0].accuracy
+def _board_width(board):
+    row = board.rows[0].accuracy
     return row.upper - row.lower
 
 
-def _tokens_width(ds):
-    row = ec.leaderboard(ds).rows[0].correct_per_1000_tokens
+def _tokens_width(board):
+    row = board.rows[0].correct_per_1000_tokens
     return np.log(row.upper / row.lower)
 
 

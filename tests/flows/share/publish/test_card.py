@@ -9,8 +9,6 @@ from ast import literal_eval
 from pathlib import Path
 
 import pytest
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
 
 from evalcube.flows.read.statistics import leaderboard
 from evalcube.flows.run.sweep import run
@@ -43,25 +41,20 @@ def assert_as_on_the_board(cube, printed):
             assert printed[label] == pytest.approx(row.accuracy.value, abs=0.00051)
 
 
-RECIPES = st.builds(
-    Recipe,
-    models=st.sets(st.sampled_from("abc"), min_size=1).map(lambda names: tuple(sorted(names))),
-    lengths=st.sets(st.sampled_from((3, 4, 5)), min_size=1).map(lambda sizes: tuple(sorted(sizes))),
-    depths=st.sampled_from(((), (4,), (4, 6))),
-    trials=st.sampled_from(((0, 2), (0, 8), (3, 5))),
-    repeats=st.sampled_from((1, 2)),
-    failed=st.sampled_from((0.0, 0.2)),
-)
+UNEVEN = [
+    Recipe(models=("a",), lengths=(3, 4, 5), depths=(4,), trials=(0, 6), repeats=2, failed=0.2),
+    Recipe(models=("b",), lengths=(4,), depths=(4, 6), failed=0.2),
+    Recipe(models=("b",), lengths=(5,), depths=(), trials=(0, 3)),
+]
+APART = [Recipe(models=(name,), lengths=(length,), depths=()) for name, length in (("a", 3), ("b", 5))]
 
 
-@settings(max_examples=5, phases=(Phase.explicit, Phase.generate))
-@given(recipes=st.lists(RECIPES, min_size=1, max_size=3))
-def test_code__gives_the_table_of_whatever_was_merged(tmp_path_factory, recipes):
-    folder = tmp_path_factory.mktemp("merged")
-    cubes = [make_cube(folder / f"{number}.zarr", recipe).url for number, recipe in enumerate(recipes)]
-    merged = merge_cubes(folder / "all.zarr", cubes, prefer="first")
+@pytest.mark.parametrize("recipes", [UNEVEN, APART], ids=["uneven", "nothing in common"])
+def test_code__gives_the_table_of_whatever_was_merged(tmp_path, recipes):
+    cubes = [make_cube(tmp_path / f"{number}.zarr", recipe).url for number, recipe in enumerate(recipes)]
+    merged = merge_cubes(tmp_path / "all.zarr", cubes)
 
-    _, printed = published(merged.cube, folder)
+    _, printed = published(merged.cube, tmp_path)
 
     assert_as_on_the_board(merged.cube, printed)
 
