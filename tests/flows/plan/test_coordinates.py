@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from unittest.mock import Mock
 
 import numpy as np
@@ -104,21 +105,20 @@ def test_row_ids__are_empty_beyond_the_rows(config):
     assert not row_ids_module.lacks_row_ids(store.cube, store.plan)
 
 
-@pytest.mark.parametrize("how", ["other bytes", "gone", "another id"])
-def test_verify__heals_damaged_ids(config, tmp_path, how):
+def test_verify__heals_damaged_ids(config, tmp_path):
     store = made(config)
     good = shown(config).values.tolist()
-    if how == "another id":
-        store.cube.write_label("row_id", np.array([["x", *good[0][1:]]], dtype=object))
-    for chunk in (tmp_path / "cube.zarr" / "row_id").glob("c.*"):
-        if how != "another id":
-            chunk.write_bytes(b"damaged") if how == "other bytes" else chunk.unlink()
     open_cache(str(tmp_path / "cache"))
 
-    assert [damage.array for damage in verify_cube(config["cube"]).damages] == ["row_id"]
-    assert verify_cube(config["cube"], heal=True, cache=tmp_path / "cache").damages[0].healed
+    def spell_otherwise(_):
+        store.cube.write_label("row_id", np.array([["x", *good[0][1:]]], dtype=object))
 
-    assert shown(config).values.tolist() == good
+    for spoil in (lambda path: path.write_bytes(b"damaged"), Path.unlink, spell_otherwise):
+        spoil(next((tmp_path / "cube.zarr" / "row_id").glob("c.*")))
+
+        assert [damage.array for damage in verify_cube(config["cube"]).damages] == ["row_id"]
+        assert verify_cube(config["cube"], heal=True, cache=tmp_path / "cache").damages[0].healed
+        assert shown(config).values.tolist() == good
 
 
 def test_run__mends_damaged_ids(config, tmp_path):

@@ -21,43 +21,64 @@ from evalcube.stages import named_code as registry
 from evalcube.stages.generate import TaskError
 from evalcube.stages.generate.dataset import matching
 from tests.cases import with_cases
-from tests.flows.support import sweep_config
+from tests.flows.support import reset, sweep_config
 
 MODULE = "grader_of_a_cube"
 NAME = f"{MODULE}:grade"
 
 
-def forget(monkeypatch, tmp_path, state):
-    """As another process would be, of a user with another record of runs."""
+CODE = [{"role": "user", "content": "{% if true %}{{ prompt }}{% endif %}"}]
+
+
+def forget(monkeypatch, state):
+    """As another process would be, of a user whose record of runs is in a folder."""
     registry._NAMED.clear()
     matching.load_grader.cache_clear()
     sys.modules.pop(MODULE, None)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / state))
-    (tmp_path / "ran").unlink(missing_ok=True)
+    monkeypatch.setenv("XDG_STATE_HOME", str(state))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory, _served):
+    """A folder with a cube that was graded by a function of its user's, and one whose template has code."""
+    reset(_served)
+    folder = tmp_path_factory.mktemp("made")
+    ran = folder / "ran"
+    (folder / f"{MODULE}.py").write_text(
+        f"open({str(ran)!r}, 'w').close()\ndef grade(reply, context): return True\n"
+    )
+    (folder / "q.jsonl").write_text('{"q": "1+1?", "a": "2"}\n')
+    params = {"file": str(folder / "q.jsonl"), "prompt": "q", "answer": "a", "grader": NAME}
+    graded = sweep_config(folder, _served.base_url, trials=1, cube="graded.zarr")
+    graded["tasks"] = {"mine": {"task": "dataset", "params": params}}
+    coded = sweep_config(folder, _served.base_url, trials=1, cube="coded.zarr", templates={"coded": CODE})
+    coded["views"] = {"easy": {"where": {"tier": "easy"}}}
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        forget(monkeypatch, folder / "own")
+        monkeypatch.syspath_prepend(folder)
+        for config in (graded, coded):
+            run(config)
+    assert ran.exists()
+    return folder
 
 
 @pytest.fixture
-def graded(tmp_path, simulator, monkeypatch):
-    """Address of a cube whose replies were graded by a function of its user's; the module says when it is imported."""
-    forget(monkeypatch, tmp_path, "own")
-    ran = tmp_path / "ran"
-    (tmp_path / f"{MODULE}.py").write_text(
-        f"open({str(ran)!r}, 'w').close()\ndef grade(reply, context): return True\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "q.jsonl").write_text('{"q": "1+1?", "a": "2"}\n')
-    config = sweep_config(tmp_path, simulator.base_url)
-    params = {"file": str(tmp_path / "q.jsonl"), "prompt": "q", "answer": "a", "grader": NAME}
-    config["tasks"] = {"mine": {"task": "dataset", "params": params}}
-    config["trials"] = 1
-    run(config)
-    assert ran.exists()
-    return config["cube"], str(tmp_path / "cache"), ran
+def graded(made, monkeypatch):
+    """Address of the first cube, its cache, and the file that its grader's module makes when it is imported."""
+    monkeypatch.syspath_prepend(made)
+    (made / "ran").unlink(missing_ok=True)
+    return str(made / "graded.zarr"), str(made / "cache"), made / "ran"
 
 
-def test_readers__run_the_grader_that_this_user_ran(graded, monkeypatch, tmp_path):
+@pytest.fixture
+def coded(made):
+    """Address of the second cube, and its cache."""
+    return str(made / "coded.zarr"), str(made / "cache")
+
+
+def test_readers__run_the_grader_that_this_user_ran(made, graded, monkeypatch):
     cube, cache, ran = graded
-    forget(monkeypatch, tmp_path, "own")
+    forget(monkeypatch, made / "own")
 
     view = Reader(cube, cache).view(0, 0, 0, 0)
 
@@ -66,7 +87,7 @@ def test_readers__run_the_grader_that_this_user_ran(graded, monkeypatch, tmp_pat
 
 def test_readers__show_what_was_recorded_where_only_the_cube_names_a_grader(graded, monkeypatch, tmp_path):
     cube, cache, ran = graded
-    forget(monkeypatch, tmp_path, "others")
+    forget(monkeypatch, tmp_path)
 
     reader = Reader(cube, cache)
     view = reader.view(0, 0, 0, 0)
@@ -83,7 +104,7 @@ def test_readers__show_what_was_recorded_where_only_the_cube_names_a_grader(grad
 
 def test_rescore__refuses_a_grader_that_only_the_cube_names(graded, monkeypatch, tmp_path):
     cube, cache, ran = graded
-    forget(monkeypatch, tmp_path, "others")
+    forget(monkeypatch, tmp_path)
 
     with pytest.raises(TaskError, match="Run a sweep whose config names it"):
         rescore_cube(cube, cache=cache)
@@ -93,7 +114,7 @@ def test_rescore__refuses_a_grader_that_only_the_cube_names(graded, monkeypatch,
 
 def test_acting_config__does_not_run_what_only_the_notes_name(graded, monkeypatch, tmp_path):
     cube, cache, ran = graded
-    forget(monkeypatch, tmp_path, "others")
+    forget(monkeypatch, tmp_path)
 
     with pytest.raises(SweepError, match=r"is not run.*config of yours"):
         acting_config(cube, cache=cache, endpoints="sim:")
@@ -119,21 +140,8 @@ def test_acting_config__takes_no_cluster_and_no_command_from_notes(small_sweep, 
     assert acting.cluster is None
 
 
-CODE = [{"role": "user", "content": "{% if true %}{{ prompt }}{% endif %}"}]
-
-
-@pytest.fixture
-def coded(tmp_path, simulator, monkeypatch):
-    """Address of a cube that was asked with a template that has code, and its cache."""
-    forget(monkeypatch, tmp_path, "own")
-    config = sweep_config(tmp_path, simulator.base_url)
-    config |= {"templates": {"coded": CODE}, "trials": 1, "views": {"easy": {"where": {"tier": "easy"}}}}
-    run(config)
-    return config["cube"], str(tmp_path / "cache")
-
-
-def test_readers__render_the_template_that_this_user_ran(coded, monkeypatch, tmp_path):
-    forget(monkeypatch, tmp_path, "own")
+def test_readers__render_the_template_that_this_user_ran(made, coded, monkeypatch):
+    forget(monkeypatch, made / "own")
 
     view = Reader(*coded).view(0, 0, 0, 0)
 
@@ -143,7 +151,7 @@ def test_readers__render_the_template_that_this_user_ran(coded, monkeypatch, tmp
 
 def test_readers__compile_no_template_with_code_that_only_the_cube_has(coded, monkeypatch, tmp_path):
     cube, cache = coded
-    forget(monkeypatch, tmp_path, "others")
+    forget(monkeypatch, tmp_path)
 
     view = Reader(cube, cache).view(0, 0, 0, 0)
     table = trials(cube, columns=["status", "messages", "response"], cache=cache)
@@ -160,7 +168,7 @@ def test_readers__compile_no_template_with_code_that_only_the_cube_has(coded, mo
 
 
 def test_views__of_a_cube_are_read_without_the_rest_of_its_config(coded, monkeypatch, tmp_path):
-    forget(monkeypatch, tmp_path, "others")
+    forget(monkeypatch, tmp_path)
 
     board = leaderboard(coded[0], Part(view="easy"))
 

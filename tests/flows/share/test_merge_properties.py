@@ -80,12 +80,12 @@ def test_merge_cubes__in_any_order_together_or_one_by_one_and_any_number_of_time
 
 JUDGED = Recipe(judges=("tom", "ann"), lengths=(3, 4), depths=(3,), trials=(0, 4), repeats=2)
 WHOLE = Recipe(trials=(0, 8), repeats=2, chunks=(32, 2))
-HALVES = {
-    "models and chunks": [
+PARTS = {
+    "models, chunks, tasks and points": [
         replace(WHOLE, chunks=(3, 1), models=("gamma",)),
-        replace(WHOLE, models=("beta", "alpha")),
+        replace(WHOLE, models=("beta", "alpha"), lengths=(5, 3), depths=()),
+        replace(WHOLE, models=("beta", "alpha"), lengths=(4,)),
     ],
-    "tasks and points": [replace(WHOLE, lengths=(5, 3), depths=()), replace(WHOLE, lengths=(4,))],
     "repeats": [replace(WHOLE, repeats=1, chunks=(2, 1)), WHOLE],
 }
 
@@ -96,9 +96,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return content(made(tmp_path_factory.mktemp("whole"), WHOLE)[0])
 
 
-@pytest.mark.parametrize("halves", HALVES.values(), ids=HALVES)
-def test_merge_cubes__two_halves_are_the_whole(tmp_path: Any, whole: Any, halves: list[Recipe]) -> None:
-    assert content(merged(tmp_path, *made(tmp_path, *halves))) == whole
+@pytest.mark.parametrize("parts", PARTS.values(), ids=PARTS)
+def test_merge_cubes__parts_are_the_whole(tmp_path: Any, whole: Any, parts: list[Recipe]) -> None:
+    assert content(merged(tmp_path, *made(tmp_path, *parts))) == whole
 
 
 def test_merge_cubes__readings_of_judges_in_another_order_are_the_same(tmp_path: Any) -> None:
