@@ -30,7 +30,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory, _served: Any) -> Path:
     """A folder with two teams' cubes, and one of all models and tasks together."""
     reset(_served)
     folder = tmp_path_factory.mktemp("measured")
-    for name, models, cells in (("a", ("alpha",), 4), ("b", ("beta",), 2), ("c", ("beta",), 4)):
+    for name, models, cells in (("a", ("alpha",), 4), ("b", ("beta",), 4)):
         run(config_of(folder, _served, name, models=models, cells=cells), cluster=SHARED)
     run(config_of(folder, _served, "whole", models=("alpha", "beta")), cluster=SHARED)
     return folder
@@ -47,7 +47,7 @@ def addresses(folder: Path, *names: str) -> list[str]:
 def test_merge_cubes__of_two_runs_is_the_run_of_all(measured: Path, tmp_path: Path, simulator: Any) -> None:
     output = str(tmp_path / "m.zarr")
 
-    merge_cubes(output, addresses(measured, "c", "b", "a"))
+    merge_cubes(output, addresses(measured, "b", "a"))
 
     assert content(output, timed=False) == content(measured / "whole.zarr", timed=False)
     assert verify_cube(output).whole
@@ -79,7 +79,7 @@ def test_run__goes_on_with_a_merged_cube_from_either_config(
     measured: Path, tmp_path: Path, simulator: Any
 ) -> None:
     output = str(tmp_path / "m.zarr")
-    merge_cubes(output, addresses(measured, "a", "c"))
+    merge_cubes(output, addresses(measured, "a", "b"))
 
     for name, sent in (("alpha", 0), ("beta", 0), ("gamma", 40)):
         config = config_of(measured, simulator, "any", models=(name,))
@@ -97,7 +97,7 @@ def test_merge_cubes__into_a_bucket_and_out_of_it(
 ) -> None:
     buckets.in_memory(monkeypatch)
 
-    merge_cubes("s3://bucket/both.zarr", addresses(measured, "a", "c"))
+    merge_cubes("s3://bucket/both.zarr", addresses(measured, "a", "b"))
     merge_cubes(str(tmp_path / "back.zarr"), ["s3://bucket/both.zarr", *addresses(measured, "a")])
 
     assert content("s3://bucket/both.zarr") == content(tmp_path / "back.zarr")
@@ -106,7 +106,7 @@ def test_merge_cubes__into_a_bucket_and_out_of_it(
 
 def test_merge_cubes__a_merged_cube_is_a_cube_to_every_command(measured: Path, tmp_path: Path) -> None:
     output = str(tmp_path / "m.zarr")
-    code, out, errors = evalcube("merge", output, *addresses(measured, "a", "c"), cwd=tmp_path)
+    code, out, errors = evalcube("merge", output, *addresses(measured, "a", "b"), cwd=tmp_path)
     assert (code, errors) == (0, "")
     assert "2 evaluations, 2 tasks, 80 trials" in out
 
@@ -136,7 +136,7 @@ from evalcube.flows.read.merged import dataset
 from evalcube.flows.share import merge
 whole = dataset.MergedRegion.receipt
 dataset.MergedRegion.receipt = lambda *given: (os.kill(os.getpid(), signal.SIGKILL), whole(*given))[1]
-merge.merge_cubes({str(output)!r}, {addresses(measured, "a", "c")!r})
+merge.merge_cubes({str(output)!r}, {addresses(measured, "a", "b")!r})
 """
     killed = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False)
     assert killed.returncode == -signal.SIGKILL
@@ -144,7 +144,7 @@ merge.merge_cubes({str(output)!r}, {addresses(measured, "a", "c")!r})
     left = [path.name for path in tmp_path.iterdir()]
     assert not output.exists()
     assert len(left) == 1
-    merge_cubes(str(output), addresses(measured, "a", "c"))
+    merge_cubes(str(output), addresses(measured, "a", "b"))
 
     assert [path.name for path in tmp_path.iterdir()] == ["m.zarr"]
 

@@ -52,9 +52,10 @@ def test_import__questions_of_a_cluster_are_one_draw_on_every_page(tmp_path):
 
 
 def test_import__logs_of_other_tools_have_clusters_if_a_field_is_named(tmp_path):
+    (sums,) = INSPECT.glob("alfa-sums*")
     cubes = {}
-    for name in ("level", "label", "page"):
-        summary = imported(tmp_path, INSPECT, LM_EVAL, cube=f"{name}.zarr", map=f"cluster={name}")
+    for name, logs in (("level", [INSPECT, LM_EVAL]), ("label", [LM_EVAL]), ("page", [sums])):
+        summary = imported(tmp_path, *logs, cube=f"{name}.zarr", map=f"cluster={name}")
         cubes[name] = ec.open_cube(summary.cube), summary.notes
 
     number = {
@@ -63,9 +64,7 @@ def test_import__logs_of_other_tools_have_clusters_if_a_field_is_named(tmp_path)
     assert set(number) == {"level", "label"}
     assert min(number.values()) > 2
     notes = cubes["page"][1]
-    assert any(
-        note.startswith(f"{next(INSPECT.glob('alfa-sums*')).name}: ") and "'page'" in note for note in notes
-    )
+    assert any(note.startswith(f"{sums.name}: ") and "'page'" in note for note in notes)
 
 
 def test_flips__of_two_cubes_go_by_cluster(tmp_path):

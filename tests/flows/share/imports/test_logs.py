@@ -195,6 +195,15 @@ def rows_of(tmp_path, name, models, **fields):
 MAP = "prompt=q,response=out,correct=ok,model=m"
 
 
+@pytest.fixture(scope="module")
+def mine(tmp_path_factory):
+    """A folder with a cube of somebody's own lines about two models, which tests read."""
+    folder = tmp_path_factory.mktemp("mine")
+    rows_of(folder, "a.jsonl", "xy")
+    evalcube("import", "a.jsonl", "--into", "c.zarr", "--cache", "cache", "--map", MAP, cwd=folder)
+    return folder
+
+
 def test_import__takes_repeats_from_several_logs(tmp_path):
     rows_of(tmp_path, "a.jsonl", "x", r=1)
     rows_of(tmp_path, "b.jsonl", "x", r=2)
@@ -208,43 +217,36 @@ def test_import__takes_repeats_from_several_logs(tmp_path):
     assert verify_cube(tmp_path / "c.zarr").damages == []
 
 
-def test_import__says_each_command_about_it(tmp_path):
-    rows_of(tmp_path, "a.jsonl", "xy")
-    evalcube("import", "a.jsonl", "--into", "c.zarr", "--cache", "cache", "--map", MAP, cwd=tmp_path)
-
+def test_import__says_each_command_about_it(mine, tmp_path):
     for arguments in (["leaderboard"], ["table"], ["rank"], ["compare"], ["metrics", "--k", "1"], ["status"]):
-        code, text, error = evalcube(arguments[0], "c.zarr", *arguments[1:], cwd=tmp_path)
+        code, text, error = evalcube(arguments[0], "c.zarr", *arguments[1:], cwd=mine)
         assert (code, error) == (0, ""), arguments
         assert "tokens" not in text, arguments  # nobody has counted any
-    assert evalcube("analyze", "cost", "c.zarr", cwd=tmp_path)[1].split("\n")[2].split()[:3] == [
+    assert evalcube("analyze", "cost", "c.zarr", cwd=mine)[1].split("\n")[2].split()[:3] == [
         "x",
         "–",
         "–",
     ]
-    code, text, _ = evalcube("verdict", "c.zarr", "--control", "x", "--treatment", "y", cwd=tmp_path)
+    code, text, _ = evalcube("verdict", "c.zarr", "--control", "x", "--treatment", "y", cwd=mine)
     assert "too few pairs" in text
-    code, text, _ = evalcube("report", "c.zarr", "-o", "r.html", "--cache", "cache", cwd=tmp_path)
+    code, text, _ = evalcube("report", "c.zarr", "-o", tmp_path / "r.html", "--cache", "cache", cwd=mine)
     assert code == 0
-    code, text, _ = evalcube("show", "c.zarr", "--task", "a", "--cache", "cache", cwd=tmp_path)
+    code, text, _ = evalcube("show", "c.zarr", "--task", "a", "--cache", "cache", cwd=mine)
     assert "not known   latency" in text
     assert "1x" in text
 
 
-def test_import__refuses_what_would_mix(tmp_path, monkeypatch):
+def test_import__refuses_what_would_mix(mine, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    rows_of(tmp_path, "a.jsonl", "x")
-    evalcube("import", "a.jsonl", "--into", "c.zarr", "--cache", "cache", "--map", MAP, cwd=tmp_path)
 
-    code, _, error = evalcube("upsample", "c.zarr", "--trials", "8", cwd=tmp_path)
+    code, _, error = evalcube("upsample", "c.zarr", "--trials", "8", cwd=mine)
     assert (code, "no endpoint" in error) == (2, True)
-    code, _, error = evalcube("rescore", "c.zarr", cwd=tmp_path)
+    code, _, error = evalcube("rescore", "c.zarr", cwd=mine)
     assert (code, "graded by the tool" in error) == (2, True)
 
 
-def test_import__refuses_other_replies_in_the_cache(tmp_path):
-    rows_of(tmp_path, "a.jsonl", "x")
-    flags = ["--cache", "cache", "--map", MAP]
-    evalcube("import", "a.jsonl", "--into", "c.zarr", *flags, cwd=tmp_path)
+def test_import__refuses_other_replies_in_the_cache(mine, tmp_path):
+    flags = ["--cache", mine / "cache", "--map", MAP]
     write_lines(tmp_path / "a.jsonl", [{"q": "0+1?", "out": "another", "ok": 1, "m": "x"}])
 
     code, _, error = evalcube("import", "a.jsonl", "--into", "d.zarr", *flags, cwd=tmp_path)
@@ -254,12 +256,10 @@ def test_import__refuses_other_replies_in_the_cache(tmp_path):
     assert not (tmp_path / "d.zarr").exists()
 
 
-def test_import__cannot_be_asked_by_a_config(tmp_path):
-    rows_of(tmp_path, "a.jsonl", "x")
-    evalcube("import", "a.jsonl", "--into", "c.zarr", "--cache", "cache", "--map", MAP, cwd=tmp_path)
-    (data,) = (tmp_path / "c.data").iterdir()
+def test_import__cannot_be_asked_by_a_config(mine, tmp_path):
+    (data,) = (mine / "c.data").iterdir()
     point = {"file": str(data), "imported": "rows/a/ok", "order": "file"}
-    config = sweep_config(tmp_path, "http://127.0.0.1:1", cube="c.zarr")
+    config = sweep_config(mine, "http://127.0.0.1:1", cube="c.zarr")
     config["tasks"] = {"a": {"task": "dataset", "manifold": [{"points": [point], "tiers": ["easy"]}]}}
     (tmp_path / "config.yaml").write_text(json.dumps(config), encoding="utf-8")
 
