@@ -8,42 +8,16 @@ from itertools import count
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
 
 from evalcube.flows.errors import SweepError
 from evalcube.flows.share.merge import merge_cubes
 from evalcube.flows.state.verify import verify_cube
 from evalcube.storage.cube.cube import Cube
-from tests.flows.read.merged.generated import DEPTHS, LENGTHS, MODELS, Recipe, bytes_of, content, make_cube
+from tests.flows.read.merged.generated import Recipe, bytes_of, content, make_cube
 
 pytestmark = pytest.mark.long
 
 _NUMBERS = count()
-_FEW = settings(
-    max_examples=2,
-    derandomize=True,
-    phases=[Phase.explicit, Phase.generate],  # what fails is small as it is
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-
-
-def parts(values: tuple[Any, ...], least: int = 1) -> st.SearchStrategy[tuple[Any, ...]]:
-    return st.lists(st.sampled_from(values), min_size=least, unique=True).map(tuple)
-
-
-def recipes() -> st.SearchStrategy[Recipe]:
-    return st.builds(
-        Recipe,
-        models=parts(MODELS),
-        lengths=parts(LENGTHS),
-        depths=parts(DEPTHS, 0),
-        tiers=parts(("easy", "medium")),
-        trials=st.tuples(st.integers(0, 3), st.integers(4, 7)),
-        repeats=st.integers(1, 2),
-        chunks=st.tuples(st.sampled_from((3, 4, 32)), st.sampled_from((1, 8))),
-        failed=st.sampled_from((0.0, 0.3)),
-    )
 
 
 def made(folder: Any, *recipes: Recipe) -> list[str]:
@@ -61,12 +35,38 @@ def merged(folder: Any, *urls: str, **options: Any) -> str:
     return output
 
 
-@given(one=recipes(), two=recipes(), three=recipes())
-@_FEW
-def test_merge_cubes__in_any_order_together_or_one_by_one_and_any_number_of_times(
-    tmp_path: Any, one: Recipe, two: Recipe, three: Recipe
-) -> None:
-    a, b, c = made(tmp_path, one, two, three)
+UNEVEN = (
+    Recipe(
+        models=("alpha", "beta"),
+        lengths=(3, 4),
+        depths=(),
+        trials=(0, 6),
+        repeats=2,
+        chunks=(3, 1),
+        failed=0.3,
+    ),
+    Recipe(
+        models=("gamma", "beta"),
+        lengths=(5, 4),
+        depths=(6,),
+        tiers=("medium",),
+        trials=(2, 7),
+        chunks=(32, 8),
+    ),
+    Recipe(
+        models=("gamma", "alpha"),
+        lengths=(4, 3),
+        tiers=("easy", "medium"),
+        trials=(0, 4),
+        chunks=(4, 1),
+        failed=0.3,
+        at=1,
+    ),
+)
+
+
+def test_merge_cubes__in_any_order_together_or_one_by_one_and_any_number_of_times(tmp_path: Any) -> None:
+    a, b, c = made(tmp_path, *UNEVEN)
 
     there, alone = merged(tmp_path, a, b, c), merged(tmp_path, a)
 
@@ -86,7 +86,12 @@ PARTS = {
         replace(WHOLE, models=("beta", "alpha"), lengths=(5, 3), depths=()),
         replace(WHOLE, models=("beta", "alpha"), lengths=(4,)),
     ],
-    "repeats": [replace(WHOLE, repeats=1, chunks=(2, 1)), WHOLE],
+    # The first knows no more than three trials, which is what its plan gave each point: the greater weight counts.
+    "trials within one chunk, and repeats": [
+        replace(WHOLE, trials=(0, 3)),
+        replace(WHOLE, trials=(3, 8)),
+        replace(WHOLE, repeats=1, chunks=(2, 1)),
+    ],
 }
 
 
@@ -141,12 +146,3 @@ def test_merge_cubes__rows_keep_their_names_where_files_are_gone(tmp_path: Any) 
     assert [sorted(row) for row in rows] == [[f"{name}-{i}" for i in range(6)] for name in ("one", "two")]
     stored = Cube.open(urls[0]).read_label("row_id")
     assert rows.tolist() == stored[::-1].tolist()
-
-
-def test_merge_cubes__halves_of_the_trials_within_one_chunk_are_the_whole(tmp_path: Any, whole: Any) -> None:
-    first, second = made(tmp_path, replace(WHOLE, trials=(0, 3)), replace(WHOLE, trials=(3, 8)))
-
-    found = merged(tmp_path, second, first)
-
-    # The first half knows no more than three trials, which is what its plan gave each point: the greater weight counts.
-    assert content(found) == whole
