@@ -1,8 +1,11 @@
 """Cubes that are shared."""
 
+from functools import cache
+
 import pytest
 
 from tests.flows.read.merged.two_teams import made, ours, pair  # noqa: F401 - fixtures of the tests here
+from tests.flows.share.exports import written
 from tests.flows.support import evalcube, reset, sweep_config, write_config
 
 
@@ -28,3 +31,14 @@ def swept(tmp_path_factory, _served):
 @pytest.fixture(params=["swept", "judged"])
 def folder(request):
     return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(scope="session")
+def exported(tmp_path_factory):
+    """A function that gives the files of the export of a sweep, which is made once."""
+
+    @cache
+    def files_of(folder):
+        return written(folder, tmp_path_factory.mktemp("exported") / "out", organization="Us", now=1.0)[1]
+
+    return files_of

@@ -13,7 +13,7 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.share.export import export, model_id
 from evalcube.stages.reply.status import Status
 from evalcube.storage.cube.cube import Cube
-from tests.flows.share.exports import records, written
+from tests.flows.share.exports import records
 from tests.flows.support import evalcube, refused
 
 pytestmark = pytest.mark.cluster
@@ -25,8 +25,8 @@ def validator(name):
     return jsonschema.Draft7Validator(json.loads((DATA / "eee" / name).read_text()))
 
 
-def test_eee__fulfils_the_published_schema(folder, tmp_path):
-    _, files = written(folder, tmp_path / "out", organization="Us")
+def test_eee__fulfils_the_published_schema(folder, exported):
+    files = exported(folder)
 
     found = list(records(files))
     assert len(found) == 2
@@ -44,15 +44,14 @@ def test_eee__fulfils_the_published_schema(folder, tmp_path):
         assert {sample["model_id"] for sample in samples} == {aggregate["model_info"]["id"]}
 
 
-def test_eee__says_scores_intervals_prices_and_repeats(swept, tmp_path):
-    _, files = written(swept, tmp_path / "out")
+def test_eee__says_scores_intervals_prices_and_repeats(swept, exported):
     code, output, _ = evalcube(
         "table", "cube.zarr", "--by", "model,task", "--mode", "E_P", "--json", cwd=swept
     )
     assert code == 0
     board = {(row["model"].split()[0], row["task"]): row for row in json.loads(output)["rows"]}
 
-    for _, aggregate, samples in records(files):
+    for _, aggregate, samples in records(exported(swept)):
         name = aggregate["model_info"]["name"]
         details = aggregate["model_info"]["additional_details"]
         assert (details["price_prompt_usd_per_million"], details["price_completion_usd_per_million"]) == (
@@ -72,10 +71,8 @@ def test_eee__says_scores_intervals_prices_and_repeats(swept, tmp_path):
         assert all(s["input"]["formatted"].startswith("Be brief.") for s in samples)
 
 
-def test_eee__has_judges_and_layers_as_results_of_their_own(judged, tmp_path):
-    _, files = written(judged, tmp_path / "out")
-
-    for _, aggregate, samples in records(files):
+def test_eee__has_judges_and_layers_as_results_of_their_own(judged, exported):
+    for _, aggregate, samples in records(exported(judged)):
         results = {one["metric_config"]["metric_id"]: one for one in aggregate["evaluation_results"]}
         assert set(results) == {"accuracy", "evalcube.fact", "evalcube.behavior", "evalcube.judge"}
         scoring = results["evalcube.judge"]["metric_config"]["llm_scoring"]

@@ -9,11 +9,9 @@ from tests.flows.share.exports import records, written
 pytestmark = pytest.mark.cluster
 
 
-def test_eee__standard_errors_are_those_of_the_questions_means(folder, tmp_path):
-    _, files = written(folder, tmp_path / "out")
-
+def test_eee__standard_errors_are_those_of_the_questions_means(folder, exported):
     compared = 0
-    for _, aggregate, samples in records(files):
+    for _, aggregate, samples in records(exported(folder)):
         for result in aggregate["evaluation_results"]:
             questions = {}
             for sample in samples:
@@ -30,9 +28,9 @@ def test_eee__standard_errors_are_those_of_the_questions_means(folder, tmp_path)
     assert compared > 1
 
 
-def test_eee__has_the_same_ids_and_samples_each_time(swept, tmp_path):
-    _, first = written(swept, tmp_path / "one", now=1.0)
-    _, second = written(swept, tmp_path / "two", now=2.0)
+def test_eee__has_the_same_ids_and_samples_each_time(swept, exported, tmp_path):
+    first = exported(swept)
+    _, second = written(swept, tmp_path / "two", organization="Us", now=2.0)
 
     assert first.keys() == second.keys()
     for name, data in first.items():
@@ -42,10 +40,8 @@ def test_eee__has_the_same_ids_and_samples_each_time(swept, tmp_path):
             assert json.loads(data) == {**json.loads(second[name]), "retrieved_timestamp": "1"}
 
 
-def test_export__holds_no_path_of_this_machine_and_no_secret(judged, tmp_path):
-    _, files = written(judged, tmp_path / "out")
-
-    for name, data in files.items():
+def test_export__holds_no_path_of_this_machine_and_no_secret(judged, exported):
+    for name, data in exported(judged).items():
         assert str(judged).encode() not in data
         assert b"sim:" not in data
         assert b"rows.jsonl" in data or b"france" in data, name
