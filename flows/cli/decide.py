@@ -14,7 +14,6 @@ from evalcube.flows.cli.output import (
     complain,
     form_of,
     number,
-    pipe_safe,
     print_rows,
     safe,
     show,
@@ -79,13 +78,12 @@ def gate(
         decision = _run(rules, config, models, to_the_end=to_the_end, quiet=quiet)
     else:
         decision = gate_of(rules, addresses, models, part_of())
-    with pipe_safe():
-        if form == "json":
-            show_json(decision.to_dict())
-        elif form == "markdown":
-            show(_markdown(decision))
-        else:
-            _print_gate(decision)
+    if form == "json":
+        show_json(decision.to_dict())
+    elif form == "markdown":
+        show(_markdown(decision))
+    else:
+        _print_gate(decision)
     warn(decision.warnings)
     raise typer.Exit(decision.exit_code)
 
@@ -191,11 +189,10 @@ def verdict(
         missing=missing,
         holdout=holdout,
     )
-    with pipe_safe():
-        if as_json:
-            show_json(comparison.to_dict())
-        else:
-            _print_verdict(comparison)
+    if as_json:
+        show_json(comparison.to_dict())
+    else:
+        _print_verdict(comparison)
     raise typer.Exit(comparison.exit_code)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evalcube.flows.cli import options
-from evalcube.flows.cli.output import ExitStatus, rich_rows, safe, show, show_json
+from evalcube.flows.cli.output import ExitStatus, end_when_unread, rich_rows, safe, show, show_json
 from evalcube.flows.read.trials.escaping import jsonable
 
 if TYPE_CHECKING:
@@ -99,6 +99,7 @@ def follow(cube: str, *, as_json: bool) -> None:
     from rich.console import Console
     from rich.live import Live
 
+    end_when_unread()
     console = Console()
     # Outside of the handler: an exit with an interrupt behind it would be taken for a run that was stopped.
     with suppress(KeyboardInterrupt):

@@ -15,7 +15,6 @@ from evalcube.flows.cli import options
 from evalcube.flows.cli.output import (
     ExitStatus,
     complain,
-    pipe_safe,
     print_leaderboard,
     safe,
     show,
@@ -105,14 +104,13 @@ def tell(summary: RunSummary, *, as_json: bool) -> None:
     """Print what a run did; ends the command with another exit code if something is left."""
     from evalcube.flows.run.summary import lines_of
 
-    with pipe_safe():
-        if as_json:
-            show_json(summary.to_dict(), "run")
-        else:
-            for line in lines_of(summary):
-                show(safe(line))
-            if summary.done:
-                _print_standing(summary.cube)
+    if as_json:
+        show_json(summary.to_dict(), "run")
+    else:
+        for line in lines_of(summary):
+            show(safe(line))
+        if summary.done:
+            _print_standing(summary.cube)
     tell_what_is_left(summary)
 
 
@@ -325,11 +323,10 @@ def probe(model: str, key_envs: options.Keys = None, as_json: options.Json = Fal
     from evalcube.flows.run.probe.probe import probe as find_out
 
     result = find_out(model, key_envs or ())
-    with pipe_safe():
-        if as_json:
-            show_json(result.to_dict())
-        else:
-            _print_probe(result)
+    if as_json:
+        show_json(result.to_dict())
+    else:
+        _print_probe(result)
     raise typer.Exit(result.exit_code)
 
 

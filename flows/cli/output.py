@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import math
-import os
 import re
 import sys
 import time
@@ -45,15 +44,22 @@ EXIT_CODES = {
 
 
 class Output(io.FileIO):
-    """Standard output that remembers why it could not be written."""
+    """Standard output that remembers why it could not be written.
+
+    A command whose pipe is closed, as in ``evalcube run … | head -1``, goes on to its own exit code.
+    """
 
     failure: OSError | None = None
+    ends = False
+    """Whether the command ends instead."""
 
     def write(self, data: Any, /) -> int:  # noqa: ANN401 - any buffer
-        """Write, as `io.FileIO` does."""
+        """Write, as `io.FileIO` does, or lose what nobody reads."""
         try:
             return super().write(data)
         except OSError as error:
+            if isinstance(error, BrokenPipeError) and not self.ends:
+                return len(data)
             self.failure = error
             raise
 
@@ -89,19 +95,11 @@ def _as_text(stream: io.FileIO, encoding: str, *, by_line: bool) -> io.TextIOWra
     )
 
 
-@contextmanager
-def pipe_safe() -> Iterator[None]:
-    """Ignore a closed pipe, as in ``evalcube run … | head -1``: the command goes on to its own exit code."""
-    try:
-        yield
-        sys.stdout.flush()
-    except BrokenPipeError:
-        output = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
-        if not isinstance(output, Output):
-            raise
-        with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 - a device
-            os.dup2(nowhere.fileno(), output.fileno())
-        output.failure = None
+def end_when_unread() -> None:
+    """Have a command that may write for long end when its pipe is closed."""
+    output = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
+    if isinstance(output, Output):
+        output.ends = True
 
 
 _LONGEST = 4000

@@ -15,6 +15,7 @@ import typer
 from evalcube.flows.cli import options
 from evalcube.flows.cli.options import in_flags, names_of
 from evalcube.flows.cli.output import (
+    end_when_unread,
     exclusive,
     print_table,
     safe,
@@ -87,6 +88,7 @@ def trials(
     from evalcube.flows.read.trials.brief import FIRST
     from evalcube.flows.read.trials.read import trials as read
 
+    end_when_unread()
     forms = {"--json": as_json, "--jsonl": jsonl, "--csv": as_csv, "--markdown": markdown}
     form = exclusive({**forms, "--parquet": parquet is not None})
     for_people = form in ("", "--markdown")

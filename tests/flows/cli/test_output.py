@@ -12,7 +12,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from evalcube.flows.cli.output import MOST_ROWS, complain, emit_with, number, print_rows, show_json
+from evalcube.flows.cli.output import MOST_ROWS, Output, complain, emit_with, number, print_rows, show_json
 from evalcube.flows.errors import SweepError
 from evalcube.flows.read.report import report
 from evalcube.flows.run.stopping import RunInterrupted
@@ -51,6 +51,16 @@ def nobody():
     os.close(reader)
     yield writer
     os.close(writer)
+
+
+def test_output__loses_what_nobody_reads_unless_its_command_ends_then(nobody):
+    output = Output(nobody, "w", closefd=False)
+
+    assert (output.write(b"text"), output.failure) == (4, None)
+    output.ends = True
+    with pytest.raises(BrokenPipeError):
+        output.write(b"text")
+    assert isinstance(output.failure, BrokenPipeError)
 
 
 @pytest.mark.cluster
