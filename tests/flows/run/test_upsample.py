@@ -1,7 +1,6 @@
 """Sweeps that are measured further: everywhere, in part, or by need."""
 
-import os
-import signal
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +14,8 @@ from evalcube.flows.events import Noted
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.read.estimate import estimate
 from evalcube.flows.read.selection import open_part
+from evalcube.flows.run import driver
+from evalcube.flows.run.driver import Driver
 from evalcube.flows.run.sweep import run
 from evalcube.flows.run.upsample import _confirm, upsample
 from evalcube.flows.state.records import read_notes
@@ -27,7 +28,6 @@ from tests.flows.shared_cluster import SHARED
 from tests.flows.support import (
     arrays,
     assert_same_cube,
-    command,
     copied,
     evalcube,
     loaded,
@@ -37,7 +37,6 @@ from tests.flows.support import (
     sweep_config,
     write_config,
 )
-from tests.waiting import wait_until
 
 
 def trials(cube):
@@ -98,12 +97,46 @@ def test_upsample__in_parts_makes_the_cube_that_one_run_makes(tmp_path, finished
     assert_same_cube(finished["cube"], at_once["cube"])
 
 
-def test_run__adaptive_precision_measures_where_it_is_not_sure(tmp_path, simulator):
-    changes = {"precision": {"base": 16, "target": 0.11, "max": 80}}
-    config = sweep_config(tmp_path, simulator.base_url, **changes)
+class Killed(BaseException):
+    """Ends a run amid its work."""
+
+
+class KilledDriver(Driver):
+    """One that is killed once the second round has recorded something."""
+
+    rounds = 0
+
+    def __init__(self, *parts):
+        super().__init__(*parts)
+        KilledDriver.rounds += 1
+
+    def _record(self, region, receipt):
+        super()._record(region, receipt)
+        if KilledDriver.rounds == 2:
+            raise Killed
+
+
+@pytest.fixture
+def killed(monkeypatch):
+    """A context in which a run is killed amid its second round."""
+
+    @contextmanager
+    def context():
+        with monkeypatch.context() as patch, pytest.raises(Killed):
+            patch.setattr(KilledDriver, "rounds", 0)
+            patch.setattr(driver, "Driver", KilledDriver)
+            yield
+
+    return context
+
+
+def test_run__adaptive_precision_measures_where_it_is_not_sure_also_after_a_kill(tmp_path, simulator, killed):
+    config = sweep_config(tmp_path, simulator.base_url, precision={"base": 16, "target": 0.11, "max": 80})
     del config["trials"]
     config["models"][0]["simulate"] = {"ability": 6.0, "slope": 1.0, "tokens": 20}
     config["tasks"]["arithmetic"]["manifold"][0]["grid"] = {"length": [3, 6, 12, 50], "max_depth": 0}
+    with killed():
+        run(config, cluster=SHARED)
 
     summary = run(config, cluster=SHARED)
 
@@ -114,28 +147,9 @@ def test_run__adaptive_precision_measures_where_it_is_not_sure(tmp_path, simulat
     assert set(done[0, 0]) <= {16, 32, 48, 64, 80}
     again = run(config, cluster=SHARED)
     assert (again.sent, again.cached, again.done) == (0, 0, summary.done)
-
-
-def test_run__adaptive_precision_decides_the_same_after_a_kill(tmp_path, simulator):
-    changes = {"precision": {"base": 16, "target": 0.11, "max": 80}, "cells": 3}
-    config = sweep_config(tmp_path, simulator.base_url, **changes)
-    del config["trials"]
-    config["models"][0]["simulate"] = {"ability": 4.0, "slope": 1.0, "tokens": 20, "latency": 0.05}
-    path = write_config(tmp_path, config)
-    process = command("run", path, "--quiet", cwd=tmp_path)
-    wait_until(lambda: simulator_stats(simulator)["finished"] > 100)  # 64 of them are the base
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
-    wait_until(lambda: simulator_stats(simulator)["in_flight"] == 0)
-
-    assert run(config, cluster=SHARED).reason == "complete"
-
-    asked = simulator_stats(simulator)["distinct"]
-    assert asked > 130
     calm = {**config, "cube": str(tmp_path / "calm.zarr"), "cache": str(tmp_path / "calm")}
-    summary = run(calm, cluster=SHARED)
+    assert run(calm, cluster=SHARED).sent == summary.done
     assert_same_cube(config["cube"], calm["cube"])
-    assert summary.done == asked
 
 
 def test_run__marks_prompts_that_occurred_before(tmp_path, simulator):
@@ -221,14 +235,17 @@ def spent_tokens(cube):
     return counters.sel(counter=["tokens_sum", "prompt_tokens_sum"]).to_numpy().sum()
 
 
-def test_upsample__a_budget_is_spent_about_where_it_tells_most(tmp_path, simulator):
+def test_upsample__a_budget_is_spent_about_where_it_tells_most_also_after_a_kill(tmp_path, simulator, killed):
     config = sweep_config(tmp_path, simulator.base_url, trials=16)
     config["tasks"]["arithmetic"]["manifold"][0]["grid"] = {"length": [3, 12, 50], "max_depth": 0}
     config["models"][0]["simulate"] = {"ability": 3.46, "slope": 3.0, "tokens": 20}
     run(config, cluster=SHARED)
     before = spent_tokens(config["cube"])
+    budget = {"budget": "20k", "purpose": "intervals"}
+    with killed():
+        upsample(config, **budget, cluster=SHARED)
 
-    summary = upsample(config["cube"], budget="20k", purpose="intervals", cluster=SHARED)
+    summary = upsample(config["cube"], **budget, cluster=SHARED)
 
     assert summary.reason == "complete"
     assert 16_000 < spent_tokens(config["cube"]) - before < 22_000
@@ -239,39 +256,16 @@ def test_upsample__a_budget_is_spent_about_where_it_tells_most(tmp_path, simulat
     assert run(config, cluster=SHARED).sent == 0
 
 
-def test_upsample__an_interrupted_budget_goes_on_with_what_is_left(tmp_path, simulator):
-    config = sweep_config(tmp_path, simulator.base_url, trials=16)
-    config["models"][0]["simulate"] = {"ability": 4.0, "tokens": 20, "latency": 0.2}
-    path = write_config(tmp_path, config)
-    run(config, cluster=SHARED)
-    before = spent_tokens(config["cube"])
-    arguments = ("upsample", path, "--budget", "15k", "--goal", "intervals", "--quiet")
-    finished = simulator_stats(simulator)["finished"]
-    process = command(*arguments, cwd=tmp_path)
-    wait_until(lambda: simulator_stats(simulator)["finished"] > finished + 40)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
-    wait_until(lambda: simulator_stats(simulator)["in_flight"] == 0)
+def test_upsample__refuses_budgets_that_cannot_be_spent(tmp_path, simulator):
+    path = write_config(tmp_path, sweep_config(tmp_path, simulator.base_url))
 
-    code, _, errors = evalcube(*arguments, cwd=tmp_path)
-
-    assert code == 0, errors
-    assert 12_000 < spent_tokens(config["cube"]) - before < 16_500
-
-
-@pytest.mark.parametrize(
-    ("arguments", "fragments"),
-    [
+    for arguments, fragments in (
         (("--budget", "much"), ("--budget: 'much' is no amount", "2M")),
         (("--budget", "2M"), ("no cube", "trials: 16")),
         (("--budget", "2M", "--trials", 5), ("--trials, --budget exclude each other",)),
         (("--budget", "2M", "--goal", "fame"), ("--goal: 'fame'", "ranking, intervals")),
-    ],
-)
-def test_upsample__refuses_budgets_that_cannot_be_spent(tmp_path, simulator, arguments, fragments):
-    path = write_config(tmp_path, sweep_config(tmp_path, simulator.base_url))
-
-    refused(evalcube("upsample", path, *arguments, cwd=tmp_path), *fragments)
+    ):
+        refused(evalcube("upsample", path, *arguments, cwd=tmp_path), *fragments)
 
 
 @with_cases(("models", "more"), [(4, ""), (6, "2 more")])

@@ -9,7 +9,7 @@ import pytest
 
 from tests import waiting
 from tests.deploy.clusters.slurm.slurm_node import slurm_node
-from tests.flows.support import own_process, refused, simulator_stats, sweep_config, write_config
+from tests.flows.support import evalcube, own_process, refused, simulator_stats, sweep_config, write_config
 
 ROOT = str(Path(__file__).parents[4])
 wait_until = partial(waiting.wait_until, pause=0.3)  # each look at the queue starts a program
@@ -146,12 +146,11 @@ def test_submit__a_job_for_each_model_with_a_cube_of_its_own(tmp_path, simulator
     assert simulator_stats(simulator)["requests"] == sent
 
 
-@pytest.mark.cluster
 def test_submit__dry_run_prints_the_script_and_writes_nothing(tmp_path, simulator):
     config = sweep(tmp_path, simulator, options=["--gres=gpu:1"], prologue=["module load x"])
     before = sorted(tmp_path.rglob("*"))
 
-    code, output, errors = own_process("submit", config, "--dry-run", "--only", "model=alpha", cwd=tmp_path)
+    code, output, errors = evalcube("submit", config, "--dry-run", "--only", "model=alpha", cwd=tmp_path)
 
     assert code == 0, errors
     marks = ["#SBATCH --signal=B:USR1@120", "#SBATCH --gres=gpu:1", "module load x", "--only model=alpha"]
@@ -159,13 +158,12 @@ def test_submit__dry_run_prints_the_script_and_writes_nothing(tmp_path, simulato
     assert sorted(tmp_path.rglob("*")) == before
 
 
-@pytest.mark.cluster
 def test_submit__without_slurm_says_so(tmp_path, simulator, monkeypatch):
     config = sweep(tmp_path, simulator)
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    refused(own_process("submit", config, cwd=tmp_path), "`sbatch` is not on this machine")
+    refused(evalcube("submit", config, cwd=tmp_path), "`sbatch` is not on this machine")
     refused(
-        own_process("submit", config, "--cluster", "local", cwd=tmp_path),
+        evalcube("submit", config, "--cluster", "local", cwd=tmp_path),
         "to a running Dask cluster or to Slurm",
     )
