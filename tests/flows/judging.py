@@ -2,6 +2,7 @@
 
 import json
 
+LAYERS = ("fact", "behavior", "judge", "judge_readings")
 LANDS = {
     "France": "Paris",
     "Italy": "Rome",

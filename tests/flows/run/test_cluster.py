@@ -16,8 +16,7 @@ from evalcube.flows.run.sweep import run
 from evalcube.storage.cube.cube import Cube
 from tests.flows.bare_cluster import bare_cluster
 from tests.flows.shared_cluster import SHARED
-from tests.flows.support import assert_same_cube, hooked, simulator_stats, sweep_config
-from tests.simulator.managed import Simulator
+from tests.flows.support import assert_same_cube, hooked, set_key, simulator_stats, sweep_config
 
 STAGES = {"generate", "infer", "process", "score", "analyze"}
 
@@ -112,17 +111,6 @@ def test_run__ends_with_a_message_when_no_worker_is_left(tmp_path, simulator, mo
     assert completes(config)
 
 
-def test_run__ends_with_a_message_when_the_scheduler_dies(tmp_path, simulator):
-    config = slow_config(tmp_path, simulator, 2, trials=40)
-
-    with bare_cluster(tmp_path / "cluster", workers=1, options=("--no-nanny",)) as cluster:
-        kill = once_running(cluster.processes[0].kill)
-        with pytest.raises(ClusterError, match="its scheduler"):
-            run(config, scheduler=cluster.address, subscribers=[kill])
-
-    assert completes(config)
-
-
 @pytest.mark.integration
 def test_run__ends_with_a_message_when_the_scheduler_dies_with_a_result(tmp_path, simulator, monkeypatch):
     config = sweep_config(tmp_path, simulator.base_url)
@@ -146,23 +134,37 @@ def test_run__ends_with_a_message_when_the_scheduler_dies_with_a_result(tmp_path
 KEY = "sk-verysecret-0123456789"
 
 
-@pytest.fixture(scope="module")
-def nodes(tmp_path_factory):
-    """A scheduler that others started, with a worker that has a key."""
-    folder = tmp_path_factory.mktemp("nodes") / "cluster"
-    with bare_cluster(folder, workers=1, env={"SIMULATED_KEY": KEY}) as cluster:
-        yield cluster
-
-
-def test_run__on_a_scheduler_that_somebody_started(tmp_path, simulator, nodes):
+@pytest.mark.cluster
+def test_run__on_a_scheduler_that_somebody_started_leaves_no_key_there_and_says_so_when_it_dies(
+    tmp_path, simulator
+):
+    folder = tmp_path / "cluster"
     config = sweep_config(tmp_path, simulator.base_url)
+    config["models"][0]["key_env"] = "SIMULATED_KEY"
+    keyless = slow_config(tmp_path, simulator, 2, trials=40, cube="keyless.zarr", seed=7)
+    set_key(simulator, KEY)
 
-    summary = run(config, scheduler=nodes.address)
-    again = run({**config, "trials": 10}, scheduler=nodes.address)
+    with bare_cluster(folder, workers=1, env={"SIMULATED_KEY": KEY}, options=("--no-nanny",)) as cluster:
+        summary = run(config, scheduler=cluster.address)
+        again = run({**config, "trials": 10}, scheduler=cluster.address)
+        requests = simulator_stats(simulator)["requests"]
+        config["models"][0]["key_env"] = "ANOTHER_KEY"
+        with pytest.raises(SweepError) as caught:
+            run({**config, "trials": 11}, scheduler=cluster.address)
+        files = [path for path in tmp_path.rglob("*") if path.is_file()]
+        holders = [path for path in files if KEY.encode() in path.read_bytes()]
+        set_key(simulator)
+        kill = once_running(cluster.processes[0].kill)
+        with pytest.raises(ClusterError, match="its scheduler"):
+            run(keyless, scheduler=cluster.address, subscribers=[kill])
 
     assert (summary.reason, summary.done) == ("complete", 40)
-    assert (again.reason, again.sent) == ("complete", 10)
-    assert simulator_stats(simulator)["requests"] == 50
+    assert (again.reason, again.sent, requests) == ("complete", 10, 50)
+    assert "ANOTHER_KEY" in str(caught.value)
+    assert "is not set" in str(caught.value)
+    assert len(files) > 50
+    assert holders == []
+    assert completes(keyless)
 
 
 def test_run__on_a_cluster_or_client_of_dasks_that_is_left_as_it_is(tmp_path, simulator):
@@ -181,27 +183,6 @@ def test_run__on_a_cluster_or_client_of_dasks_that_is_left_as_it_is(tmp_path, si
     assert (on_client.reason, on_client.sent) == ("complete", 10)
     assert stages == {*STAGES, WANTED}  # as its dashboard shows them
     assert after == 3
-
-
-@pytest.mark.cluster
-def test_run__keys_are_read_on_the_worker_and_leave_no_trace(tmp_path, nodes, monkeypatch):
-    monkeypatch.setenv("SIMULATED_KEY", KEY)
-    with Simulator(key_env="SIMULATED_KEY") as guarded:
-        monkeypatch.delenv("SIMULATED_KEY")
-        config = sweep_config(tmp_path, guarded.base_url)
-        config["models"][0]["key_env"] = "SIMULATED_KEY"
-
-        summary = run(config, scheduler=nodes.address)
-        config["models"][0]["key_env"] = "ANOTHER_KEY"
-        with pytest.raises(SweepError) as caught:
-            run({**config, "trials": 9}, scheduler=nodes.address)
-
-    assert summary.reason == "complete"
-    assert "ANOTHER_KEY" in str(caught.value)
-    assert "is not set" in str(caught.value)
-    files = [path for place in (tmp_path, nodes.folder) for path in place.rglob("*") if path.is_file()]
-    assert len(files) > 50
-    assert not [path for path in files if KEY.encode() in path.read_bytes()]
 
 
 @pytest.mark.model

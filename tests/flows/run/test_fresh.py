@@ -10,7 +10,7 @@ from evalcube.flows.config.load import from_mapping
 from evalcube.flows.errors import SweepError
 from evalcube.flows.run.sweep import fresh_cache
 from evalcube.storage.cube.cube import Cube
-from tests.flows.judging import LANDS, judged_config
+from tests.flows.judging import judged_config
 from tests.flows.support import (
     evalcube,
     refused,
@@ -20,7 +20,6 @@ from tests.flows.support import (
     sweep_config,
     write_config,
 )
-from tests.simulator.managed import Simulator
 
 NOWHERE = "http://127.0.0.1:9/v1"
 
@@ -46,7 +45,7 @@ def test_run__fresh_asks_again_what_the_cache_has_and_leaves_that_as_it_is(tmp_p
 
 
 def test_run__fresh_refused_asks_again_what_an_endpoint_refused_and_nothing_else(tmp_path, simulator):
-    path = write_config(tmp_path, sweep_config(tmp_path, simulator.base_url, trials=40, cells=2))
+    path = write_config(tmp_path, sweep_config(tmp_path, simulator.base_url, trials=16, cells=2))
     set_faults(simulator, [{"kind": "status", "status": 418, "share": 0.1}])
     outcomes = []
 
@@ -59,9 +58,9 @@ def test_run__fresh_refused_asks_again_what_an_endpoint_refused_and_nothing_else
     set_faults(simulator, [])
     later, again, once_more = run(), run("--fresh", "refused"), run("--fresh", "refused")
 
-    assert sent > 120
+    assert sent > 48
     assert (later, once_more) == (0, 0)
-    assert 0 < again <= 24  # a fifth of the trials
+    assert 0 < again <= 9  # a fifth of the trials
     assert outcomes == [0] * 4
 
 
@@ -85,29 +84,31 @@ def test_fresh_cache__refuses_a_server_without_folders(tmp_path):
 
 
 def test_run__fresh_unrated_asks_judges_again_what_they_gave_no_score_and_no_model(tmp_path, simulator):
-    with Simulator() as court:
-        path = write_config(tmp_path, judged_config(tmp_path, simulator.base_url, court.base_url))
-        set_faults(court, [{"kind": "null_content", "share": 0.3}])
+    path = write_config(tmp_path, judged_config(tmp_path, simulator.base_url, trials=8))
+    set_faults(simulator, [{"kind": "null_content", "share": 0.3, "model": "grader"}])
 
-        def run(*options):
-            before = [simulator_stats(server)["requests"] for server in (simulator, court)]
-            assert evalcube("run", path, "--quiet", *options, cwd=tmp_path)[0] == 0
-            after = [simulator_stats(server)["requests"] for server in (simulator, court)]
-            return [late - early for early, late in zip(before, after, strict=True)]
+    def requests():
+        models = simulator_stats(simulator)["models"]
+        return models.get("before", 0) + models.get("after", 0), models.get("grader", 0)
 
-        def missing():
-            readings = stored(Cube.open(tmp_path / "cube.zarr"), "judge_readings")
-            readings[..., 1, 1] = 0  # this judge is asked once
-            return int(np.isnan(readings).sum())
+    def run(*options):
+        before = requests()
+        assert evalcube("run", path, "--quiet", *options, cwd=tmp_path)[0] == 0
+        return [late - early for early, late in zip(before, requests(), strict=True)]
 
-        asked, lost = run(), missing()
-        told = evalcube("verdict", "cube.zarr", "--control", "before", cwd=tmp_path)[1]
-        ec.report(tmp_path / "cube.zarr", tmp_path / "report.html", samples=0)
-        broken, still = run("--fresh", "unrated"), missing()
-        set_faults(court, [])
-        later, again, once_more = run(), run("--fresh", "unrated"), run("--fresh", "unrated")
+    def missing():
+        readings = stored(Cube.open(tmp_path / "cube.zarr"), "judge_readings")
+        readings[..., 1, 1] = 0  # this judge is asked once
+        return int(np.isnan(readings).sum())
 
-    assert asked[0] == 2 * len(LANDS)
+    asked, lost = run(), missing()
+    told = evalcube("verdict", "cube.zarr", "--control", "before", cwd=tmp_path)[1]
+    ec.report(tmp_path / "cube.zarr", tmp_path / "report.html", samples=0)
+    broken, still = run("--fresh", "unrated"), missing()
+    set_faults(simulator, [])
+    later, again, once_more = run(), run("--fresh", "unrated"), run("--fresh", "unrated")
+
+    assert asked[0] == 2 * 8
     assert lost == still > 0
     assert "Judge strict gave" in told
     cover = (tmp_path / "report.html").read_text().partition("What to distrust")[2].partition("</section>")[0]

@@ -1,7 +1,4 @@
-"""Sweeps with assertions and judges end to end: simulator processes, real workers, a real kill."""
-
-import os
-import signal
+"""Sweeps with assertions and judges end to end: simulator processes and real workers."""
 
 import numpy as np
 import pytest
@@ -14,23 +11,16 @@ from evalcube.flows.read.statistics import leaderboard
 from evalcube.flows.run.sweep import run
 from evalcube.storage.cache.cache import open_cache
 from evalcube.storage.cube.cube import Cube
-from tests.flows.judging import LANDS, judged_config
+from tests.flows.judging import LANDS, LAYERS, judged_config
 from tests.flows.shared_cluster import PROCESSES, SHARED
 from tests.flows.support import (
-    assert_same_cube,
-    command,
-    evalcube,
     loaded,
     reset,
     set_faults,
     simulator_stats,
     stored,
-    write_config,
 )
 from tests.simulator.managed import Simulator
-from tests.waiting import wait_until
-
-LAYERS = ("fact", "behavior", "judge", "judge_readings")
 
 
 @pytest.fixture(scope="module")
@@ -169,31 +159,3 @@ def test_run__judges_out_of_reach_leave_trials_to_be_retried_and_cost_no_answer(
     assert healed.reason == "complete"
     assert simulator_stats(simulator)["requests"] == answers == 24
     assert not np.isnan(layers(config["cube"])["judge"]).any()
-
-
-def test_run__a_killed_driver_asks_no_judge_twice(tmp_path, simulator, court):
-    reset(court)
-    config = judged_config(tmp_path, simulator.base_url, court.base_url, trials=8)
-    config["models"][-1]["simulate"]["latency"] = 0.2  # the kill comes amid what is asked
-    config["models"][-1]["limits"]["connections"] = 2
-    path = write_config(tmp_path, config)
-    process = command("run", path, "--quiet", cwd=tmp_path)
-    wait_until(lambda: simulator_stats(court)["finished"] > 6)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
-    wait_until(lambda: simulator_stats(court)["in_flight"] == 0)
-    interrupted = simulator_stats(court)
-
-    code, _, errors = evalcube("run", path, "--workers", 1, "--quiet", "--json", cwd=tmp_path)
-
-    assert code == 0, errors
-    stats = simulator_stats(court)
-    assert 0 < interrupted["finished"] < stats["distinct"]
-    # Only what was in flight at the kill, at most one per connection, may be asked again.
-    assert stats["requests"] <= stats["distinct"] + 2
-    calm = {**config, "cube": str(tmp_path / "calm.zarr")}
-    run(calm, cluster=SHARED)
-    assert simulator_stats(court)["requests"] == stats["requests"]
-    assert_same_cube(config["cube"], calm["cube"])
-    for name, values in layers(config["cube"]).items():
-        np.testing.assert_array_equal(values, layers(calm["cube"])[name])

@@ -1,6 +1,5 @@
 """Sweeps that are measured further: everywhere, in part, or by need."""
 
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -117,26 +116,25 @@ class KilledDriver(Driver):
 
 
 @pytest.fixture
-def killed(monkeypatch):
-    """A context in which a run is killed amid its second round."""
+def kill(monkeypatch):
+    """Kills a run or an upsampling amid its second round."""
 
-    @contextmanager
-    def context():
-        with monkeypatch.context() as patch, pytest.raises(Killed):
+    def kill(begin, config, **options):
+        with monkeypatch.context() as patch:
             patch.setattr(KilledDriver, "rounds", 0)
             patch.setattr(driver, "Driver", KilledDriver)
-            yield
+            with pytest.raises(Killed):
+                begin(config, **options, cluster=SHARED)
 
-    return context
+    return kill
 
 
-def test_run__adaptive_precision_measures_where_it_is_not_sure_also_after_a_kill(tmp_path, simulator, killed):
+def test_run__adaptive_precision_measures_where_it_is_not_sure_also_after_a_kill(tmp_path, simulator, kill):
     config = sweep_config(tmp_path, simulator.base_url, precision={"base": 16, "target": 0.11, "max": 80})
     del config["trials"]
     config["models"][0]["simulate"] = {"ability": 6.0, "slope": 1.0, "tokens": 20}
     config["tasks"]["arithmetic"]["manifold"][0]["grid"] = {"length": [3, 6, 12, 50], "max_depth": 0}
-    with killed():
-        run(config, cluster=SHARED)
+    kill(run, config)
 
     summary = run(config, cluster=SHARED)
 
@@ -235,15 +233,14 @@ def spent_tokens(cube):
     return counters.sel(counter=["tokens_sum", "prompt_tokens_sum"]).to_numpy().sum()
 
 
-def test_upsample__a_budget_is_spent_about_where_it_tells_most_also_after_a_kill(tmp_path, simulator, killed):
+def test_upsample__a_budget_is_spent_about_where_it_tells_most_also_after_a_kill(tmp_path, simulator, kill):
     config = sweep_config(tmp_path, simulator.base_url, trials=16)
     config["tasks"]["arithmetic"]["manifold"][0]["grid"] = {"length": [3, 12, 50], "max_depth": 0}
     config["models"][0]["simulate"] = {"ability": 3.46, "slope": 3.0, "tokens": 20}
     run(config, cluster=SHARED)
     before = spent_tokens(config["cube"])
     budget = {"budget": "20k", "purpose": "intervals"}
-    with killed():
-        upsample(config, **budget, cluster=SHARED)
+    kill(upsample, config, **budget)
 
     summary = upsample(config["cube"], **budget, cluster=SHARED)
 
