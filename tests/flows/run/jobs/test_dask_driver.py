@@ -2,19 +2,19 @@
 
 import os
 import signal
+import sys
 from functools import partial
 from types import SimpleNamespace
 
 import pytest
 from distributed import Client
 
-from evalcube.deploy.clusters import LocalProcesses
 from evalcube.flows.read.status import cube_status
 from evalcube.flows.run.jobs import dask_driver
 from evalcube.flows.run.jobs.dask_driver import DriverOrder, _with_paths
 from evalcube.flows.run.sweep import run
 from tests import waiting
-from tests.flows.bare_cluster import BareCluster, bare_python
+from tests.flows.bare_cluster import bare_cluster, bare_python
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import (
     assert_same_cube,
@@ -32,12 +32,10 @@ wait_until = partial(waiting.wait_until, pause=0.5)  # each look at the cube tak
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    """A scheduler and two workers that have evalcube, known by the scheduler's address."""
-    with LocalProcesses(workers=2, dashboard=False).connect() as connection:
-        cluster = BareCluster(tmp_path_factory.mktemp("dask"))
-        cluster.address = connection.client.scheduler.address
+    """A scheduler and two workers of an environment that has evalcube."""
+    folder = tmp_path_factory.mktemp("dask") / "cluster"
+    with bare_cluster(folder, python=sys.executable, options=("--no-nanny",)) as cluster:
         yield cluster
-        cluster.close()
 
 
 def submit(tmp_path, cluster, config):
@@ -68,7 +66,7 @@ def with_bare_worker(tmp_path, cluster):
     """The cluster, with one more worker that has no evalcube."""
     with Client(cluster.address, set_as_default=False) as client:
         others = len(client.scheduler_info(n_workers=-1)["workers"])
-        process = cluster.add_worker(nanny=False, python=bare_python(tmp_path))
+        process = cluster.add_worker(python=bare_python(tmp_path))
         client.wait_for_workers(others + 1, timeout=PATIENCE)
         yield cluster
         os.killpg(process.pid, signal.SIGKILL)
