@@ -11,8 +11,7 @@ from evalcube.flows.run.cluster import default_cluster
 from evalcube.flows.run.sweep import run
 from evalcube.flows.run.worker import region_tasks
 from tests.cases import with_cases
-from tests.flows.shared_cluster import PROCESSES
-from tests.flows.support import assert_same_cube, simulator_stats, sweep_config
+from tests.flows.support import sweep_config
 from tests.waiting import PATIENCE
 
 
@@ -30,23 +29,6 @@ def test_default_cluster__small_sweeps_need_no_process(trials, code, kind):
     plan = SimpleNamespace(code=code, packages={})
 
     assert isinstance(default_cluster(None, trials, plan), kind)
-
-
-def test_run__in_this_process_gives_the_cube_of_worker_processes(tmp_path, simulator):
-    ours, theirs = (
-        {
-            **sweep_config(tmp_path, simulator.base_url, repeats=2),
-            "cube": str(tmp_path / name),
-            "cache": str(tmp_path / f"{name}-cache"),
-        }
-        for name in ("one", "two")
-    )
-
-    summary = run(ours)
-    run(theirs, cluster=PROCESSES)
-
-    assert (summary.reason, summary.sent) == ("complete", simulator_stats(simulator)["requests"] / 2)
-    assert_same_cube(ours["cube"], theirs["cube"])
 
 
 def test_run__asks_while_the_prompts_of_all_its_tasks_are_compared(tmp_path, simulator, monkeypatch):

@@ -106,7 +106,9 @@ def test_run__begins_on_a_cluster_that_adapts_from_no_worker_and_calls_no_retire
     notes = []
     config = sweep_config(tmp_path, simulator.base_url, trials=2)
 
-    with LocalCluster(n_workers=0, threads_per_worker=2, dashboard_address="127.0.0.1:0") as cluster:
+    with LocalCluster(
+        n_workers=0, processes=False, threads_per_worker=2, dashboard_address="127.0.0.1:0"
+    ) as cluster:
         cluster.adapt(minimum=0, maximum=2)
         summary = run(config, cluster=cluster, subscribers=[notes.append])
 
