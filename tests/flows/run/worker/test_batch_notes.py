@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sys
+import threading
 from functools import partial
 
 import numpy as np
@@ -24,6 +25,7 @@ from tests.flows.judging import judged_config
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import (
     assert_same_cube,
+    evalcube,
     hooked,
     set_batches,
     simulator_stats,
@@ -73,11 +75,14 @@ def test_run__killed_and_stopped_while_in_batches_it_pays_for_nothing_twice(tmp_
     process.communicate()
 
     looks = simulator_stats(simulator)["batches"]["poll"]
-    process = quick_process("run", path, "--quiet", cwd=tmp_path)
-    wait_for(simulator, "poll", looks + 8)
-    os.killpg(process.pid, signal.SIGINT)
-    _, errors = process.communicate()
-    assert process.returncode == 130, errors
+
+    def interrupt():
+        wait_for(simulator, "poll", looks + 8)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    code, _, errors = evalcube("run", path, "--quiet", cwd=tmp_path)
+    assert code == 130, errors
     assert "120 requests are in batches at the endpoint; the same command collects" in errors
 
     set_batches(simulator, seconds=0)
