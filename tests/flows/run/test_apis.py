@@ -7,7 +7,7 @@ from evalcube.flows.run.sweep import run
 from evalcube.stages.reply.forms import Record
 from evalcube.storage.cache.cache import open_cache
 from evalcube.storage.cube.cube import Cube
-from tests.flows.judging import LANDS, judged_config
+from tests.flows.judging import judged_config
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import assert_same_cube, simulator_stats, sweep_config
 
@@ -62,14 +62,14 @@ def views(config):
 
 
 def test_run__a_judge_may_speak_messages_in_a_stream(tmp_path, simulator):
-    config = judged_config(tmp_path, simulator.base_url)
+    config = judged_config(tmp_path, simulator.base_url, trials=8)
     config["models"][-1] |= {"api": "messages", "stream": True}
 
     summary = run(config, cluster=SHARED)
 
-    assert (summary.reason, summary.done) == ("complete", 2 * len(LANDS))
+    assert (summary.reason, summary.done) == ("complete", 2 * 8)
     dataset = Cube.open(config["cube"]).dataset()
-    assert dataset["judge"].notnull().sum() == 2 * len(LANDS)
+    assert dataset["judge"].notnull().sum() == 2 * 8
     assert dataset["judge"].isel(model=1).mean() > dataset["judge"].isel(model=0).mean() + 1
     assert {(record.api, math.isnan(record.first_token)) for record in records(config)} == {
         ("chat", True),

@@ -87,10 +87,10 @@ def test_upsample__that_cannot_begin_leaves_the_plan_as_it_was(finished):
 
 
 def test_upsample__in_parts_makes_the_cube_that_one_run_makes(tmp_path, finished):
-    upsample(finished, trials=12, where=["task=boolean"], cluster=SHARED)
-    upsample(finished["cube"], trials=12, where=["task=arithmetic"], repeats=1, cluster=SHARED)
+    upsample(finished, trials=5, where=["task=boolean"], cluster=SHARED)
+    upsample(finished["cube"], trials=5, where=["task=arithmetic"], repeats=1, cluster=SHARED)
 
-    at_once = {**finished, "trials": 12, "cube": str(tmp_path / "at_once.zarr")}
+    at_once = {**finished, "trials": 5, "cube": str(tmp_path / "at_once.zarr")}
     run(at_once, cluster=SHARED)
 
     assert_same_cube(finished["cube"], at_once["cube"])
