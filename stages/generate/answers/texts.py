@@ -280,10 +280,15 @@ def place_of_answer(text: str, answers: Sequence[str], exact: frozenset[str], *,
 
     `first` says that the text has to begin with it.
     """
-    text = unicodedata.normalize("NFKC", text[-_LONGEST_SEARCHED:]) if "unicode" not in exact else text
+
+    def fold(part: str) -> str:
+        return part if "unicode" in exact else unicodedata.normalize("NFKC", part)
+
+    text = fold(text[-_LONGEST_SEARCHED:])
     line = _words(text, exact)
     for answer in sorted(answers, key=len, reverse=True):
-        wanted = [forms[0] for _, _, forms in _words(without_markup(answer), exact)]
+        reference = fold(without_markup(places.normalise(answer)))
+        wanted = [forms[0] for _, _, forms in _words(reference, exact)]
         for i in range(1 if first else len(line)) if wanted else ():
             run = line[i : i + len(wanted)]
             if len(run) == len(wanted) and all(map(_is_word, run, wanted)):

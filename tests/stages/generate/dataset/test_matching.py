@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,18 @@ def test_match__reads_as_declared(
     tmp_path: Path, params: dict[str, Any], reply: str, right: bool | None
 ) -> None:
     assert outcome(*asked(tmp_path, **params), reply) is right
+
+
+@with_cases(
+    "reference",
+    ["CO₂", "北京，上海", "「東京」", "नमस्ते।", "Ｎ／Ａ", "R&amp;D", r"\text{hi}", "<b>bold</b>", "a\u200bb"],
+)
+def test_match__finds_a_reference_as_it_is_written(tmp_path: Path, reference: str) -> None:
+    file = tmp_path / "q.jsonl"
+    file.write_text(json.dumps({"prompt": "?", "answer": reference}))
+
+    for match in ("contains", "prefix"):
+        assert outcome(*_cell(DatasetParams(file=str(file), match=match)), reference) is True
 
 
 def test_match__the_prompt_asks_for_what_is_read(tmp_path: Path) -> None:
