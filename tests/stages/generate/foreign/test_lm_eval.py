@@ -23,7 +23,7 @@ from tests.stages.generate.foreign.lm_eval_tasks import PLAIN, resolved
         ({"metric": "f1"}, "there is no metric f1; the task has exact_match"),
         ({"template": "{question}"}, "has no param template"),
         ({"sha256": "0" * 64}, "renders to the SHA-256"),
-        ({"graded_by": "text"}, "compares one line"),
+        ({"graded_by": "text"}, "is one line of at most"),
     ],
 )
 def test_resolve__refuses_params_that_cannot_be(folder, params, why):
