@@ -158,7 +158,7 @@ def cluster(folder):
                 process.wait()
 
 
-RUNS = {"fails": (["pass", "denied", "reset"], 1), "defect": (["defect"], 70)}
+RUNS = {"pass": (["pass"], 0), "fails": (["denied", "reset"], 1), "defect": (["defect"], 70)}
 """What the endpoints of a run's models do, and how the run ends."""
 
 
@@ -278,7 +278,7 @@ def _trail_holds_what_it_should(folder, everything):
     assert "Incorrect key [key]." in (folder / "fails.err").read_text()
     assert "DEBUG" in (folder / "worker.log").read_text()
     assert "DEBUG" in (folder / "scheduler.log").read_text()
-    assert {"cache fails", "fails.trial", "fails.html"} <= holders(everything, b"Your key is [key].")
+    assert {"cache pass", "pass.trial", "pass.html"} <= holders(everything, b"Your key is [key].")
     assert {"events.jsonl"} <= holders(everything, b'"event": "failed"')
 
 
