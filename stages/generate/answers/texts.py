@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import regex
 
@@ -280,14 +281,11 @@ def place_of_answer(text: str, answers: Sequence[str], exact: frozenset[str], *,
 
     `first` says that the text has to begin with it.
     """
-
-    def fold(part: str) -> str:
-        return part if "unicode" in exact else unicodedata.normalize("NFKC", part)
-
-    text = fold(text[-_LONGEST_SEARCHED:])
+    compose = str if "unicode" in exact else partial(unicodedata.normalize, "NFKC")
+    text = compose(text[-_LONGEST_SEARCHED:])
     line = _words(text, exact)
     for answer in sorted(answers, key=len, reverse=True):
-        reference = fold(without_markup(places.normalise(answer)))
+        reference = compose(without_markup(places.normalise(answer)))
         wanted = [forms[0] for _, _, forms in _words(reference, exact)]
         for i in range(1 if first else len(line)) if wanted else ():
             run = line[i : i + len(wanted)]

@@ -223,7 +223,7 @@ def at_end(text: str, form: Form) -> str | None:
     explained = _EXPLAINED.search(text[-places.TAIL :])
     for line in () if words.ASKS.search(text) else places.last_lines(places.without_code(text)):
         if words.LACKS.search(text, max(0, text.rfind(line) - places.SEGMENT)):
-            return None  # a sample, or one of several
+            return None  # it asks for what is missing: this is a sample, or one of several answers
         result = [] if _NO_SENTENCE.match(line) else words.RESULT.split(line)[-1:]
         for part in (*places.bold_passages(line), *result):
             start = line.rfind(part)
