@@ -122,9 +122,7 @@ def test_run__a_driver_keeps_others_out_and_is_resumed_bit_for_bit_when_it_is_ki
     config = judged_config(tmp_path, simulator.base_url)
     for model in config["models"]:
         model["simulate"]["latency"] = 0.2
-        model["limits"]["connections"] = (
-            2  # many seconds: the kill comes amid what is asked, also of the judges
-        )
+        model["limits"]["connections"] = 2  # many seconds: the kill comes amid what judges are asked
     path = write_config(tmp_path, config)
     process = command("run", path, "--workers", 1, "--quiet", cwd=tmp_path)
     try:
